@@ -1,0 +1,79 @@
+# binlake: `make` (or `make help`) lists what there is. Needs Python 3.11 or newer and make; the rest is fetched.
+
+PYTHON ?= python3
+VENV := .venv
+VENV4 := .venv-spark4
+PY := $(VENV)/bin/python
+PY4 := $(VENV4)/bin/python
+PYTEST_ARGS ?=
+
+# Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
+SLOW := spark or kafka or hdfs or judge or cluster
+
+LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast test-slow test-spark4 lint format bench image lock venv clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a verdict; under three minutes
+	$(PY) -m jobs.demo
+
+test: test-fast test-slow  ## everything but Spark 4: the fast tests first, then those with real services
+
+test-fast: venv  ## the tests that start nothing: seconds
+	$(PY) -m pytest -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
+
+test-slow: venv  ## the tests on Spark, Kafka, HDFS, a cluster, and Hudi's own readers
+	$(PY) -m pytest -m "$(SLOW)" $(PYTEST_ARGS)
+
+test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
+	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)
+
+lint: venv  ## ruff, mypy (strict) and the import contracts
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: venv  ## let ruff order imports and lay out the code
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: venv  ## measure events per second and commit latency on this machine
+	$(PY) -m bench
+
+image: venv  ## build the container image of the test broker (needs Docker)
+	PYTHON=$(CURDIR)/$(PY) docker/build.sh
+
+# One resolution for every supported Python and platform, each file with its hashes. UPGRADE=--upgrade takes newer ones.
+lock: venv  ## resolve pyproject.toml again into the requirements*.lock files
+	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
+	echo 'pyspark==4.0.2' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --extra demo --extra test pyproject.toml - -o requirements-spark4.lock
+	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
+
+venv: $(VENV)/.installed  ## the virtual environment in .venv, from the lock
+
+clean:  ## remove what was built here, the virtual environments too
+	rm -rf $(VENV) $(VENV4) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf spark-warehouse metastore_db derby.log demo-lake
+
+# What a virtual environment takes: the locked build tools first, since pyspark comes as source and is built with them.
+define install
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "binlake needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements-build.lock
+	$(1)/bin/python -m pip install --quiet --require-hashes --no-build-isolation -r $(2)
+	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+endef
+
+$(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
+	$(call install,$(VENV),requirements.lock)
+
+$(VENV4)/.installed: requirements-spark4.lock requirements-build.lock pyproject.toml
+	$(call install,$(VENV4),requirements-spark4.lock)

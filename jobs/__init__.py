@@ -1,0 +1,1 @@
+"""Entry points: the commands for spark-submit, the demo, and the services it embeds."""

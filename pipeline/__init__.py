@@ -1,0 +1,1 @@
+"""binlake: change events from MySQL binlogs into Apache Hudi tables, from Python, on Spark."""

@@ -1,0 +1,85 @@
+"""The error tree: what happened, where, and what to do next.
+
+Every error carries a ``where`` mapping (table, partition, file group, instant, offsets, path: whichever apply) and a
+``do_next`` sentence, and belongs to one class with one exit code, so that a supervisor can tell a mistake in the
+settings from a passing outage without reading text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class BinlakeError(Exception):
+    """Base of all errors that binlake raises on purpose.
+
+    Args:
+        what: one sentence, what happened.
+        do_next: one sentence, what the operator does now.
+        where: keyword facts that place it (``table=``, ``instant=``, ``topic=``, ``offsets=``, ``path=``...).
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, do_next: str = "", **where: Any) -> None:  # noqa: ANN401 - facts of any type
+        self.what = what
+        self.do_next = do_next
+        self.where = {k: v for k, v in where.items() if v is not None}
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        place = ", ".join(f"{k}={v}" for k, v in self.where.items())
+        text = f"{self.what} [{place}]" if place else self.what
+        return f"{text}. Next: {self.do_next}" if self.do_next else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with all fields: errors cross from Spark tasks to the driver."""
+        return _rebuild, (type(self), self.what, self.do_next, self.where)
+
+
+def _rebuild(kind: type[BinlakeError], what: str, do_next: str, where: dict[str, Any]) -> BinlakeError:
+    error = kind.__new__(kind)
+    BinlakeError.__init__(error, what, do_next=do_next, **where)
+    return error
+
+
+class ConfigError(BinlakeError):
+    """The settings (or the table's configuration) are wrong; nothing was written. Fix them, start again."""
+
+    exit_code = 2
+
+
+class TransientError(BinlakeError):
+    """Something outside failed and may pass (storage, network, broker). Safe to start again as is."""
+
+    exit_code = 75
+
+
+class BadInputError(BinlakeError):
+    """Input that cannot be applied: too many quarantined records, or a gap in what was shown to us."""
+
+    exit_code = 65
+
+
+class CorruptDataError(BinlakeError):
+    """Bytes on storage are not what the format says. Never decoded silently."""
+
+    exit_code = 66
+
+
+class LostOwnershipError(BinlakeError):
+    """Another writer has taken the table, or the same instant was completed by somebody else."""
+
+    exit_code = 70
+
+
+class UnsupportedError(BinlakeError):
+    """A valid thing that binlake cannot honour (a foreign table feature, a type): refused before writing."""
+
+    exit_code = 69
+
+
+class CommitUnknownError(TransientError):
+    """The outcome of the completing write is unknown. It is read back before anything is retried."""
+
+    exit_code = 75

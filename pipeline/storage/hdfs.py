@@ -1,0 +1,280 @@
+"""HDFS, spoken to natively, without a JVM.
+
+A file under construction is visible on HDFS, empty or cut short, until it is closed; if its writer dies it stays so
+until the lease runs out. So a file is written under a temporary name, synced to the DataNodes' disks and closed, and
+then takes its name by a rename, which the NameNode does in one step: refusing a taken name for an exclusive create,
+replacing it for a write. If the answer to a rename is lost, the temporary file tells: once it is gone, the rename was
+ours. A writer that is killed leaves a temporary file that no listing shows.
+
+Closing a file that is not empty takes about half a second (measured: the client asks the NameNode again only after
+400 ms if the DataNode's report was not there yet). Write files in parallel; empty files take milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hdfs_native import Client, FileStatus, WriteOptions
+
+from pipeline.errors import ConfigError
+from pipeline.storage.base import AlreadyExistsError, FileInfo, Files, Names, OutcomeUnknownError, StorageError
+from pipeline.storage.hdfs_errors import CLIENT_ERRORS, explain, retrying, translate
+from pipeline.storage.paths import dir_path, file_path, is_temporary, join, temporary_name
+
+_CONNECT_ATTEMPTS = 3
+_CONNECT_TIMEOUT_S = 10
+_OWN_OPTIONS = frozenset({"hsync", "config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HdfsStorage:
+    """Files below a directory of an HDFS.
+
+    Args:
+        authority: ``host:port`` of a NameNode, or the name of a nameservice; empty for the configuration's default.
+        root: the directory's absolute path, without a trailing slash.
+        options: the client's configuration. It travels with a pickled storage, and is never shown.
+        hsync: False leaves it to the DataNodes when data reaches their disks.
+    """
+
+    authority: str
+    root: str
+    options: tuple[tuple[str, str], ...] = ()
+    hsync: bool = True
+
+    def __repr__(self) -> str:
+        return f"HdfsStorage({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """``hdfs://authority/path``, nothing percent-encoded."""
+        return f"hdfs://{self.authority}{self.root}"
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises StorageNotFoundError."""
+        with self._translated("read", path):
+            return retrying(lambda: self._client.read(self._at(path)).read())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
+        with self._translated("read", path):
+            return retrying(lambda: self._read_range(path, start, length))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet. Raises AlreadyExistsError, OutcomeUnknownError."""
+        self._put(path, data, "create")
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file."""
+        self._put(path, data, "write")
+
+    def delete(self, path: str) -> bool:
+        """Delete one file; False if there was none."""
+        if self.stat(path) is None:
+            return False
+        with self._translated("delete", path):
+            retrying(lambda: self._client.delete(self._at(path)))
+        return True
+
+    def delete_tree(self, prefix: str) -> None:
+        """Delete a directory and everything below it."""
+        with self._translated("delete", prefix):
+            retrying(lambda: self._client.delete(self._dir(prefix), recursive=True))
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file, or None."""
+        with self._translated("stat", path):
+            try:
+                found = retrying(lambda: self._client.get_file_info(self._at(path)))
+            except FileNotFoundError:
+                return None
+            return None if found.isdir else FileInfo(path, found.length, found.modification_time)
+
+    def list(self, prefix: str, start_after: str | None = None) -> Files:
+        """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
+        infos = (self._below(found) for found in self._entries(prefix) if not found.isdir)
+        first = join(dir_path(prefix), start_after or "")
+        return sorted((i for i in infos if not start_after or i.path > first), key=lambda info: info.path)
+
+    def list_dirs(self, prefix: str) -> Names:
+        """The bare names of the directories directly in a directory, sorted."""
+        return sorted(_name(found) for found in self._entries(prefix) if found.isdir)
+
+    def walk(self, prefix: str) -> Iterator[FileInfo]:
+        """All files at or below a directory, in no promised order."""
+        found = self._entries(prefix, recursive=True)
+        return iter([self._below(status) for status in found if not status.isdir])
+
+    def sub(self, path: str) -> HdfsStorage:
+        """The same store with its root further down."""
+        return HdfsStorage(self.authority, self._dir(path).rstrip("/"), self.options, self.hsync)
+
+    def nearest_existing(self) -> HdfsStorage:
+        """The root if it exists, else the nearest directory above it that does."""
+        root = self.root
+        while root and not self._is_dir(root):
+            root = root.rpartition("/")[0]
+        return HdfsStorage(self.authority, root, self.options, self.hsync)
+
+    @property
+    def _client(self) -> Client:
+        return _connect(self.authority, self.options)
+
+    def _at(self, path: str) -> str:
+        return f"{self.root}/{file_path(path)}"
+
+    def _dir(self, prefix: str) -> str:
+        return f"{self.root}/{dir_path(prefix)}".rstrip("/") or "/"
+
+    def _below(self, found: FileStatus) -> FileInfo:
+        return FileInfo(found.path[len(self.root) + 1 :], found.length, found.modification_time)
+
+    def _is_dir(self, directory: str) -> bool:
+        with self._translated("stat", ""), contextlib.suppress(FileNotFoundError):
+            return retrying(lambda: self._client.get_file_info(directory)).isdir
+        return False
+
+    def _read_range(self, path: str, start: int, length: int) -> bytes:
+        file = self._client.read(self._at(path))
+        length = min(length, len(file) - start)
+        return file.read_range(start, length) if length > 0 else b""
+
+    def _entries(self, prefix: str, *, recursive: bool = False) -> tuple[FileStatus, ...]:
+        """What is in a directory, half-written files left out; nothing if there is no such directory."""
+        directory = self._dir(prefix)
+        with self._translated("list", prefix):
+            try:
+                found = retrying(lambda: tuple(self._client.list_status(directory, recursive)))
+            except FileNotFoundError:
+                return ()
+            except RuntimeError as error:
+                if explain(error).is_not_a_directory:
+                    return ()
+                raise
+        return tuple(s for s in found if s.path != directory and not is_temporary(_name(s)))
+
+    def _put(self, path: str, data: bytes, operation: str) -> None:
+        target = self._at(path)
+        temporary = f"{target.rpartition('/')[0]}/{temporary_name()}"
+        with self._translated(operation, path):
+            try:
+                retrying(lambda: self._write_temporary(temporary, data))
+                self._rename(temporary, target, path, overwrite=operation == "write")
+            except OutcomeUnknownError:
+                raise
+            except BaseException:
+                with contextlib.suppress(*CLIENT_ERRORS):
+                    self._client.delete(temporary)
+                raise
+
+    def _write_temporary(self, temporary: str, data: bytes) -> None:
+        with self._client.create(temporary, WriteOptions(overwrite=True, create_parent=True)) as file:
+            if data:
+                file.write(data)
+                if self.hsync:
+                    file.hsync()
+
+    def _rename(self, temporary: str, target: str, path: str, *, overwrite: bool) -> None:
+        def rename() -> None:
+            try:
+                self._client.rename(temporary, target, overwrite)
+            except CLIENT_ERRORS as failure:
+                if not self._renamed(temporary, path, failure):
+                    raise
+
+        try:
+            retrying(rename)
+        except FileExistsError:
+            if overwrite:
+                raise
+            raise AlreadyExistsError(
+                "the file exists already", do_next="somebody else was first: read it", path=join(self.uri, path)
+            ) from None
+
+    def _renamed(self, temporary: str, path: str, failure: Exception) -> bool:
+        """Whether a rename that brought an error was done all the same: nobody else knows the temporary name."""
+        try:
+            retrying(lambda: self._client.get_file_info(temporary))
+        except FileNotFoundError:
+            return self.stat(path) is not None
+        except CLIENT_ERRORS:
+            raise OutcomeUnknownError(
+                f"cannot tell whether the file got its name: {explain(failure).text}",
+                do_next="start again when the NameNode answers: what was written is read back first",
+                path=join(self.uri, path),
+            ) from None
+        return False
+
+    @contextlib.contextmanager
+    def _translated(self, operation: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except CLIENT_ERRORS as error:
+            raise translate(error, operation, join(self.uri, path), self.options) from None
+
+
+def open_hdfs(authority: str, path: str, options: Mapping[str, str]) -> HdfsStorage:
+    """A storage on HDFS.
+
+    Args:
+        authority: ``host:port``, a nameservice, or empty for ``fs.defaultFS``.
+        path: the root, absolute.
+        options: Hadoop properties (``dfs.*``, ``fs.*``, ``hadoop.*``) over those of ``$HADOOP_CONF_DIR``, and
+            ``config_dir``, ``kerberos_principal``, ``kerberos_keytab``, ``kerberos_cache``, and ``hsync`` (``true`` or
+            ``false``).
+
+    Raises:
+        ConfigError: an option that is none of these.
+    """
+    unknown = [k for k in options if k not in _OWN_OPTIONS and not k.startswith(("dfs.", "fs.", "hadoop."))]
+    hsync = options.get("hsync", "true").lower()
+    if unknown or hsync not in ("true", "false"):
+        raise ConfigError(
+            "HDFS does not know these options", do_next="fix the storage options", options=unknown or ["hsync"]
+        )
+    root = dir_path("/".join(filter(None, path.split("/"))))
+    rest = tuple(sorted((k, v) for k, v in options.items() if k != "hsync"))
+    return HdfsStorage(authority, f"/{root}" if root else "", rest, hsync == "true")
+
+
+@lru_cache(maxsize=32)
+def _connect(authority: str, options: tuple[tuple[str, str], ...]) -> Client:
+    """One client a process for all storages with the same NameNode and options."""
+    _await_name_node(authority)
+    own = {key: value for key, value in options if key in _OWN_OPTIONS}
+    return Client(
+        f"hdfs://{authority}/",
+        {key: value for key, value in options if key not in _OWN_OPTIONS},
+        own.get("config_dir"),
+        kerberos_principal=own.get("kerberos_principal"),
+        kerberos_keytab=own.get("kerberos_keytab"),
+        kerberos_cache=own.get("kerberos_cache"),
+    )
+
+
+def _await_name_node(authority: str) -> None:
+    """Fail within seconds if nobody listens there: the client itself would try for three minutes (measured)."""
+    host, _, port = authority.rpartition(":")
+    if not port.isdigit():
+        return
+    for attempt in range(1, _CONNECT_ATTEMPTS + 1):
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT_S):
+                return
+        except OSError as error:
+            if attempt == _CONNECT_ATTEMPTS:
+                raise StorageError(
+                    f"the NameNode does not answer: {error}",
+                    do_next="look whether it runs and whether the port is its RPC port, then start again",
+                    path=f"hdfs://{authority}",
+                ) from error
+            time.sleep(0.5 * attempt)
+
+
+def _name(found: FileStatus) -> str:
+    return found.path.rpartition("/")[2]

@@ -1,0 +1,297 @@
+"""Local disk: a file is written whole under a temporary name, synced, and then takes its name in one step.
+
+What a crash leaves: before that step a temporary file that no listing shows; after it the whole file. The step is
+link(2) for an exclusive create, which fails if the name is taken, and rename(2) for a write, which replaces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
+from pipeline.storage.base import (
+    AlreadyExistsError,
+    FileInfo,
+    Files,
+    Names,
+    OutcomeUnknownError,
+    StorageError,
+    StorageNotFoundError,
+)
+from pipeline.storage.paths import dir_path, file_path, is_temporary, join, temporary_name
+
+_ATTEMPTS = 5
+_MAX_KNOWN_DIRECTORIES = 10_000
+
+# Directories whose entries in their parents this process has synced. Every task of a process opens its own storage,
+# so the knowledge is the process's; a directory that is gone again is noticed when a file cannot be made in it.
+_durable: set[Path] = set()
+_durable_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LocalStorage:
+    """Files below a directory of the local file system.
+
+    Args:
+        root: the directory, absolute; it is made by the first write.
+        fsync: False skips all syncing: writes are still whole or absent for other processes, but not after a power cut.
+    """
+
+    root: Path
+    fsync: bool = True
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """``file://`` and the path as it is, nothing percent-encoded: as Hadoop takes it."""
+        return f"file://{self.root}"
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises StorageNotFoundError."""
+        with _translated("read", self.root, path):
+            return self._at(path).read_bytes()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
+        with _translated("read", self.root, path), self._at(path).open("rb", buffering=0) as file:
+            file.seek(start)
+            return file.read(length) or b""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet. Raises AlreadyExistsError."""
+        with _translated("create", self.root, path):
+            self._put(self._at(path), data, lambda temporary, target: target.hardlink_to(temporary))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file."""
+        with _translated("write", self.root, path):
+            self._put(self._at(path), data, lambda temporary, target: temporary.replace(target))
+
+    def delete(self, path: str) -> bool:
+        """Delete one file; False if there was none."""
+        file = self._at(path)
+        with _translated("delete", self.root, path):
+            try:
+                file.unlink()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return False
+            with contextlib.suppress(FileNotFoundError):
+                self._sync(file.parent)
+            return True
+
+    def delete_tree(self, prefix: str) -> None:
+        """Delete a directory and everything below it, also while others delete in it."""
+        directory = self.root / dir_path(prefix)
+        with _translated("delete", self.root, prefix):
+            _remove_tree(directory)
+            with contextlib.suppress(FileNotFoundError):
+                self._sync(directory.parent)
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file, or None."""
+        file = self._at(path)
+        with _translated("stat", self.root, path):
+            try:
+                found = file.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return None if file.is_dir() else FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def list(self, prefix: str, start_after: str | None = None) -> Files:
+        """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
+        prefix = dir_path(prefix)
+        with _translated("list", self.root, prefix):
+            names = (e for e in _scan(self.root / prefix) if start_after is None or e.name > start_after)
+            return sorted((i for e in names if (i := _info(prefix, e))), key=lambda info: info.path)
+
+    def list_dirs(self, prefix: str) -> Names:
+        """The bare names of the directories directly in a directory, sorted."""
+        with _translated("list", self.root, prefix):
+            return sorted(entry.name for entry in _scan(self.root / dir_path(prefix)) if entry.is_dir())
+
+    def walk(self, prefix: str) -> Iterator[FileInfo]:
+        """All files at or below a directory, in no promised order."""
+        waiting = [dir_path(prefix)]
+        while waiting:
+            here = waiting.pop()
+            with _translated("list", self.root, here):
+                for entry in _scan(self.root / here):
+                    if entry.is_dir():
+                        waiting.append(join(here, entry.name))
+                    elif info := _info(here, entry):
+                        yield info
+
+    def sub(self, path: str) -> LocalStorage:
+        """The same store with its root further down."""
+        return LocalStorage(self.root / dir_path(path), self.fsync)
+
+    def nearest_existing(self) -> LocalStorage:
+        """The root if it exists, else the nearest directory above it that does."""
+        return next(LocalStorage(place, self.fsync) for place in (self.root, *self.root.parents) if place.is_dir())
+
+    def _at(self, path: str) -> Path:
+        return self.root / file_path(path)
+
+    def _put(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._make_directory(target.parent)
+                self._put_once(target, data, publish)
+                break
+            except FileNotFoundError:
+                # Somebody deleted the directory after we had seen it.
+                _forget(target.parent)
+                if attempt == _ATTEMPTS:
+                    raise
+        try:
+            self._sync(target.parent)
+        except OSError as error:
+            raise OutcomeUnknownError(
+                f"the directory could not be synced: {error.strerror}",
+                do_next="look at the disk's health, then start again: what was written is read back",
+                path=str(target),
+            ) from error
+
+    def _put_once(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
+        temporary = target.with_name(temporary_name())
+        try:
+            _write_new(temporary, data, sync=self.fsync)
+            publish(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _make_directory(self, directory: Path) -> None:
+        """Make a directory with its parents; each entry on the way down from the root is synced, whoever made it."""
+        if not self.fsync:
+            _mkdir(directory, parents=True)
+        elif directory not in _durable:
+            outside = directory == self.root or directory in self.root.parents
+            if not (outside and directory.is_dir()):
+                self._make_directory(directory.parent)
+                _mkdir(directory)
+                self._sync(directory.parent)
+            _remember(directory)
+
+    def _sync(self, directory: Path) -> None:
+        if self.fsync:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def open_local(path: str, options: Mapping[str, str]) -> LocalStorage:
+    """A storage on local disk.
+
+    Args:
+        path: the root; a relative one counts from the working directory.
+        options: ``fsync``, ``true`` (default) or ``false``.
+
+    Raises:
+        ConfigError: another option or value.
+    """
+    fsync = options.get("fsync", "true").lower()
+    if set(options) - {"fsync"} or fsync not in ("true", "false"):
+        raise ConfigError(
+            "local disk has one option: fsync, true or false", do_next="fix the storage options", got=sorted(options)
+        )
+    return LocalStorage(Path(os.path.abspath(path)), fsync == "true")  # noqa: PTH100 - resolve() would follow links
+
+
+def _mkdir(directory: Path, *, parents: bool = False) -> None:
+    try:
+        directory.mkdir(parents=parents, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, "a file is where a directory should be", str(directory)) from error
+
+
+def _remove_tree(directory: Path) -> None:
+    """Remove a directory while others may delete in it, and some still write into it."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            shutil.rmtree(directory)
+            return
+        except OSError as error:
+            passes = error.errno in (errno.ENOENT, errno.ENOTEMPTY)
+            if not directory.exists():
+                return
+            if not passes or attempt == _ATTEMPTS:
+                raise
+
+
+def _remember(directory: Path) -> None:
+    with _durable_lock:
+        if len(_durable) >= _MAX_KNOWN_DIRECTORIES:
+            _durable.clear()
+        _durable.add(directory)
+
+
+def _forget(directory: Path) -> None:
+    with _durable_lock:
+        _durable.difference_update((directory, *directory.parents))
+
+
+def _write_new(file: Path, data: bytes, *, sync: bool) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if sync and data:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _scan(directory: Path) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry for entry in entries if not is_temporary(entry.name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _info(prefix: str, entry: os.DirEntry[str]) -> FileInfo | None:
+    """The entry if it is a file and still there."""
+    try:
+        if entry.is_dir():
+            return None
+        found = entry.stat()
+    except FileNotFoundError:
+        return None
+    return FileInfo(join(prefix, entry.name), found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+@contextlib.contextmanager
+def _translated(operation: str, root: Path, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _translate(error, operation, f"file://{root / path}") from error
+
+
+def _translate(error: OSError, operation: str, path: str) -> BinlakeError:
+    what = f"cannot {operation}: {error.strerror or error}"
+    if isinstance(error, FileExistsError) and operation == "create":
+        return AlreadyExistsError("the file exists already", do_next="somebody else was first: read it", path=path)
+    if operation == "read" and isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+        return StorageNotFoundError("no such file", do_next="list the directory", path=path)
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return StorageError(what, do_next="free space or raise the quota, then start again", path=path)
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return ConfigError(what, do_next="let this user write to the directory, or name another root", path=path)
+        case errno.ENAMETOOLONG | errno.EILSEQ:
+            return UnsupportedError(what, do_next="look at the data that the name is made from", path=path)
+    return StorageError(what, do_next="look at the disk and its mount, then start again", path=path)

@@ -1,0 +1,59 @@
+"""From a URI to the storage behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pipeline.errors import ConfigError
+from pipeline.storage.base import Storage
+from pipeline.storage.hdfs import open_hdfs
+from pipeline.storage.local import open_local
+from pipeline.storage.objects import OBJECT_SCHEMES, open_objects
+
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>//(?P<authority>[^/]*))?(?P<path>.*)", re.DOTALL)
+_SCHEMES = ("file", "hdfs", *OBJECT_SCHEMES)
+
+
+def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """The storage behind a URI. Nothing is connected to yet.
+
+    The path of a URI is taken as it is written, as Hadoop does: ``%20`` is three characters, not a space.
+
+    Args:
+        uri: a plain path, ``file:``, ``hdfs:``, ``s3:``/``s3a:``, ``gs:``, ``az:``/``azure:``/``adl:``/``abfs:``/
+            ``abfss:``, or ``memory:`` (lives and dies with this process).
+        options: the store's own options. Object stores: the names obstore takes for credentials, region and endpoint,
+            for its HTTP client (``timeout``, ``proxy_url``...), and ``max_retries`` and ``retry_timeout_s``. HDFS:
+            Hadoop's property names, see :func:`pipeline.storage.hdfs.open_hdfs`. Local disk: ``fsync``.
+
+    Raises:
+        ConfigError: a scheme or an option that nobody knows, or credentials inside the URI.
+    """
+    options = dict(options or {})
+    parts = _URI.fullmatch(uri)
+    scheme = parts["scheme"].lower() if parts else ""
+    if not parts or not (parts["slashes"] or scheme in _SCHEMES):
+        return open_local(uri, options)
+    authority, path = parts["authority"] or "", parts["path"]
+    _refuse_credentials(scheme, authority)
+    if scheme == "file":
+        return open_local(_file_path(authority, path), options)
+    if scheme == "hdfs":
+        return open_hdfs(authority, path, options)
+    if scheme in OBJECT_SCHEMES:
+        return open_objects(scheme, authority, path, options)
+    raise ConfigError("no storage has this scheme", do_next=f"use one of {', '.join(_SCHEMES)}", scheme=scheme)
+
+
+def _file_path(authority: str, path: str) -> str:
+    if authority not in ("", "localhost") or not path.startswith("/"):
+        raise ConfigError("a file URI names no host and an absolute path", do_next="write file:///the/path")
+    return path
+
+
+def _refuse_credentials(scheme: str, authority: str) -> None:
+    """Only Azure writes something before an @, the container; a password belongs nowhere in a URI."""
+    before, at, _ = authority.rpartition("@")
+    if at and (":" in before or scheme not in ("abfs", "abfss", "hdfs")):
+        raise ConfigError("a storage URI must not hold credentials", do_next="move them to the options", scheme=scheme)

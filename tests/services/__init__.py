@@ -1,0 +1,1 @@
+"""Real services for the tests, started once a session."""

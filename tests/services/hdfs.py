@@ -1,0 +1,140 @@
+"""A real HDFS for the tests: one NameNode and one DataNode from Maven jars, on loopback ports that were free."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdfs_native import Client, WriteOptions
+
+from jobs.embedded.jars import HDFS, resolve
+from pipeline.stream.java import find_java
+from pipeline import clock
+
+_NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+_DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_JVM = ("-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_START_TIMEOUT_S = 120
+_STOP_TIMEOUT_S = 15
+
+
+@dataclass(frozen=True)
+class HdfsCluster:
+    """A running HDFS.
+
+    Attributes:
+        uri: ``hdfs://127.0.0.1:port``, without a path.
+        pids: of the NameNode and the DataNode.
+    """
+
+    uri: str
+    pids: tuple[int, int]
+
+
+@contextlib.contextmanager
+def start_hdfs(data_dir: Path) -> Iterator[HdfsCluster]:
+    """Run an empty HDFS for the length of the block; what it started is ended by process id.
+
+    Args:
+        data_dir: for its data, its configuration and the logs ``namenode.log`` and ``datanode.log``.
+
+    Raises:
+        RuntimeError: it did not serve in time; the logs' last lines are in the message.
+    """
+    uri = f"hdfs://127.0.0.1:{_free_port()}"
+    _configure(data_dir, uri)
+    command = [str(find_java().command), *_JVM, "-cp", ":".join(["conf", *map(str, resolve(HDFS, "hdfs"))])]
+    with (data_dir / "format.log").open("wb") as log:
+        subprocess.run([*command, _NAME_NODE, "-format", "-force"], cwd=data_dir, stdout=log, stderr=log, check=True)
+    with (
+        _process([*command, _NAME_NODE], data_dir, "namenode.log") as name_node,
+        _process([*command, _DATA_NODE], data_dir, "datanode.log") as data_node,
+    ):
+        _await_writable(uri, (name_node, data_node), data_dir)
+        yield HdfsCluster(uri, (name_node.pid, data_node.pid))
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _configure(data_dir: Path, uri: str) -> None:
+    if data_dir.exists():
+        shutil.rmtree(data_dir)
+    conf = data_dir / "conf"
+    conf.mkdir(parents=True)
+    _write_properties(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(data_dir / "data")})
+    loopback = "127.0.0.1:0"
+    _write_properties(
+        conf / "hdfs-site.xml",
+        {
+            "dfs.replication": "1",
+            "dfs.permissions.enabled": "false",
+            "dfs.namenode.http-address": loopback,
+            "dfs.datanode.address": loopback,
+            "dfs.datanode.ipc.address": loopback,
+            "dfs.datanode.http.address": loopback,
+            "dfs.namenode.safemode.extension": "0",
+        },
+    )
+
+
+def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
+    rows = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in properties.items())
+    file.write_text(f"<configuration>{rows}</configuration>")
+
+
+@contextlib.contextmanager
+def _process(command: list[str], data_dir: Path, log_name: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HADOOP_")}
+    with (
+        (data_dir / log_name).open("wb") as log,
+        subprocess.Popen(command, cwd=data_dir, stdout=log, stderr=log, env=environment) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _await_writable(uri: str, processes: tuple[subprocess.Popen[bytes], ...], data_dir: Path) -> None:
+    """Wait until the NameNode is out of safe mode and a DataNode takes data."""
+    problem = _write_problem(uri)
+    deadline = clock.monotonic_s() + _START_TIMEOUT_S
+    while problem:
+        if any(process.poll() is not None for process in processes) or clock.monotonic_s() > deadline:
+            logs = "\n".join(_tail(data_dir / name) for name in ("namenode.log", "datanode.log"))
+            raise RuntimeError(f"HDFS did not start: {problem}\n{logs}")
+        time.sleep(0.25)
+        problem = _write_problem(uri)
+
+
+def _write_problem(uri: str) -> str:
+    host, _, port = uri.rpartition("/")[2].partition(":")
+    try:
+        # The client tries a refused connection for minutes; a bare one tells at once.
+        socket.create_connection((host, int(port)), timeout=5).close()
+        client = Client(uri, {})
+        with client.create("/.ready", WriteOptions(overwrite=True)) as file:
+            file.write(b"1")
+        client.delete("/.ready")
+    except (OSError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
