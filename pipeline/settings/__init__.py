@@ -1,0 +1,38 @@
+"""Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes at once."""
+
+from pipeline.settings.document import Problem
+from pipeline.settings.model import Settings, json_schema
+from pipeline.settings.problems import SettingsError
+from pipeline.settings.sections import (
+    BatchSettings,
+    DebeziumSettings,
+    KafkaSettings,
+    LakeSettings,
+    QuarantineSettings,
+    SchemaSettings,
+    SourceSettings,
+    SparkSettings,
+    StateSettings,
+)
+from pipeline.settings.tables import PartitionRule, SourceName, TableRules, TablesSettings, path_name
+
+__all__ = [
+    "BatchSettings",
+    "DebeziumSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "PartitionRule",
+    "Problem",
+    "QuarantineSettings",
+    "SchemaSettings",
+    "Settings",
+    "SettingsError",
+    "SourceName",
+    "SourceSettings",
+    "SparkSettings",
+    "StateSettings",
+    "TableRules",
+    "TablesSettings",
+    "json_schema",
+    "path_name",
+]

@@ -1,0 +1,144 @@
+"""The settings of one stream: the whole file, validated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, PrivateAttr, StringConstraints, ValidationError
+
+from pipeline.errors import ConfigError
+from pipeline.settings.document import Document, KeyPath, parse
+from pipeline.settings.problems import SettingsError, translate
+from pipeline.settings.sections import (
+    BatchSettings,
+    KafkaSettings,
+    LakeSettings,
+    QuarantineSettings,
+    SourceSettings,
+    SparkSettings,
+    StateSettings,
+)
+from pipeline.settings.tables import SourceName, TableRules, TablesSettings
+from pipeline.settings.types import Section, looks_secret, plain
+
+_MASK = "**********"
+_OPTIONS = (("lake", "options"), ("state", "options"), ("kafka", "properties"), ("spark", "conf"))
+
+StreamName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class Settings(Section):
+    """One stream of changes into one lake."""
+
+    name: StreamName
+    """The stream's name; it is kept in every commit, so do not change it."""
+    lake: LakeSettings
+    state: StateSettings = Field(default_factory=StateSettings)
+    kafka: KafkaSettings
+    source: SourceSettings = Field(default_factory=SourceSettings)
+    tables: TablesSettings = Field(default_factory=TablesSettings)
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+    quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+
+    _written: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Settings(name={self.name!r})"
+
+    __str__ = __repr__
+
+    @staticmethod
+    def load(path: Path | str, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read and validate a settings file.
+
+        Raises:
+            SettingsError: with every mistake of the file, each with its path and line.
+            ConfigError: the file cannot be read or is not YAML.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"cannot read the settings file: {error}", do_next="give the path of a YAML file"
+            ) from error
+        return Settings.parse(text, origin=str(file), directory=file.parent, environ=environ)
+
+    @staticmethod
+    def parse(
+        text: str,
+        *,
+        origin: str = "settings",
+        directory: Path = Path(),
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """Validate the text of a settings file; see ``load``."""
+        try:
+            document = parse(text, directory, environ)
+        except yaml.YAMLError as error:
+            raise ConfigError(
+                f"{origin} is not YAML: {error}", do_next="correct the file; ${...} needs quotes inside { }"
+            ) from error
+        return _validate(document, origin)
+
+    @property
+    def state_uri(self) -> str:
+        """Root of the ledger and of Spark's checkpoint."""
+        return self.state.uri or f"{self.lake.uri.rstrip('/')}/.binlake/{self.name}"
+
+    def state_options(self) -> dict[str, str]:
+        """The state's storage options in the clear: its own, or the lake's."""
+        return self.lake.storage_options() if self.state.options is None else plain(self.state.options)
+
+    @property
+    def quarantine_path(self) -> str:
+        """Path of the quarantine table, relative to the lake's root."""
+        return self.quarantine.path.format(name=self.name)
+
+    def selects(self, source: SourceName) -> bool:
+        """Whether the source table is taken into the lake."""
+        return self.tables.selects(source)
+
+    def table_rules(self, source: SourceName) -> TableRules:
+        """The rules of a source table's lake table."""
+        return self.tables.rules(source)
+
+    def effective(self) -> dict[str, Any]:
+        """All settings with defaults filled in, fit for printing: references as written, secrets masked."""
+        tree: dict[str, Any] = self.model_dump(mode="json")
+        for section, field in _OPTIONS:
+            values = getattr(getattr(self, section), field)
+            if values is not None:
+                tree[section][field] = {k: _MASK if looks_secret(k) else v for k, v in plain(values).items()}
+        tree["tables"]["overrides"] = [o.model_dump(mode="json", exclude_unset=True) for o in self.tables.overrides]
+        for path, text in self._written.items():
+            _put(tree, path, text)
+        return tree
+
+
+def _put(tree: Any, path: KeyPath, text: str) -> None:  # noqa: ANN401 - any JSON tree
+    for part in path[:-1]:
+        tree = tree[part]
+    tree[path[-1]] = text
+
+
+def _validate(document: Document, origin: str) -> Settings:
+    problems = list(document.problems)
+    try:
+        settings = Settings.model_validate(document.values if document.values is not None else {})
+    except ValidationError as error:
+        problems += translate(error, Settings, document)
+    if problems:
+        raise SettingsError.of(origin, problems)
+    settings._written.update(document.written)
+    return settings
+
+
+def json_schema() -> str:
+    """The JSON schema of a settings file, indented."""
+    return json.dumps(Settings.model_json_schema(), indent=2)

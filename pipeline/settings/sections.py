@@ -1,0 +1,178 @@
+"""The sections of a settings file, except ``tables``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from pipeline.settings.types import Amount, Count, Fraction, Options, Regex, Section, Text, mistake, plain
+
+#: librdkafka properties that carry the exactly-once promise, and so are not the user's.
+OWNED_PROPERTIES = frozenset(
+    {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset"}
+)
+
+
+class LakeSettings(Section):
+    """Where the tables live."""
+
+    uri: Text
+    """Root of all tables: a path, ``file:``, ``hdfs:`` or any scheme of the object stores (``s3:``, ``gs:``...)."""
+    options: Options = Field(default_factory=dict)
+    """The store's own options (endpoint, region, credentials)."""
+
+    def storage_options(self) -> dict[str, str]:
+        """The options in the clear, for ``open_storage``."""
+        return plain(self.options)
+
+
+class StateSettings(Section):
+    """Where the stream's ledger and Spark's checkpoint live; losing them loses no data."""
+
+    uri: Text | None = None
+    """Root of the state; ``<lake.uri>/.binlake/<name>`` if null."""
+    options: Options | None = None
+    """The store's own options; the lake's if null."""
+
+
+class KafkaSettings(Section):
+    """What to read."""
+
+    bootstrap_servers: Text
+    """Comma-separated ``host:port`` of some brokers."""
+    topics: tuple[Text, ...] = ()
+    """Topics by name. Exactly one of ``topics`` and ``topic_pattern``."""
+    topic_pattern: Regex | None = None
+    """Topics by a regular expression that must match the whole name."""
+    ddl_topics: tuple[Text, ...] = ()
+    """Debezium's schema change topics (each connector's ``topic.prefix``): needed where messages carry no schema, and
+    to know BIGINT UNSIGNED from BIGINT where they do."""
+    fetch: Literal["direct", "spark"] = "direct"
+    """``direct``: tasks fetch their offset ranges themselves; ``spark``: Spark's Kafka source carries the records."""
+    start: Literal["earliest", "latest"] = "earliest"
+    """Where to begin in partitions that no table and no ledger knows."""
+    properties: Options = Field(default_factory=dict)
+    """Further client properties by librdkafka's names (``security.protocol``, ``sasl.password``...)."""
+
+    @field_validator("topic_pattern")
+    @classmethod
+    def _one_way_of_naming(cls, pattern: str | None, info: ValidationInfo) -> str | None:
+        if "topics" in info.data and bool(info.data["topics"]) == bool(pattern):
+            raise mistake("exactly one of topics and topic_pattern must be given")
+        return pattern
+
+    @field_validator("properties")
+    @classmethod
+    def _not_ours(cls, properties: Options) -> Options:
+        if owned := sorted(OWNED_PROPERTIES & set(properties)):
+            raise mistake(f"{', '.join(owned)} may not be set here: binlake sets it itself")
+        return properties
+
+    def client_properties(self) -> dict[str, str]:
+        """librdkafka's configuration in the clear: the brokers and the user's properties."""
+        return {"bootstrap.servers": self.bootstrap_servers, **plain(self.properties)}
+
+
+class DebeziumSettings(Section):
+    """The connector's own settings, where they change what its JSON means. Defaults are Debezium's."""
+
+    time_precision_mode: Literal[
+        "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
+    ] = "adaptive_time_microseconds"
+    """``time.precision.mode``."""
+    decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    """``decimal.handling.mode``."""
+    bigint_unsigned_handling_mode: Literal["long", "precise"] = "long"
+    """``bigint.unsigned.handling.mode``."""
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
+    """``binary.handling.mode``."""
+    metadata_prefix: str = "__"
+    """Prefix of the fields that ExtractNewRecordState adds in the flat form."""
+
+
+class SchemaSettings(Section):
+    """The schema of one source table, for messages that carry none and without a DDL topic."""
+
+    columns: Mapping[Text, Text] = Field(min_length=1)
+    """Column name to MySQL type as DDL writes it (``bigint unsigned``, ``decimal(12,2)``), in the table's order."""
+    key: tuple[Text, ...] = ()
+    """Key columns in order; empty for a table without a key."""
+
+    @field_validator("key")
+    @classmethod
+    def _of_the_columns(cls, key: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if "columns" in info.data and (strange := [k for k in key if k not in info.data["columns"]]):
+            raise mistake(f"no such column: {', '.join(strange)}")
+        return key
+
+
+class SourceSettings(Section):
+    """How to read the records."""
+
+    format: Literal["debezium"] = "debezium"
+    """The writer of the change events."""
+    epoch: int = Field(default=0, ge=0, lt=2048)
+    """Raised by one after a failover that restarted the binlog's file numbers: newer epochs win."""
+    debezium: DebeziumSettings = Field(default_factory=DebeziumSettings)
+    schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
+    """Schemas by ``database.table``."""
+
+
+class BatchSettings(Section):
+    """The size and rhythm of micro-batches."""
+
+    max_events: Count = 200_000
+    """Records a batch takes at most, over all topics."""
+    trigger_interval_ms: Amount = 500
+    """Least time between the starts of two batches; 0 starts the next one at once."""
+    shuffle_above_bytes: Amount = 256 * 1024 * 1024
+    """Raw record bytes above which rows go through a shuffle to writing tasks; below, the driver writes them."""
+
+
+class QuarantineSettings(Section):
+    """Where records go that cannot be applied, and how many are too many."""
+
+    path: Text = "_quarantine/{name}"
+    """Path of the quarantine table below ``lake.uri``; ``{name}`` is the stream's name."""
+    max_records_per_batch: Amount = 10_000
+    """More than this in one batch stops the job."""
+    max_fraction: Fraction = 0.5
+    """A greater share of a batch's records than this stops the job."""
+
+    @field_validator("path")
+    @classmethod
+    def _template(cls, path: str) -> str:
+        try:
+            path.format(name="x")
+        except (KeyError, IndexError, ValueError) as error:
+            raise mistake("may hold no placeholder but {name}") from error
+        return path
+
+
+class SparkSettings(Section):
+    """The Spark session that carries the stream."""
+
+    master: Text | None = "local[2]"
+    """Spark master; null takes what spark-submit says."""
+    driver_memory_mb: Count = 1024
+    """Heap of the driver when the job starts it (not under spark-submit), megabytes."""
+    conf: Options = Field(default_factory=dict)
+    """Further Spark properties (``spark.*``)."""
+
+    @field_validator("conf")
+    @classmethod
+    def _only_spark(cls, conf: Options) -> Options:
+        if strange := [k for k in conf if not k.startswith("spark.")]:
+            raise mistake(f"names must begin with spark.: {', '.join(strange)}")
+        return conf
+
+    @property
+    def brings_jars(self) -> bool:
+        """Whether the settings or spark-submit bring the Kafka connector, so that it need not be resolved."""
+        return self.master is None or bool({"spark.jars", "spark.jars.packages"} & set(self.conf))
+
+    def properties(self) -> dict[str, str]:
+        """``conf`` in the clear."""
+        return plain(self.conf)

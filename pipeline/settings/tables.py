@@ -1,0 +1,173 @@
+"""The ``tables`` section: which source tables are taken, and the rules of each one's lake table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from pipeline.settings.types import Count, Section, Text, mistake
+
+Transform = Literal["identity", "year", "month", "day", "hour"]
+Compression = Literal["zstd", "snappy", "none"]
+
+_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class SourceName(Protocol):
+    """Whatever names a source table (``decode.changes.SourceTable`` does)."""
+
+    @property
+    def database(self) -> str:
+        """The database as MySQL spells it."""
+        ...
+
+    @property
+    def table(self) -> str:
+        """The table as MySQL spells it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRule:
+    """Partition a lake table by ``transform`` of ``column``, in a partition field called ``name``."""
+
+    column: str
+    transform: Transform
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
+
+    ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
+    ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
+    be read.
+    """
+
+    path: str
+    buckets: int
+    key: tuple[str, ...] | None
+    partition: PartitionRule | None
+    compression: Compression
+    compression_level: int
+    immutable_partition: bool
+    hive_style: bool
+
+
+class PartitionSettings(Section):
+    """How a lake table is partitioned."""
+
+    column: Text
+    """The source column."""
+    transform: Transform = "identity"
+    """``identity`` takes the value itself; the others the year, month, day or hour (UTC) of a temporal column."""
+    name: Text | None = None
+    """The partition field's name; by default the column's, followed by ``_<transform>`` if there is one."""
+
+    @field_validator("name")
+    @classmethod
+    def _apart_from_the_column(cls, name: str | None, info: ValidationInfo) -> str | None:
+        transform, column = info.data.get("transform"), info.data.get("column")
+        if name is None or transform is None or column is None:
+            return name
+        if (transform == "identity") != (name == column):
+            raise mistake("must be the column's own name with identity, and another one with any other transform")
+        return name
+
+    def rule(self) -> PartitionRule:
+        """The same with its name filled in."""
+        derived = self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
+        return PartitionRule(self.column, self.transform, self.name or derived)
+
+
+class TableSettings(Section):
+    """Rules of lake tables."""
+
+    buckets: Count = 8
+    """Buckets of a new table (of each partition). Fixed at creation: about 1 GB of base files a bucket is right."""
+    key: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    """Key columns; null takes the key of the messages or of the schema."""
+    partition: PartitionSettings | None = None
+    """Partitioning; null for none."""
+    compression: Compression = "zstd"
+    """Codec of the Parquet files."""
+    compression_level: int = Field(default=1, ge=1, le=22)
+    """Level of zstd."""
+    immutable_partition: bool = False
+    """Promise that the partition column of a row never changes."""
+    hive_style: bool = True
+    """Partition directories as ``name=value`` instead of ``value``."""
+
+
+class TableOverride(TableSettings):
+    """Rules that differ for some tables: what is given here replaces the default, the rest stays."""
+
+    match: Text
+    """Glob pattern on ``database.table``. The first override that matches is taken, and only that one."""
+
+
+class TablesSettings(Section):
+    """Which source tables are taken, where they go, and their rules."""
+
+    path: Text = "{database}/{table}"
+    """Path of a table below ``lake.uri``. Characters other than letters, digits, _ and - become @ and their code."""
+    include: tuple[Text, ...] = ("*",)
+    """Glob patterns on ``database.table``: tables to take."""
+    exclude: tuple[Text, ...] = ()
+    """Glob patterns on ``database.table``: tables to leave out, even if included."""
+    defaults: TableSettings = Field(default_factory=TableSettings)
+    overrides: tuple[TableOverride, ...] = ()
+
+    @field_validator("path")
+    @classmethod
+    def _template(cls, path: str) -> str:
+        try:
+            probe = path.format(database="d", table="t")
+        except (KeyError, IndexError, ValueError) as error:
+            raise mistake("may hold no placeholders but {database} and {table}") from error
+        if "{table}" not in path or any(part in ("", ".", "..") for part in probe.split("/")):
+            raise mistake("must be a relative path with {table} in it")
+        return path
+
+    def selects(self, source: SourceName) -> bool:
+        """Whether the table is taken."""
+        name = f"{source.database}.{source.table}"
+        return _matches(name, self.include) and not _matches(name, self.exclude)
+
+    def override_of(self, source: SourceName) -> int | None:
+        """The place of the override that applies to the table: the first that matches; None if none does."""
+        name = f"{source.database}.{source.table}"
+        return next((i for i, o in enumerate(self.overrides) if fnmatchcase(name, o.match)), None)
+
+    def rules(self, source: SourceName) -> TableRules:
+        """The table's rules: the defaults, replaced by what the first matching override gives."""
+        given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
+        if (taken := self.override_of(source)) is not None:
+            override = self.overrides[taken]
+            given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
+        partition: PartitionSettings | None = given.pop("partition")
+        path = self.path.format(database=path_name(source.database), table=path_name(source.table))
+        return TableRules(path=path, partition=partition.rule() if partition else None, **given)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, p) for p in patterns)
+
+
+def path_name(identifier: str) -> str:
+    """A MySQL identifier as a path part, so that no two collide and none climbs out of its directory.
+
+    Letters, digits, _ and - stay; every other UTF-16 code unit becomes ``@`` and four hexadecimal digits: the idea of
+    MySQL's own mapping of identifiers to file names.
+    """
+    return _NOT_IN_PATHS.sub(_code_units, identifier)
+
+
+def _code_units(match: re.Match[str]) -> str:
+    data = match[0].encode("utf-16-be")
+    return "".join(f"@{data[i : i + 2].hex()}" for i in range(0, len(data), 2))
