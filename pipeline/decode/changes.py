@@ -1,0 +1,197 @@
+"""The canonical change batch: what every format decodes to, and what the upsert room takes.
+
+All formats give the same batch for the same binlog, so everything after this page is format-free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+EPOCH_BITS, FILE_BITS, POSITION_BITS = 11, 20, 32
+
+#: Columns that every ``ChangeBatch.rows`` has after the value columns.
+META_FIELDS: tuple[pa.Field, ...] = (
+    pa.field("__op", pa.int8(), nullable=False),  # Op
+    pa.field("__order", pa.int64(), nullable=False),  # ordering value, see ordering_value()
+    pa.field("__row", pa.int32(), nullable=False),  # row number inside one rows event
+    pa.field("__partition", pa.int32(), nullable=False),  # Kafka partition
+    pa.field("__offset", pa.int64(), nullable=False),  # Kafka offset
+    pa.field("__source_ms", pa.int64(), nullable=False),  # source.ts_ms, milliseconds since the epoch; 0 if unknown
+)
+META_NAMES = tuple(f.name for f in META_FIELDS)
+
+
+class Op(IntEnum):
+    """What a row of a change batch does to its key."""
+
+    UPSERT = 0
+    DELETE = 1
+
+
+class ControlKind(StrEnum):
+    """Records that change no single row."""
+
+    TRUNCATE = "truncate"
+    DDL = "ddl"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table at the source, names exactly as MySQL spells them."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its MySQL type text, how the JSON carries it (``wire``), and the type it has in the lake.
+
+    ``wire`` is a name of ``decode.wires`` (for example ``decimal_base64``); ``scale`` and ``length`` serve those wires
+    that need them.
+    """
+
+    name: str
+    wire: str
+    lake_type: pa.DataType
+    mysql_type: str = ""
+    scale: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """The columns of a source table between two DDL statements. ``key`` is empty for a table without a key."""
+
+    source: SourceTable
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def column(self, name: str) -> Column:
+        """The column of that name; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def arrow(self) -> pa.Schema:
+        """The value columns as an Arrow schema of lake types, every field nullable."""
+        return pa.schema([pa.field(c.name, c.lake_type) for c in self.columns])
+
+
+@dataclass(frozen=True)
+class RawRecords:
+    """Consecutive Kafka records of one topic partition, as they came.
+
+    ``offsets`` and ``timestamps_ms`` are int64 arrays of the same length as ``keys`` and ``values``; None stands for
+    a null key or value (a tombstone).
+    """
+
+    topic: str
+    partition: int
+    offsets: npt.NDArray[np.int64]
+    timestamps_ms: npt.NDArray[np.int64]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class ChangeBatch:
+    """Row changes of one source table under one schema, from one topic.
+
+    ``rows``: the value columns of ``schema`` (lake types, after image; for deletes the before image or only the key
+    columns), then META_FIELDS. ``before``: only where the decoder was asked for it (DecodeOptions.before_of): the
+    before images, value columns of ``schema`` only, one row for every row of ``before_at`` (int64 indices into
+    ``rows``, ascending).
+    """
+
+    schema: TableSchema
+    topic: str
+    rows: pa.Table
+    before: pa.Table | None = None
+    before_at: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and the detail."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    reason: str
+    detail: str
+    source: SourceTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A record about a whole table: TRUNCATE (with its ordering value) or a DDL statement (with its text)."""
+
+    kind: ControlKind
+    source: SourceTable
+    order: int
+    topic: str
+    partition: int
+    offset: int
+    text: str = ""
+
+
+@dataclass
+class Decoded:
+    """What came out of a chunk of raw records.
+
+    Every record is in exactly one place: a row of ``changes``, ``quarantined``, ``controls``, or counted in
+    ``filtered`` by (table or None, kind: tombstone, heartbeat, transaction, ddl, notification, ignored).
+    ``unknown_columns`` names columns seen in rows of a table but not in its schema: the caller may learn a newer
+    schema and decode the chunk again; the rows concerned are in ``quarantined`` (reason ``unknown_column``) meanwhile.
+    """
+
+    changes: list[ChangeBatch] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
+    unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
+
+    def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
+        """Add ``n`` records that rightly change nothing."""
+        self.filtered[(source, kind)] = self.filtered.get((source, kind), 0) + n
+
+    def extend(self, others: Iterable[Decoded]) -> None:
+        """Take in what other chunks gave."""
+        for other in others:
+            self.changes += other.changes
+            self.quarantined += other.quarantined
+            self.controls += other.controls
+            for (source, kind), n in other.filtered.items():
+                self.count_filtered(source, kind, n)
+            for table, names in other.unknown_columns.items():
+                self.unknown_columns.setdefault(table, set()).update(names)
+
+
+def ordering_value(epoch: int, file_number: int, position: int) -> int:
+    """(epoch, binlog file number, position) -> one LONG that compares as the triple does.
+
+    11 | 20 | 32 bits, at most 2**63 - 1. Raises OverflowError when a part does not fit. The row number inside the
+    event is not in it: rows of one event are ordered before the write. Snapshot rows take file number 0 and the
+    snapshot's seconds since the Unix epoch as position, so that any streamed row of the same epoch beats them.
+    Source of the rule: one LONG is the only ordering type both judges read alike (measured, shared notes section 16).
+    """
+    if not (0 <= epoch < 1 << EPOCH_BITS and 0 <= file_number < 1 << FILE_BITS and 0 <= position < 1 << POSITION_BITS):
+        raise OverflowError(f"ordering parts out of range: epoch {epoch}, file {file_number}, position {position}")
+    return (epoch << (FILE_BITS + POSITION_BITS)) | (file_number << POSITION_BITS) | position

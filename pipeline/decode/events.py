@@ -1,0 +1,165 @@
+"""Row events of a chunk as columns of plain lists, whatever form they came in, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from pipeline.decode import order
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.options import DecodeOptions
+from pipeline.decode.quarantine import Buffer
+
+_I64 = npt.NDArray[np.int64]
+NO_POSITION = -1
+NO_PLACE = -2
+
+
+@dataclass
+class RowEvents:
+    """Parallel lists, one entry for one record that changes a row (or truncates a table).
+
+    Attributes:
+        at: indices of the records in the chunk, ascending.
+        ops: Debezium's letter, ``d`` also for what the flat form marks as deleted, "" where a flat record has none.
+        databases, tables: the source's names; None where the message does not say.
+        files, positions: binlog place; "" and NO_POSITION where it is null; None as file where a flat record does
+            not carry a place at all.
+        rows, source_ms: row in the event; source.ts_ms, 0 if unknown.
+        servers, gtids: None when no epoch depends on them.
+        images: the row the event is about: after, or before for deletes.
+        befores: before images of envelopes; None for flat records.
+    """
+
+    at: list[int]
+    ops: list[str]
+    databases: list[str | None]
+    tables: list[str | None]
+    files: list[str | None]
+    positions: list[int]
+    rows: list[int]
+    source_ms: list[int]
+    servers: list[int | None] | None
+    gtids: list[str | None] | None
+    images: list[Buffer]
+    befores: list[Buffer] | None
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def select(self, chosen: Sequence[int]) -> RowEvents:
+        """The events of these indices (into the lists)."""
+        parts: dict[str, Any] = {
+            name: values if values is None else [values[i] for i in chosen] for name, values in vars(self).items()
+        }
+        return RowEvents(**parts)
+
+
+def from_envelopes(envelopes: list[Any], at: list[int], traced: bool) -> RowEvents:
+    """Events of decoded envelopes."""
+    sources = [e.source for e in envelopes]
+    return RowEvents(
+        at=at,
+        ops=[e.op for e in envelopes],
+        databases=[s.db for s in sources],
+        tables=[s.table for s in sources],
+        files=[s.file for s in sources],
+        positions=[s.pos for s in sources],
+        rows=[s.row for s in sources],
+        source_ms=[s.ts_ms for s in sources],
+        servers=[s.server_id for s in sources] if traced else None,
+        gtids=[s.gtid for s in sources] if traced else None,
+        images=[e.before if e.op == "d" else e.after for e in envelopes],
+        befores=[e.before for e in envelopes],
+    )
+
+
+def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: bool) -> RowEvents:
+    """Events of flat messages; the whole message is the row image."""
+    files, positions = _either(flats, "file"), _either(flats, "pos")
+    placed = [file is not UNSET and position is not UNSET for file, position in zip(files, positions, strict=True)]
+    return RowEvents(
+        at=at,
+        ops=["d" if f.deleted in ("true", True) else f.op if isinstance(f.op, str) else "" for f in flats],
+        databases=_known(_either(flats, "db"), None),
+        tables=_known(_either(flats, "table"), None),
+        files=[(file or "") if there else None for file, there in zip(files, placed, strict=True)],
+        positions=_known(positions, NO_POSITION),
+        rows=_known(_either(flats, "row"), 0),
+        source_ms=_known(_either(flats, "ts_ms"), 0),
+        servers=_known(_either(flats, "server_id"), None) if traced else None,
+        gtids=_known(_either(flats, "gtid"), None) if traced else None,
+        images=payloads,
+        befores=None,
+    )
+
+
+def deletes_by_key(at: list[int], keys: list[Buffer], source: SourceTable) -> RowEvents:
+    """Events of flat tombstones: the key is all there is of the row."""
+    n = len(at)
+    return RowEvents(
+        at=at,
+        ops=["d"] * n,
+        databases=[source.database] * n,
+        tables=[source.table] * n,
+        files=[None] * n,
+        positions=[NO_POSITION] * n,
+        rows=[0] * n,
+        source_ms=[0] * n,
+        servers=None,
+        gtids=None,
+        images=keys,
+        befores=None,
+    )
+
+
+def _either(flats: list[Any], name: str) -> list[Any]:
+    """A field by its two names: ``source.file`` becomes ``__source_file``, ``file`` becomes ``__file``."""
+    longer = f"source_{name}"
+    plain = [getattr(f, name) for f in flats]
+    return [p if (s := getattr(f, longer)) is UNSET else s for p, f in zip(plain, flats, strict=True)]
+
+
+def _known(values: list[Any], absent: Any) -> list[Any]:  # noqa: ANN401 - any JSON scalar
+    return [absent if value is UNSET or value is None else value for value in values]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The order of events.
+
+    ``orders``: ordering values. ``positions``: the ordering value of the binlog place itself, which finds the schema
+    in force; NO_PLACE where there is none. In both OUT_OF_RANGE marks what does not fit.
+    """
+
+    orders: _I64
+    positions: _I64
+
+
+def places(events: RowEvents, offsets: _I64, options: DecodeOptions) -> Places:
+    """The order of all events; ``offsets`` are their Kafka offsets, which order what carries no place."""
+    epochs = _epochs(events, options)
+    positions = np.array(events.positions, dtype=np.int64)
+    streamed = order.streamed_orders(epochs, events.files, positions)
+    orders = streamed
+    if "r" in events.ops:
+        snapshot = np.array([op == "r" for op in events.ops])
+        source_ms = np.array(events.source_ms, dtype=np.int64)
+        orders = np.where(snapshot, order.snapshot_orders(epochs, source_ms), orders)
+    if events.befores is None and (options.flat_tombstone_deletes or None in events.files):
+        by_offset = np.array([options.flat_tombstone_deletes or file is None for file in events.files])
+        orders = np.where(by_offset, order.offset_orders(epochs, offsets), orders)
+        streamed = np.where(by_offset & (streamed == order.OUT_OF_RANGE), NO_PLACE, streamed)
+    return Places(orders, streamed)
+
+
+def _epochs(events: RowEvents, options: DecodeOptions) -> _I64:
+    if events.servers is None or events.gtids is None:
+        return np.full(len(events), options.epoch, dtype=np.int64)
+    pairs = zip(events.servers, events.gtids, strict=True)
+    return np.fromiter((options.epoch_for(server, gtid) for server, gtid in pairs), np.int64, len(events))

@@ -1,0 +1,131 @@
+"""How the connector was told to write its JSON, and the decoder's own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError
+
+
+class TimePrecisionMode(StrEnum):
+    """Debezium's ``time.precision.mode``."""
+
+    ADAPTIVE_TIME_MICROSECONDS = "adaptive_time_microseconds"
+    ADAPTIVE = "adaptive"
+    CONNECT = "connect"
+    ISOSTRING = "isostring"
+    MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+
+
+class DecimalHandlingMode(StrEnum):
+    """Debezium's ``decimal.handling.mode``."""
+
+    PRECISE = "precise"
+    STRING = "string"
+    DOUBLE = "double"
+
+
+class BigintUnsignedHandlingMode(StrEnum):
+    """Debezium's ``bigint.unsigned.handling.mode``."""
+
+    LONG = "long"
+    PRECISE = "precise"
+
+
+class BinaryHandlingMode(StrEnum):
+    """Debezium's ``binary.handling.mode``; ``bytes`` is base64 once it is JSON."""
+
+    BYTES = "bytes"
+    BASE64 = "base64"
+    BASE64_URL_SAFE = "base64-url-safe"
+    HEX = "hex"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """The four switches that decide how a MySQL value looks in JSON where no schema travels with it."""
+
+    time_precision: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
+    decimals: DecimalHandlingMode = DecimalHandlingMode.PRECISE
+    bigint_unsigned: BigintUnsignedHandlingMode = BigintUnsignedHandlingMode.LONG
+    binary: BinaryHandlingMode = BinaryHandlingMode.BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """What the decoder is told. Frozen and picklable: it travels to the tasks.
+
+    Attributes:
+        time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
+            connector. They matter only where no Connect schema is in the message.
+        flat_prefix: what ExtractNewRecordState puts before the names of added fields (``add.fields.prefix``).
+        flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
+            default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
+            ordered by Kafka offset, because a tombstone has no binlog position.
+        epoch: the first part of the ordering value, 0..2047; raised by the operator when file numbers start again.
+        epoch_of_server, epoch_of_gtid_domain: pairs (server id, epoch) and (GTID domain, epoch) that overrule
+            ``epoch`` for streamed records. The domain is what stands before the first ``-`` of a MariaDB GTID, or
+            before the ``:`` of a MySQL one. The GTID domain is asked first.
+        before_of: the tables whose updates need their before image, or ``"all"``.
+        ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
+        topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
+            not end in ``<database>.<table>``.
+        max_message_bytes: a longer value is quarantined (``too_large``), at most 1 GiB.
+        max_nesting: a row image with deeper arrays or objects is quarantined (``too_deep``).
+
+    Raises ConfigError if max_message_bytes is out of range.
+    """
+
+    time_precision_mode: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
+    decimal_handling_mode: DecimalHandlingMode = DecimalHandlingMode.PRECISE
+    bigint_unsigned_handling_mode: BigintUnsignedHandlingMode = BigintUnsignedHandlingMode.LONG
+    binary_handling_mode: BinaryHandlingMode = BinaryHandlingMode.BYTES
+    flat_prefix: str = "__"
+    flat_tombstone_deletes: bool = False
+    epoch: int = 0
+    epoch_of_server: tuple[tuple[int, int], ...] = ()
+    epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()
+    before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
+    ignored_tables: frozenset[SourceTable] = frozenset()
+    topic_tables: tuple[tuple[str, SourceTable], ...] = ()
+    max_message_bytes: int = 64 << 20
+    max_nesting: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_message_bytes <= 1 << 30:
+            raise ConfigError(
+                f"max_message_bytes is {self.max_message_bytes}", do_next="set it between 1 and 1073741824 (1 GiB)"
+            )
+
+    @property
+    def form(self) -> JsonForm:
+        """The four switches alone, as a small hashable value."""
+        return JsonForm(
+            TimePrecisionMode(self.time_precision_mode),
+            DecimalHandlingMode(self.decimal_handling_mode),
+            BigintUnsignedHandlingMode(self.bigint_unsigned_handling_mode),
+            BinaryHandlingMode(self.binary_handling_mode),
+        )
+
+    def wants_before(self, source: SourceTable) -> bool:
+        """Whether updates of this table are decoded with their before image."""
+        return self.before_of == "all" or source in self.before_of
+
+    def epoch_for(self, server_id: int | None, gtid: str | None) -> int:
+        """The epoch of one streamed record."""
+        if gtid and self.epoch_of_gtid_domain:
+            domain = gtid.partition(":")[0] if ":" in gtid else gtid.partition("-")[0]
+            found = _lookup(self.epoch_of_gtid_domain, domain)
+            if found is not None:
+                return found
+        found = _lookup(self.epoch_of_server, server_id) if server_id else None
+        return self.epoch if found is None else found
+
+
+def _lookup(pairs: Iterable[tuple[object, int]], key: object) -> int | None:
+    return next((epoch for name, epoch in pairs if name == key), None)

@@ -1,0 +1,57 @@
+"""Ordering values of many records at once; the rule itself is ``changes.ordering_value``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.decode.changes import EPOCH_BITS, FILE_BITS, POSITION_BITS, ordering_value
+
+_EPOCH_SHIFT = FILE_BITS + POSITION_BITS
+OUT_OF_RANGE = -1
+
+
+def file_number(name: str) -> int:
+    """The number after the last dot of a binlog file's name, OUT_OF_RANGE if there is none or it is too large."""
+    digits = name.rpartition(".")[2]
+    if not (digits.isascii() and digits.isdigit()):
+        return OUT_OF_RANGE
+    number = int(digits)
+    return number if number < 1 << FILE_BITS else OUT_OF_RANGE
+
+
+def binlog_order(epoch: int, file: str, position: int) -> int:
+    """The ordering value of one position. Raises OverflowError if a part does not fit or the name has no number."""
+    return ordering_value(epoch, file_number(file), position)
+
+
+def streamed_orders(
+    epochs: npt.NDArray[np.int64], files: Sequence[str | None], positions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Ordering values of streamed rows, OUT_OF_RANGE where a part does not fit."""
+    number_of = {name: file_number(name or "") for name in set(files)}
+    if len(number_of) == 1:
+        numbers = np.full(len(files), number_of[files[0]], dtype=np.int64)
+    else:
+        numbers = np.array([number_of[name] for name in files], dtype=np.int64)
+    fits = (numbers >= 0) & (positions >= 0) & (positions < 1 << POSITION_BITS) & _epochs_fit(epochs)
+    return np.where(fits, (epochs << _EPOCH_SHIFT) | (numbers << POSITION_BITS) | positions, OUT_OF_RANGE)
+
+
+def snapshot_orders(epochs: npt.NDArray[np.int64], source_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Ordering values of snapshot rows: file number 0, the source's seconds as position."""
+    seconds = source_ms // 1000
+    fits = (seconds >= 0) & (seconds < 1 << POSITION_BITS) & _epochs_fit(epochs)
+    return np.where(fits, (epochs << _EPOCH_SHIFT) | seconds, OUT_OF_RANGE)
+
+
+def offset_orders(epochs: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Ordering values of records without a binlog position: their Kafka offset below the epoch."""
+    fits = (offsets >= 0) & (offsets < 1 << _EPOCH_SHIFT) & _epochs_fit(epochs)
+    return np.where(fits, (epochs << _EPOCH_SHIFT) | offsets, OUT_OF_RANGE)
+
+
+def _epochs_fit(epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    return (epochs >= 0) & (epochs < 1 << EPOCH_BITS)

@@ -1,0 +1,163 @@
+"""Why a record cannot be applied: the reason codes, and the search for the reason in one bad record."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NoReturn
+
+Buffer = bytes | memoryview
+
+
+class Reason(StrEnum):
+    """Stable codes of ``Quarantined.reason``."""
+
+    MALFORMED_JSON = "malformed_json"
+    INVALID_UTF8 = "invalid_utf8"
+    DUPLICATE_KEY = "duplicate_key"
+    NAN = "nan"
+    TOO_LARGE = "too_large"
+    TOO_DEEP = "too_deep"
+    UNKNOWN_MESSAGE = "unknown_message"
+    UNKNOWN_OP = "unknown_op"
+    UNKNOWN_TABLE = "unknown_table"
+    NO_SCHEMA = "no_schema"
+    UNSUPPORTED_TYPE = "unsupported_type"
+    RESERVED_COLUMN = "reserved_column"
+    UNKNOWN_COLUMN = "unknown_column"
+    MISSING_IMAGE = "missing_image"
+    MISSING_KEY = "missing_key"
+    NULL_KEY = "null_key"
+    BAD_VALUE = "bad_value"
+    NO_POSITION = "no_position"
+    ORDER_OUT_OF_RANGE = "order_out_of_range"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A reason and its detail; ``columns`` are the unknown ones."""
+
+    reason: Reason
+    detail: str
+    columns: tuple[str, ...] = ()
+
+
+class _Refused(Exception):
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.detail)
+
+
+_MAX_DETAIL = 300
+_SHALLOW = 16
+
+
+def json_fault(text: Buffer, max_nesting: int) -> Fault | None:
+    """What is wrong with a JSON text as such; None if nothing is.
+
+    Stricter than JSON: duplicate keys, NaN, lone surrogates and nesting beyond ``max_nesting`` are faults.
+    """
+    try:
+        decoded = bytes(text).decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Fault(Reason.INVALID_UTF8, str(error)[:_MAX_DETAIL])
+    if decoded.startswith("\ufeff"):
+        return Fault(Reason.MALFORMED_JSON, "starts with a byte order mark")
+    if _nesting(decoded, max_nesting) > max_nesting:
+        return Fault(Reason.TOO_DEEP, f"nested deeper than {max_nesting}")
+    try:
+        value = json.loads(decoded, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+    except _Refused as refused:
+        return refused.fault
+    except RecursionError:
+        return Fault(Reason.TOO_DEEP, "nested deeper than the parser goes")
+    except ValueError as error:
+        return Fault(Reason.MALFORMED_JSON, str(error)[:_MAX_DETAIL])
+    return _value_fault(value)
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Refused(Fault(Reason.DUPLICATE_KEY, f"key {name[:100]!r} occurs twice in one object"))
+        found[name] = value
+    return found
+
+
+def _no_constants(name: str) -> NoReturn:
+    raise _Refused(Fault(Reason.NAN, f"{name} is not a JSON number"))
+
+
+def _value_fault(value: object) -> Fault | None:
+    """Faults that only decoded values show: lone surrogates, numbers beyond a double."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str) and not _encodable(item):
+            return Fault(Reason.INVALID_UTF8, "a lone surrogate, which UTF-8 cannot hold")
+        elif isinstance(item, float) and math.isinf(item):
+            return Fault(Reason.BAD_VALUE, "a number beyond the range of a double")
+    return None
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _nesting(text: str, limit: int) -> int:
+    """The deepest level of arrays and objects (an upper bound when small; no further than just beyond ``limit``),
+    without a parser's stack.
+    """
+    bound = text.count("[") + text.count("{")
+    if bound <= _SHALLOW:
+        return bound
+    depth = deepest = 0
+    quoted = escaped = False
+    for character in text:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                quoted = False
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+            if depth > limit:
+                break
+        elif character in "]}":
+            depth -= 1
+    return deepest
+
+
+def row_fault(text: Buffer, names: Set[str], max_nesting: int) -> Fault | None:
+    """What is wrong with one row image as such: its JSON, its shape, or columns nobody knows."""
+    fault = json_fault(text, max_nesting)
+    if fault is not None:
+        return fault
+    row = json.loads(bytes(text))
+    if not isinstance(row, dict):
+        return Fault(Reason.MISSING_IMAGE, f"the row image is {type(row).__name__}, not an object")
+    unknown = row.keys() - names
+    return unknown_columns_fault(unknown) if unknown else None
+
+
+def unknown_columns_fault(columns: Collection[str]) -> Fault:
+    """A row with columns that its schema does not have."""
+    listed = tuple(sorted(columns))
+    return Fault(Reason.UNKNOWN_COLUMN, f"columns the schema does not know: {', '.join(listed)[:_MAX_DETAIL]}", listed)
