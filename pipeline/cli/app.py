@@ -1,0 +1,92 @@
+"""The ``binlake`` command: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from pipeline.cli.check import exit_code, print_checks, run_checks
+from pipeline.cli.display import make_display
+from pipeline.cli.failure import print_error
+from pipeline.cli.inspect import Inspection, print_inspection
+from pipeline.cli.run import run as run_settings
+from pipeline.cli.text import terminal
+from pipeline.errors import BinlakeError
+from pipeline.settings import Settings, json_schema
+
+app = typer.Typer(
+    name="binlake",
+    help="Change events from MySQL binlogs into Apache Hudi tables.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Conf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
+
+
+@app.callback()
+def common(
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+) -> None:
+    """Options before the command; ``main`` looks at --debug itself."""
+
+
+@app.command()
+def check(
+    conf: Conf,
+    show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
+) -> None:
+    """Look for all that would stop the stream: settings, Kafka, rights, storage, buckets. Leaves nothing behind."""
+    settings, console = Settings.load(conf), terminal()
+    if show:
+        text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    checks = run_checks(settings)
+    print_checks(checks, console)
+    raise typer.Exit(exit_code(checks))
+
+
+@app.command()
+def run(
+    conf: Conf,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there now, then stop.")] = False,
+    live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or plain lines.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every batch.")] = False,
+) -> None:
+    """Keep the tables in step with the topics. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
+    settings = Settings.load(conf)
+    run_settings(settings, make_display(settings.name, terminal(), live=live, as_json=as_json), once=once)
+
+
+@app.command()
+def inspect(
+    table: Annotated[str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE")],
+    conf: Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")] = None,
+    instants: Annotated[int, typer.Option(help="How many of the newest instants to print.", min=0)] = 20,
+    slices: Annotated[int, typer.Option(help="How many file slices to print, the largest first.", min=0)] = 50,
+) -> None:
+    """Print a table's configuration, timeline and file slices."""
+    settings = Settings.load(conf) if conf else None
+    print_inspection(Inspection.of(table, settings), terminal(), instants=instants, slices=slices)
+
+
+@app.command("config-schema")
+def config_schema() -> None:
+    """Print the JSON schema of the settings file."""
+    sys.stdout.write(json_schema() + "\n")
+
+
+def main() -> None:
+    """Run the command; an error that binlake raised on purpose becomes its text and its exit code."""
+    try:
+        app()
+    except BinlakeError as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        print_error(error, terminal(stderr=True))
+        sys.exit(error.exit_code)

@@ -1,0 +1,155 @@
+"""``binlake check``: everything that can be known to be wrong before the first batch. It leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.cli.check_kafka import KafkaProbe
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
+from pipeline.settings import Settings, TableRules
+from pipeline.storage import Storage, StorageNotFoundError, check_exclusive_create, open_storage
+
+#: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
+MANY_BUCKETS = 128
+_THREADS = 16
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finished check. ``error`` is set when it failed."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    error: BinlakeError | None = None
+
+
+def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
+    """All checks, in order; one that fails does not keep the others from running."""
+    checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
+    probe = KafkaProbe(settings.kafka, kafka_timeout_s)
+    try:
+        checks += [_run(*step) for step in probe.steps()]
+        names = list(probe.topics)
+    finally:
+        probe.close()
+    checks += [_run("lake", lambda: _check_lake(settings)), _run("state", lambda: _check_state(settings))]
+    return checks + list(_check_tables(settings, known_tables(settings, names)))
+
+
+def exit_code(checks: Iterable[Check]) -> int:
+    """0, or the exit code of the first failure's class."""
+    return next((c.error.exit_code for c in checks if c.error is not None), 0)
+
+
+def print_checks(checks: Iterable[Check], console: Console) -> None:
+    """A table of all checks, then what to do about each failure."""
+    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILED: "red"}
+    table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
+    checks = list(checks)
+    for check in checks:
+        table.add_row(check.name, f"[{colours[check.verdict]}]{check.verdict}[/]", check.detail)
+    console.print(table)
+    for check in checks:
+        if check.error is not None and check.error.do_next:
+            console.print(f"{check.name}: {check.error.do_next}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _run(name: str, step: Callable[[], str]) -> Check:
+    try:
+        return Check(name, Verdict.OK, step())
+    except BinlakeError as error:
+        place = ", ".join(f"{k}={v}" for k, v in error.where.items())
+        return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+
+
+def _check_lake(settings: Settings) -> str:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    check_exclusive_create(lake)
+    return f"{lake.uri} can be written to, and no file twice"
+
+
+def _check_state(settings: Settings) -> str:
+    state = open_storage(settings.state_uri, settings.state_options())
+    check_exclusive_create(state)
+    return f"{state.uri} can be written to, and no file twice"
+
+
+def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
+    """The source tables that topic names (``<prefix>.<database>.<table>``) and the settings' schemas speak of."""
+    names = [t.split(".")[-2:] for t in topics if t.count(".") >= 2]
+    names += [s.split(".", 1) for s in settings.source.schemas if "." in s]
+    tables = {SourceTable(database, table) for database, table in names}
+    return sorted((t for t in tables if settings.selects(t)), key=str)
+
+
+def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    rules = [settings.table_rules(t) for t in tables]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        existing = list(pool.map(partial(_properties, lake), rules))
+    for table, rule, found in zip(tables, rules, existing, strict=True):
+        if found is not None:
+            yield _run(f"table {table}", partial(_check_existing, found, rule))
+    many = [str(t) for t, r in zip(tables, rules, strict=True) if r.buckets > MANY_BUCKETS]
+    if many:
+        detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
+        yield Check("buckets", Verdict.WARNING, detail)
+    else:
+        new = sum(found is None for found in existing)
+        yield Check(
+            "buckets", Verdict.OK, f"{len(tables)} tables known by their topics, {new} of them not in the lake yet"
+        )
+    yield from _check_overrides(settings, tables)
+
+
+def _properties(lake: Storage, rules: TableRules) -> bytes | None:
+    """The table's ``hoodie.properties``; None if there is no table."""
+    try:
+        return lake.read(f"{rules.path}/{PROPERTIES_PATH}")
+    except StorageNotFoundError:
+        return None
+
+
+def _check_existing(properties: bytes, rules: TableRules) -> str:
+    config = TableConfig.from_properties(properties)
+    config.check_writable()
+    partition = (rules.partition.name,) if rules.partition else ()
+    expected = {"buckets": rules.buckets, "partition": partition, "hive_style": rules.hive_style}
+    found = {"buckets": config.bucket_count, "partition": config.partition_fields, "hive_style": config.hive_style}
+    differing = [
+        f"{k} {found[k]} in the lake, {expected[k]} in the settings" for k in expected if found[k] != expected[k]
+    ]
+    if differing:
+        raise ConfigError(
+            "; ".join(differing),
+            do_next="these are fixed when a table is created: put the lake's values into tables.overrides",
+            path=rules.path,
+        )
+    return f"{config.bucket_count} buckets, as in the lake"
+
+
+def _check_overrides(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+    """Warn of overrides that no known table takes: most often a misspelled name."""
+    taken = {settings.tables.override_of(t) for t in tables}
+    for i, override in enumerate(settings.tables.overrides):
+        if tables and i not in taken:
+            detail = f"{override.match} is taken by none of the tables known by their topics"
+            yield Check(f"tables.overrides[{i}]", Verdict.WARNING, detail)

@@ -1,0 +1,160 @@
+"""Is Kafka there, are the topics, and may we read them? Asked with the client and the properties the stream uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin._metadata import TopicMetadata
+
+from pipeline.cli.text import number
+from pipeline.clock import monotonic_s
+from pipeline.errors import BinlakeError, ConfigError, TransientError
+from pipeline.settings import KafkaSettings
+
+_NOT_ALLOWED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+}
+_MISCONFIGURED = {KafkaError._INVALID_ARG, KafkaError._SSL, KafkaError._UNSUPPORTED_FEATURE}
+
+_THREADS = 16
+
+#: The stream's own consumer group (``pipeline.source.fetch``). It commits nothing there, but the client asks for the
+#: group's coordinator all the same, so a broker with access control must allow READ on it (measured).
+GROUP = "binlake-fetch"
+
+Place = tuple[str, int]
+
+
+@dataclass
+class KafkaProbe:
+    """The checks of one ``kafka`` section. ``topics`` is filled by the steps: name -> number of partitions.
+
+    ``timeout_s`` is how long each answer may take, in seconds.
+    """
+
+    kafka: KafkaSettings
+    timeout_s: float = 10.0
+    topics: dict[str, int] = field(default_factory=dict)
+    _complaints: list[KafkaError] = field(default_factory=list)
+    _consumer: Consumer | None = None
+    _all_topics: dict[str, TopicMetadata] = field(default_factory=dict)
+
+    def steps(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Name and function of each check, in order; nothing is asked of a broker that cannot be reached."""
+        yield "Kafka", self._reach
+        if self._consumer is not None:
+            yield "topics", self._find_topics
+        if self.topics:
+            yield "read rights", self._read
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _reach(self) -> str:
+        properties = {
+            "group.id": GROUP,
+            **self.kafka.client_properties(),
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "log_level": 0,
+            "error_cb": self._complaints.append,
+        }
+        try:
+            consumer = Consumer(properties)
+        except KafkaException as error:
+            raise ConfigError(
+                f"the Kafka client refuses the settings: {_words(error)}", do_next="correct kafka.properties"
+            ) from error
+        try:
+            metadata = consumer.list_topics(timeout=self.timeout_s)
+        except KafkaException as error:
+            consumer.close()
+            raise self._failure(error, "cannot reach Kafka", servers=self.kafka.bootstrap_servers) from error
+        self._consumer = consumer
+        self._all_topics = metadata.topics
+        return f"{self.kafka.bootstrap_servers}: {len(metadata.brokers)} brokers"
+
+    def _find_topics(self) -> str:
+        known = {name: topic for name, topic in self._all_topics.items() if topic.error is None}
+        wanted = self._wanted(known)
+        wanted += self.kafka.ddl_topics
+        missing = [name for name in wanted if name not in known]
+        if missing or not wanted:
+            raise ConfigError(
+                f"no such topic: {', '.join(missing)}" if missing else "no topic matches the pattern",
+                do_next="correct kafka.topics, topic_pattern or ddl_topics, or create the topic; "
+                "topics that the user may not describe are not seen either",
+            )
+        self.topics = {name: len(known[name].partitions) for name in wanted}
+        return f"{len(wanted)} topics, {sum(self.topics.values())} partitions"
+
+    def _wanted(self, known: dict[str, TopicMetadata]) -> list[str]:
+        if self.kafka.topic_pattern is None:
+            return list(self.kafka.topics)
+        return [name for name in sorted(known) if re.fullmatch(self.kafka.topic_pattern, name)]
+
+    def _read(self) -> str:
+        places = [(topic, p) for topic, count in self.topics.items() for p in range(count)]
+        try:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                marks = dict(zip(places, pool.map(self._watermarks, places), strict=True))
+            self._fetch_one_of_each({place: low for place, (low, high) in marks.items() if low < high})
+        except KafkaException as error:
+            raise self._failure(error, "cannot read from Kafka") from error
+        return f"{number(sum(high - low for low, high in marks.values()))} records can be read"
+
+    def _watermarks(self, place: Place) -> tuple[int, int]:
+        assert self._consumer is not None
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=self.timeout_s)
+        return low, high
+
+    def _fetch_one_of_each(self, starts: dict[Place, int]) -> None:
+        """One record (or the end mark) of one partition of every topic: rights to describe are not rights to read."""
+        assert self._consumer is not None
+        pending = {topic: TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()}
+        self._consumer.assign(list(pending.values()))
+        deadline = monotonic_s() + self.timeout_s
+        while pending:
+            if monotonic_s() > deadline:
+                raise TransientError(
+                    f"no record came from {', '.join(sorted(pending))} within {self.timeout_s:g} s",
+                    do_next="look at the brokers and the network",
+                )
+            for message in self._consumer.consume(100, 0.1):
+                self._note(message, pending)
+
+    def _note(self, message: Message, pending: dict[str, TopicPartition]) -> None:
+        error, topic = message.error(), message.topic()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        if topic in pending and self._consumer is not None:
+            self._consumer.incremental_unassign([pending.pop(topic)])
+
+    def _failure(self, error: KafkaException, what: str, **where: str) -> BinlakeError:
+        """The error by its class: the settings' fault, or one that may pass. The client's own complaints say why."""
+        causes = [error.args[0], *self._complaints]
+        words = f"{what}: {'; '.join(dict.fromkeys(_words(c) for c in causes))}"
+        codes = {c.code() for c in causes}
+        if codes & _NOT_ALLOWED:
+            group = self.kafka.client_properties().get("group.id", GROUP)
+            rights = f"allow READ on the topics and on the group {group}"
+            return ConfigError(words, do_next=f"correct the credentials in kafka.properties, or {rights}", **where)
+        if codes & _MISCONFIGURED:
+            return ConfigError(words, do_next="correct kafka.properties", **where)
+        return TransientError(words, do_next="look at kafka.bootstrap_servers, the network and the brokers", **where)
+
+
+def _words(error: KafkaError | KafkaException) -> str:
+    inner = error.args[0] if isinstance(error, KafkaException) else error
+    return str(inner.str())

@@ -1,0 +1,232 @@
+"""Reading HFiles: point lookups and scans, from bytes or from ranges of a stored file."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.files import hfile
+from pipeline.hudi.files.hfile import Codec, read_varint, read_vint
+
+#: Bytes read from the end at once: trailer, file info and indexes of any but a huge file.
+_TAIL_BYTES = 64 * 1024
+_CACHED_BLOCKS = 8
+
+ReadRange = Callable[[int, int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trailer:
+    file_info_offset: int
+    load_on_open: int
+    data_index_count: int
+    meta_index_count: int
+    entries: int
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    keys: list[bytes]
+    values: list[bytes]
+
+
+class HFileReader:
+    """One HFile.
+
+    Args:
+        read_range: gives ``length`` bytes from ``start`` of the file.
+        size: the file's size in bytes.
+        name: for error messages.
+
+    Every method raises CorruptDataError for bytes that are no HFile, UnsupportedError for one of another dialect.
+    """
+
+    def __init__(self, read_range: ReadRange, size: int, name: str = "") -> None:
+        self._read, self._size, self._name = read_range, size, name
+        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+        try:
+            self._open()
+        except (struct.error, IndexError, ValueError) as error:
+            raise self._corrupt("no HFile, or cut short") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "") -> HFileReader:
+        """The reader of an HFile that is in memory (the content of a log block)."""
+        return cls(lambda start, length: data[start : start + length], len(data), name)
+
+    def _corrupt(self, what: str) -> CorruptDataError:
+        return CorruptDataError(f"HFile: {what}", do_next="rebuild the metadata table", path=self._name or None)
+
+    def _open(self) -> None:
+        start = max(0, self._size - _TAIL_BYTES)
+        tail = self._read(start, self._size - start)
+        if len(tail) < hfile.TRAILER_BYTES or len(tail) != self._size - start:
+            raise self._corrupt("shorter than a trailer")
+        trailer = self._trailer(tail[-hfile.TRAILER_BYTES :])
+        if trailer.load_on_open < start:
+            start = trailer.load_on_open
+            tail = self._read(start, self._size - start)
+        self._codec, self.entries = trailer.codec, trailer.entries
+        data_index, at = self._block_at(tail, trailer.load_on_open - start, hfile.INDEX_MAGIC)
+        meta_index, at = self._block_at(tail, at, hfile.INDEX_MAGIC)
+        file_info, _ = self._block_at(tail, trailer.file_info_offset - start, hfile.FILE_INFO_MAGIC)
+        self._first_keys, self._places = self._data_index(data_index, trailer.data_index_count)
+        self._meta = dict(_index_entries(meta_index, trailer.meta_index_count))
+        self.file_info = _file_info(file_info)
+
+    def _trailer(self, data: bytes) -> _Trailer:
+        if data[:8] != hfile.TRAILER_MAGIC or data[-1] != 3:
+            raise self._corrupt("no version 3 trailer")
+        numbers = _trailer_numbers(data)
+        if numbers.get(8, 1) > 1:
+            raise UnsupportedError("an HFile of several index levels", do_next="let Hudi rewrite it", path=self._name)
+        return _Trailer(
+            file_info_offset=numbers[1],
+            load_on_open=numbers[2],
+            data_index_count=numbers.get(5, 0),
+            meta_index_count=numbers.get(6, 0),
+            entries=numbers.get(7, 0),
+            codec=hfile.codec_of(numbers.get(12, Codec.NONE)),
+        )
+
+    def _data_index(self, data: bytes, count: int) -> tuple[list[bytes], list[tuple[int, int]]]:
+        entries = _index_entries(data, count)
+        return [key[2 : 2 + int.from_bytes(key[:2], "big")] for key, _ in entries], [place for _, place in entries]
+
+    def _block_at(self, data: bytes, at: int, magic: bytes) -> tuple[bytes, int]:
+        """(plain bytes of the block that starts at ``at``, offset after it)."""
+        if at < 0:
+            raise self._corrupt("an offset points outside")
+        found, on_disk, plain_size, _, _, _, with_header = hfile.BLOCK_HEADER.unpack_from(data, at)
+        end = at + hfile.BLOCK_HEADER.size + on_disk
+        if found != magic or end > len(data) or with_header > hfile.BLOCK_HEADER.size + on_disk:
+            raise self._corrupt(f"a block of type {found!r} where {magic!r} was expected, or cut short")
+        packed = data[at + hfile.BLOCK_HEADER.size : at + with_header]
+        return hfile.decompress(self._codec, packed, plain_size), end
+
+    @property
+    def schema(self) -> str | None:
+        """The Avro schema of the values (JSON text), if the file says it."""
+        data = self.file_info.get(hfile.SCHEMA_KEY)
+        return None if data is None else data.decode()
+
+    def meta_block(self, name: str) -> bytes | None:
+        """The content of a meta block, or None."""
+        place = self._meta.get(name.encode())
+        if place is None:
+            return None
+        return self._block_at(self._read(*place), 0, hfile.META_MAGIC)[0]
+
+    def _block(self, number: int) -> _Block:
+        block = self._blocks.get(number)
+        if block is None:
+            data, _ = self._block_at(self._read(*self._places[number]), 0, hfile.DATA_MAGIC)
+            block = self._entries_of(data)
+            self._blocks[number] = block
+            if len(self._blocks) > _CACHED_BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _entries_of(self, data: bytes) -> _Block:
+        try:
+            return _decode_entries(data)
+        except (struct.error, IndexError) as error:
+            raise self._corrupt("a data block is cut short") from error
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None. Reads at most one block."""
+        return self.get_many((key,)).get(key)
+
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """The values of those keys that are in the file. Reads each block it needs once."""
+        found: dict[bytes, bytes] = {}
+        for key in sorted(set(keys)):
+            number = bisect_right(self._first_keys, key) - 1
+            if number < 0:
+                continue
+            block = self._block(number)
+            at = bisect_left(block.keys, key)
+            if at < len(block.keys) and block.keys[at] == key:
+                found[key] = block.values[at]
+        return found
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """Every (key, value), ascending by key."""
+        for number in range(len(self._places)):
+            block = self._block(number)
+            yield from zip(block.keys, block.values, strict=True)
+
+
+def _trailer_numbers(data: bytes) -> dict[int, int]:
+    """The numeric fields of the trailer's protobuf message."""
+    length, at = read_varint(data, 8)
+    end = at + length
+    numbers: dict[int, int] = {}
+    while at < end:
+        tag, at = read_varint(data, at)
+        value, at = read_varint(data, at)
+        if tag & 7 == 2:
+            at += value
+        else:
+            numbers[tag >> 3] = value
+    return numbers
+
+
+def _index_entries(data: bytes, count: int) -> list[tuple[bytes, tuple[int, int]]]:
+    """(key, (offset, size)) of every entry of an index block."""
+    entries, at = [], 0
+    for _ in range(count):
+        offset, size = int.from_bytes(data[at : at + 8], "big"), int.from_bytes(data[at + 8 : at + 12], "big")
+        length, at = read_vint(data, at + 12)
+        entries.append((data[at : at + length], (offset, size)))
+        at += length
+    return entries
+
+
+def _fields(data: bytes) -> dict[int, bytes]:
+    """The length-delimited fields of a protobuf message, the last of each number."""
+    found, at = {}, 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        length, at = read_varint(data, at)
+        found[tag >> 3] = data[at : at + length]
+        at += length
+    return found
+
+
+def _file_info(data: bytes) -> dict[str, bytes]:
+    length, at = read_varint(data, 4)
+    end, values = at + length, {}
+    while at < end:
+        _, at = read_varint(data, at)
+        size, at = read_varint(data, at)
+        pair = _fields(data[at : at + size])
+        values[pair.get(1, b"").decode()] = pair.get(2, b"")
+        at += size
+    return values
+
+
+def _mvcc_size(first: int) -> int:
+    """Bytes of the Hadoop VLong that starts with this byte."""
+    signed = first - 256 if first > 127 else first
+    if signed >= -112:
+        return 1
+    return -119 - signed if signed < -120 else -111 - signed
+
+
+def _decode_entries(data: bytes) -> _Block:
+    keys, values = [], []
+    unpack, at, end = hfile.ENTRY_HEAD.unpack_from, 0, len(data)
+    while at < end:
+        key_size, value_size, row_size = unpack(data, at)
+        start = at + 8 + key_size
+        stop = start + value_size
+        keys.append(data[at + 10 : at + 10 + row_size])
+        values.append(data[start:stop])
+        at = stop + _mvcc_size(data[stop])
+    return _Block(keys, values)

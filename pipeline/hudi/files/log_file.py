@@ -1,0 +1,167 @@
+"""The log file container: typed blocks, each with a header of texts, its content, and its length once more at its end.
+
+Big-endian throughout; layout version 1, as Hudi 1.x writes it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pipeline.errors import CorruptDataError
+
+MAGIC = b"#HUDI#"
+_VERSION = 1
+_PREFIX = struct.Struct(">qii")  # block length, version, block type
+_INT = struct.Struct(">i")
+_PAIR = struct.Struct(">ii")
+_LONG = struct.Struct(">q")
+
+
+class BlockType(IntEnum):
+    """What a block holds."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class Header(IntEnum):
+    """Keys of a block's header that binlake reads or writes."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block. ``content`` is a view of the file's bytes; ``offset`` is where its magic stands in the file."""
+
+    block_type: BlockType
+    header: Mapping[int, str]
+    content: memoryview
+    offset: int
+
+    @property
+    def instant(self) -> str | None:
+        """The commit that wrote it; None if the header does not say (readers drop such a block)."""
+        return self.header.get(Header.INSTANT_TIME)
+
+
+def encode_block(block_type: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
+    """One block, from the magic to the reverse pointer. ``header``: texts by key, ascending; content as it is."""
+    texts = _texts(header)
+    length = 4 + 4 + len(texts) + 8 + len(content) + 4 + 8
+    return b"".join(
+        [
+            MAGIC,
+            _PREFIX.pack(length, _VERSION, block_type),
+            texts,
+            _LONG.pack(len(content)),
+            content,
+            _INT.pack(0),
+            _LONG.pack(length + len(MAGIC)),
+        ]
+    )
+
+
+def encode_data_block(instant: str, schema_json: str, parquet: bytes) -> bytes:
+    """A PARQUET_DATA block. ``parquet``: a whole file; ``schema_json``: its Avro schema. Both with the meta fields."""
+    return encode_block(BlockType.PARQUET_DATA, {Header.INSTANT_TIME: instant, Header.SCHEMA: schema_json}, parquet)
+
+
+def encode_delete_block(instant: str, schema_json: str, content: bytes) -> bytes:
+    """A DELETE block. ``content``: from ``delete_block.encode_deletes``."""
+    return encode_block(BlockType.DELETE, {Header.INSTANT_TIME: instant, Header.SCHEMA: schema_json}, content)
+
+
+def iter_blocks(data: bytes, path: str = "") -> Iterator[LogBlock]:
+    """The blocks of a log file, in order, damaged ones left out as Hudi leaves them out.
+
+    A block counts only if its two lengths agree and the magic of another block, or nothing, follows; otherwise the
+    reading goes on at the next magic (``HoodieLogFileReader``). Bytes before the first magic: CorruptDataError, as
+    there; so is a block whose lengths agree but whose inside does not.
+    """
+    view = memoryview(data)
+    at = 0
+    while at + len(MAGIC) <= len(data):
+        if view[at : at + len(MAGIC)] != MAGIC:
+            raise CorruptDataError(
+                "a log file has no block where one must start", do_next="run binlake fsck", path=path, offset=at
+            )
+        start = at + len(MAGIC)
+        length = _sound_length(view, start)
+        if length is None:
+            at = data.find(MAGIC, start)
+            if at < 0:
+                return
+            continue
+        try:
+            yield _decode_block(view, start, length, at)
+        except (struct.error, ValueError) as error:
+            raise CorruptDataError(
+                f"a log block cannot be read: {error}", do_next="run binlake fsck", path=path, offset=at
+            ) from error
+        at = start + 8 + length
+
+
+def _sound_length(view: memoryview, start: int) -> int | None:
+    """The length of the block whose length field is at ``start``; None if it is cut short or followed by junk."""
+    if start + 8 > len(view):
+        return None
+    (length,) = _LONG.unpack_from(view, start)
+    end = start + 8 + length
+    if length < 28 or end > len(view):
+        return None
+    (pointer,) = _LONG.unpack_from(view, end - 8)
+    if pointer - len(MAGIC) != length:
+        return None
+    after = view[end : end + len(MAGIC)]
+    return length if len(after) < len(MAGIC) or after == MAGIC else None
+
+
+def _decode_block(view: memoryview, start: int, length: int, offset: int) -> LogBlock:
+    _, version, kind = _PREFIX.unpack_from(view, start)
+    if version != _VERSION:
+        raise ValueError(f"log format version {version}")
+    header, at = _read_texts(view, start + _PREFIX.size)
+    (size,) = _LONG.unpack_from(view, at)
+    content = view[at + 8 : at + 8 + size]
+    if size < 0 or at + 8 + size + 12 > start + 8 + length or len(content) != size:
+        raise ValueError(f"content of {size} bytes does not fit into its block")
+    return LogBlock(BlockType(kind), header, content, offset)
+
+
+def _texts(texts: Mapping[int, str]) -> bytes:
+    parts = [_INT.pack(len(texts))]
+    for key, text in texts.items():
+        encoded = text.encode("utf-8")
+        parts += [_PAIR.pack(key, len(encoded)), encoded]
+    return b"".join(parts)
+
+
+def _read_texts(view: memoryview, at: int) -> tuple[dict[int, str], int]:
+    (count,) = _INT.unpack_from(view, at)
+    at += 4
+    texts: dict[int, str] = {}
+    for _ in range(count):
+        key, size = _PAIR.unpack_from(view, at)
+        at += 8
+        if size < 0 or at + size > len(view):
+            raise ValueError(f"header text of {size} bytes")
+        texts[key] = str(view[at : at + size], "utf-8")
+        at += size
+    return texts, at

@@ -1,0 +1,88 @@
+"""Names of data files, markers and partition metadata files (table version 9)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PARTITION_METADATA = ".hoodie_partition_metadata"
+TEMP_PATH = ".hoodie/.temp"
+#: The write token of files that a retried task must overwrite: the same for every attempt.
+STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
+
+_LOG = re.compile(r"^\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?$")
+_BASE = re.compile(r"^([^._]+)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile)$")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """``.<file id>_<instant>.log.<version>_<write token>``; the instant is the delta commit's own.
+
+    ``write_token`` is "" where the name has none; hudi-rs ignores such files, Spark reads them (measured).
+    """
+
+    file_id: str
+    instant: str
+    version: int = 1
+    write_token: str = STEADY_TOKEN
+
+    def __str__(self) -> str:
+        token = f"_{self.write_token}" if self.write_token else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}"
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """Log files of a slice are merged in this order (``HoodieLogFile.LogFileComparator``)."""
+        return self.instant, self.version, self.write_token
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """``<file id>_<write token>_<instant>.<extension>``."""
+
+    file_id: str
+    instant: str
+    write_token: str = STEADY_TOKEN
+    extension: str = "parquet"
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}.{self.extension}"
+
+
+def parse_log_name(name: str) -> LogFileName | None:
+    """The parts of a log file's name; None for any other file, change logs (``.cdc``) included."""
+    match = _LOG.match(name)
+    if not match or match.group(3) != "log" or match.group(6):
+        return None
+    return LogFileName(match.group(1), match.group(2), int(match.group(4)), match.group(5) or "")
+
+
+def parse_base_name(name: str) -> BaseFileName | None:
+    """The parts of a base file's name; None for any other file."""
+    match = _BASE.match(name)
+    return BaseFileName(match.group(1), match.group(3), match.group(2), match.group(4)) if match else None
+
+
+def in_partition(partition_path: str, name: str) -> str:
+    """The path of a file of a partition; "" is the partition of a table without partitions."""
+    return f"{partition_path}/{name}" if partition_path else name
+
+
+def marker_directory(instant: str) -> str:
+    """Where the markers of an instant's files are."""
+    return f"{TEMP_PATH}/{instant}"
+
+
+def marker_path(instant: str, partition_path: str, file_name: str) -> str:
+    """The marker of a data file, written before it so that a rollback finds it.
+
+    CREATE for log files too: from table version 8 on every commit owns its files, and Hudi's rollback refuses APPEND
+    markers (``MarkerBasedRollbackStrategy``).
+    """
+    return f"{marker_directory(instant)}/{in_partition(partition_path, file_name)}.marker.CREATE"
+
+
+def marked_file(marker: str) -> str | None:
+    """What a marker, given relative to its instant's marker directory, stands for; None if it is no marker."""
+    file_path, dot, kind = marker.rpartition(".marker.")
+    return file_path if dot and kind in ("CREATE", "MERGE", "APPEND") else None

@@ -1,0 +1,1 @@
+"""Avro schemas of log blocks, as Hudi 1.2.0 writes them."""

@@ -1,0 +1,185 @@
+"""The active timeline of a table, kept between batches and brought up to date by listing only its end.
+
+What a refresh sees. Names sort by requested time, so a listing may start anywhere. It starts at the oldest instant
+that was pending when we last looked (a foreign writer may complete it at any time, and its completed file sorts under
+that old time), and at least LOOKBACK_MS before the newest instant we know (another machine's clock may be behind ours,
+so that its instant is older than one we have seen). A pending instant that is no longer listed was rolled back and is
+forgotten. Not seen: an instant older than that window which began and ended entirely between two refreshes of ours.
+The window is 25 times the clock skew that Hudi's own writers allow (200 ms); a wider one makes every commit of a fast
+stream list more names.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection
+
+from pipeline.clock import format_instant, parse_instant
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.history import History
+from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS, TIMELINE_PATH, WRITE_ACTIONS, Instant, parse_name
+from pipeline.storage.base import Storage
+
+LOOKBACK_MS = 5_000
+_METADATA_KEPT = 64
+
+
+class Timeline:
+    """The instants of one table (the data table or the metadata table), each in its furthest state.
+
+    Loading reads names only; a commit's body is read when asked for, and the last few are kept.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._pending: dict[tuple[str, str], Instant] = {}
+        self._completed: dict[tuple[str, str], Instant] = {}
+        self._writes: list[Instant] = []  # completed write actions, ascending
+        self._latest = ""
+        self._metadata: dict[str, CommitMetadata] = {}
+        self._history: History | None = None
+
+    @classmethod
+    def load(cls, storage: Storage) -> Timeline:
+        """List the whole active timeline under ``storage``'s root; empty if there is none."""
+        timeline = cls(storage)
+        timeline._take(timeline._list(None))
+        return timeline
+
+    def refresh(self) -> list[Instant]:
+        """List the end of the timeline (see the head of this module).
+
+        Returns the instants that are new or have moved on since the last look, oldest first; our own, noted with
+        ``record``, are not among them.
+        """
+        return self._take(self._list(self._window_start()))
+
+    def completed(self) -> list[Instant]:
+        """The completed commits, deltacommits and replacecommits by requested time, oldest first. Do not change it."""
+        return self._writes
+
+    def completed_actions(self, actions: Collection[str]) -> list[Instant]:
+        """The completed instants of those actions (``clean``, ``rollback``...), oldest first."""
+        return sorted(i for i in self._completed.values() if i.action in actions)
+
+    def pending(self) -> list[Instant]:
+        """All instants that are requested or inflight, oldest first."""
+        return sorted(self._pending.values())
+
+    def last_completed(self) -> Instant | None:
+        """The completed write with the newest requested time."""
+        return self._writes[-1] if self._writes else None
+
+    def find(self, requested_time: str) -> Instant | None:
+        """The instant of that requested time, completed before pending; None if the active timeline has none."""
+        for known in (self._completed, self._pending):
+            for action in COMPLETED_ACTIONS:
+                if (found := known.get((requested_time, action))) is not None:
+                    return found
+        return None
+
+    def latest_time(self) -> str | None:
+        """The greatest requested or completion time seen: new times must lie after it."""
+        return self._latest or None
+
+    def record(self, instant: Instant) -> None:
+        """Note an instant file that we created ourselves."""
+        identity = instant.identity
+        self._latest = max(self._latest, instant.completion_time or instant.requested_time)
+        if not instant.completed:
+            self._pending[identity] = instant
+            return
+        self._pending.pop(identity, None)
+        if identity not in self._completed and instant.action in WRITE_ACTIONS:
+            bisect.insort(self._writes, instant)
+        self._completed[identity] = instant
+
+    def forget(self, instant: Instant) -> None:
+        """Note that we deleted the files of a pending instant."""
+        self._pending.pop(instant.identity, None)
+
+    def is_completed(self, requested_time: str) -> bool:
+        """Whether files and blocks of that instant count: completed, or older than the active timeline (archived)."""
+        if any((requested_time, action) in self._completed for action in WRITE_ACTIONS):
+            return True
+        first = self._first_write()
+        return first is not None and requested_time < first
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """When the write of that requested time completed; None while it is pending or unknown.
+
+        Archived instants are looked up in the history; one that is missing there counts as completed when requested.
+        """
+        for action in WRITE_ACTIONS:
+            if (found := self._completed.get((requested_time, action))) is not None:
+                return found.completion_time
+        if not self.is_completed(requested_time):
+            return None
+        return self.history().completion_time(requested_time) or requested_time
+
+    def history(self) -> History:
+        """The archived timeline, read once."""
+        if self._history is None:
+            self._history = History.load(self._storage)
+        return self._history
+
+    def commit_metadata(self, instant: Instant) -> CommitMetadata:
+        """The body of a completed write. Raises CorruptDataError if it cannot be read."""
+        found = self._metadata.get(instant.file_name)
+        if found is None:
+            found = CommitMetadata.from_bytes(self._storage.read(instant.path), instant.path)
+            self.remember(instant, found)
+        return found
+
+    def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
+        """Keep the body of a commit we just wrote; the oldest kept one makes room."""
+        if len(self._metadata) >= _METADATA_KEPT:
+            del self._metadata[next(iter(self._metadata))]
+        self._metadata[instant.file_name] = metadata
+
+    def _list(self, start_after: str | None) -> dict[tuple[str, str], Instant]:
+        furthest: dict[tuple[str, str], Instant] = {}
+        for info in self._storage.list(TIMELINE_PATH, start_after):
+            instant = parse_name(info.path.rpartition("/")[2])
+            if instant is None:
+                continue
+            known = furthest.get(instant.identity)
+            if known is None or _progress(instant) > _progress(known):
+                furthest[instant.identity] = instant
+        return furthest
+
+    def _take(self, listed: dict[tuple[str, str], Instant]) -> list[Instant]:
+        for identity in [i for i in self._pending if i not in listed]:
+            del self._pending[identity]
+        news = [
+            instant
+            for identity, instant in listed.items()
+            if self._completed.get(identity) != instant and self._pending.get(identity) != instant
+        ]
+        for instant in sorted(news):
+            self.record(instant)
+        return sorted(news)
+
+    def _window_start(self) -> str | None:
+        if not self._latest:
+            return None
+        newest = max([i.requested_time for i in self._writes[-1:]] + [i[0] for i in self._pending], default="")
+        starts = [_earlier(newest, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
+        return min(starts) or None
+
+    def _first_write(self) -> str | None:
+        firsts = [i.requested_time for i in self._writes[:1]]
+        firsts += [time for time, action in self._pending if action in WRITE_ACTIONS]
+        return min(firsts, default=None)
+
+
+def _progress(instant: Instant) -> int:
+    return ("requested", "inflight", "completed").index(instant.state.value)
+
+
+def _earlier(instant: str, by_ms: int) -> str:
+    """An instant that much earlier; "" where the time is not a date (the metadata table starts at 000...0)."""
+    try:
+        return format_instant(max(parse_instant(instant) - by_ms, 0))
+    except (ValueError, OverflowError):
+        return ""

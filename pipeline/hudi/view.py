@@ -1,0 +1,149 @@
+"""File slices: which base file and which log files hold a file group's rows at a moment.
+
+A log file belongs to the newest base file whose instant was requested at or before the log file's commit completed:
+a commit that completes while a compaction runs is in the next slice, whatever its own time (Hudi 1.2.0,
+``HoodieFileGroup.addLogFile``). Files of instants that are not completed do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.names import (
+    PARTITION_METADATA,
+    BaseFileName,
+    LogFileName,
+    in_partition,
+    parse_base_name,
+    parse_log_name,
+)
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import FileInfo, Storage
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """A base file: partition path, parsed name, size in bytes."""
+
+    partition_path: str
+    name: BaseFileName
+    size: int
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return in_partition(self.partition_path, str(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file: partition path, parsed name, size in bytes."""
+
+    partition_path: str
+    name: LogFileName
+    size: int
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return in_partition(self.partition_path, str(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """What to read for one file group: at most one base file, and log files in the order they are merged."""
+
+    partition_path: str
+    file_id: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...]
+
+    @property
+    def bucket(self) -> int | None:
+        """The bucket in the file id; None for a file group of another index."""
+        return int(self.file_id[:8]) if self.file_id[:8].isdigit() else None
+
+    @property
+    def base_size(self) -> int:
+        """Bytes of the base file."""
+        return self.base_file.size if self.base_file is not None else 0
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log files."""
+        return sum(file.size for file in self.log_files)
+
+
+def partition_paths(storage: Storage) -> list[str]:
+    """The partitions of a table, sorted: directories with ``.hoodie_partition_metadata``; "" is the root itself."""
+    return sorted(_partitions_below(storage, ""))
+
+
+def file_slices(
+    storage: Storage, timeline: Timeline, as_of: str | None = None, partitions: Iterable[str] | None = None
+) -> list[FileSlice]:
+    """The latest file slice of every file group, found by listing storage.
+
+    Args:
+        storage: the table's root.
+        timeline: loaded; decides which files count.
+        as_of: only commits requested at or before this instant; None for all.
+        partitions: partition paths; None for all.
+
+    Raises UnsupportedError for a table with replaced file groups (clustering, insert overwrite).
+    """
+    paths = partition_paths(storage) if partitions is None else list(partitions)
+    return [s for path in paths for s in slices_of_partition(path, storage.list(path), timeline, as_of)]
+
+
+def slices_of_partition(
+    partition_path: str, files: Iterable[FileInfo], timeline: Timeline, as_of: str | None = None
+) -> list[FileSlice]:
+    """The latest file slices of one partition from its files, by file id. Arguments and errors as ``file_slices``."""
+    _refuse_replaced(timeline)
+    bases: dict[str, list[BaseFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
+    for info in files:
+        name = info.path.rpartition("/")[2]
+        if (log := parse_log_name(name)) is not None and _counts(log.instant, timeline, as_of):
+            logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, info.size))
+        elif (base := parse_base_name(name)) is not None and _counts(base.instant, timeline, as_of):
+            bases.setdefault(base.file_id, []).append(BaseFile(partition_path, base, info.size))
+    ids = sorted(bases.keys() | logs.keys())
+    return [_latest_slice(partition_path, i, bases.get(i, []), logs.get(i, []), timeline) for i in ids]
+
+
+def _latest_slice(
+    partition_path: str, file_id: str, bases: list[BaseFile], logs: list[LogFile], timeline: Timeline
+) -> FileSlice:
+    base = max(bases, key=lambda b: b.name.instant, default=None)
+    ordered = sorted(logs, key=lambda log: log.name.order)
+    if base is not None:
+        ordered = [log for log in ordered if (timeline.completion_time(log.name.instant) or "") >= base.name.instant]
+    return FileSlice(partition_path, file_id, base, tuple(ordered))
+
+
+def _counts(instant: str, timeline: Timeline, as_of: str | None) -> bool:
+    return (as_of is None or instant <= as_of) and timeline.is_completed(instant)
+
+
+def _refuse_replaced(timeline: Timeline) -> None:
+    replaced = timeline.completed_actions({REPLACE_COMMIT})
+    if replaced:
+        raise UnsupportedError(
+            "the table has replaced file groups (clustering or insert overwrite)",
+            do_next="read it with Hudi",
+            instant=replaced[0].requested_time,
+        )
+
+
+def _partitions_below(storage: Storage, path: str) -> Iterator[str]:
+    if storage.stat(in_partition(path, PARTITION_METADATA)) is not None:
+        yield path
+        return
+    for name in storage.list_dirs(path):
+        if path or not name.startswith("."):
+            yield from _partitions_below(storage, in_partition(path, name))

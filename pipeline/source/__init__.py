@@ -1,0 +1,1 @@
+"""Raw records and offsets, from Kafka. Knows no tables."""

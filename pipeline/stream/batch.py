@@ -1,0 +1,408 @@
+"""One micro-batch, from planned offsets to visible commits.
+
+The order makes it safe: every table commits with the offsets it covers, then the stream's ledger moves on. A crash
+anywhere leaves some tables ahead of others and of the ledger; on the way again each drops what it has applied.
+
+A plan is made of what is known before the batch is read. What the batch itself teaches (a column the schema lacked,
+a table that needs before images, a TRUNCATE behind rows that tasks have written) is put into a second plan, and the
+batch is run again: rare, and simpler than guessing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pipeline.clock import monotonic_s, now_ms
+from pipeline.decode.changes import Control, ControlKind, SourceTable
+from pipeline.errors import BadInputError, BinlakeError, TransientError, UnsupportedError
+from pipeline.settings import Settings
+from pipeline.source.ranges import OffsetRange, Positions, merged, ranges_between
+from pipeline.storage import Storage
+from pipeline.stream.engine import Engine
+from pipeline.stream.lake import Lake
+from pipeline.stream.ledger import Ledger
+from pipeline.stream.plan import (
+    BatchPlan,
+    TableFailed,
+    TableReport,
+    TableState,
+    TableWriter,
+    TaskFailed,
+    TaskReport,
+    Written,
+)
+from pipeline.stream.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.stream.quarantine import QuarantineTable
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
+from pipeline.stream.tasks import Item
+from pipeline.upsert.parcel import Parcel
+
+_PASSES = 4
+#: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
+_SHARE_JUDGED_FROM = 100
+_THREADS = 8
+
+
+@dataclass
+class _Outcome:
+    """What a run of a plan gave, sorted by kind."""
+
+    report: TaskReport = field(default_factory=TaskReport)
+    parcels: dict[str, list[Parcel]] = field(default_factory=dict)
+    written: dict[str, list[Written]] = field(default_factory=dict)
+    failed: list[TableFailed] = field(default_factory=list)
+
+    @staticmethod
+    def of(items: Sequence[Item]) -> _Outcome:
+        """Sort what the tasks gave. Raises the error of a task that could not go on."""
+        outcome = _Outcome()
+        for item in items:
+            if isinstance(item, Parcel):
+                outcome.parcels.setdefault(item.table, []).append(item)
+            elif isinstance(item, Written):
+                outcome.written.setdefault(item.table, []).append(item)
+            elif isinstance(item, TableFailed):
+                outcome.failed.append(item)
+            elif isinstance(item, TaskFailed):
+                raise item.error
+            else:
+                outcome.report.add(item)
+        return outcome
+
+
+class BatchRunner:
+    """Runs the batches of one stream, one after the other, with the state kept between them."""
+
+    def __init__(
+        self, settings: Settings, lake: Lake, state: Storage, ledger: Ledger, registry: SchemaRegistry
+    ) -> None:
+        self.ledger = ledger
+        self._settings = settings
+        self._lake = lake
+        self._state = state
+        self._registry = registry
+        self._quarantine = QuarantineTable(settings, lake)
+        self._before_of: set[SourceTable] = set()
+        self._refused: dict[SourceTable, str] = {}
+        self._mean_bytes = 600.0
+        self._kafka = settings.kafka.client_properties()
+        self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
+        self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
+
+    def close(self) -> None:
+        """Stop the writing threads."""
+        self._tables.shutdown()
+        self._files.shutdown()
+
+    def run(
+        self, batch_id: int, end: Mapping[str, Mapping[int, int]], trigger_ms: int, engine: Engine
+    ) -> ProgressEvent:
+        """Apply everything from the ledger's positions to ``end``. Raises BinlakeError; nothing is lost by it."""
+        ranges = ranges_between(self.ledger.positions, end)
+        event, outcome, failed = self._apply(ranges, batch_id, trigger_ms, engine, None)
+        self.ledger.batch += 1
+        self.ledger.positions = merged(self.ledger.positions, end)
+        self._note_behind(outcome.report, failed, ranges)
+        self.ledger.save(self._state)
+        return event
+
+    def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
+        """Bring a table that is behind up to the ledger's positions, a batch's worth at a time; None when it failed."""
+        start = self.ledger.behind[source]
+        end = {topic: {p: self.ledger.positions[topic][p] for p in parts} for topic, parts in start.items()}
+        ranges = _at_most(ranges_between(start, end), self._settings.batch.max_events)
+        event, _, failed = self._apply(ranges, self.ledger.batch, now_ms(), engine, source)
+        if failed:
+            return None
+        reached = merged(start, {t: {r.partition: r.end for r in ranges if r.topic == t} for t in start})
+        if ranges_between(reached, end):
+            self.ledger.behind[source] = reached
+        else:
+            del self.ledger.behind[source]
+        self.ledger.save(self._state)
+        return event
+
+    def _apply(
+        self, ranges: list[OffsetRange], batch_id: int, trigger_ms: int, engine: Engine, only: SourceTable | None
+    ) -> tuple[ProgressEvent, _Outcome, Collection[SourceTable]]:
+        started = monotonic_s()
+        self._registry.refresh()
+        outcome, plan = self._execute(ranges, engine, only)
+        executed = monotonic_s()
+        self._check_threshold(outcome.report, ranges)
+        self._quarantine.write(outcome.report.quarantined, ranges, self.ledger.batch, self._files)
+        tables, failed = self._commit_tables(outcome, plan, ranges, trigger_ms)
+        committed = monotonic_s()
+        stages = {
+            **outcome.report.stage_ms,
+            "tasks": (executed - started) * 1000,
+            "commit": (committed - executed) * 1000,
+        }
+        event = ProgressEvent(
+            batch_id=batch_id,
+            latency_ms=float(now_ms() - trigger_ms),
+            stage_ms=stages,
+            tables=(*tables, *_loose_tables(outcome.report)),
+            partitions=tuple(PartitionProgress(r.topic, r.partition, r.end, r.end) for r in ranges),
+            filtered=_filtered_of_no_table(outcome.report),
+            quarantined=sum(q.source is None for q in outcome.report.quarantined),
+        )
+        return event, outcome, failed
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _execute(
+        self, ranges: list[OffsetRange], engine: Engine, only: SourceTable | None
+    ) -> tuple[_Outcome, BatchPlan]:
+        """Run plans until one knows all that the batch needs."""
+        if not ranges:
+            return _Outcome(), self._plan(ranges, only, shuffle=False)
+        for attempt in range(_PASSES):
+            total = sum(len(r) for r in ranges)
+            shuffle = attempt == 0 and total * self._mean_bytes > self._settings.batch.shuffle_above_bytes
+            plan = self._plan(ranges, only, shuffle=shuffle)
+            try:
+                outcome = _Outcome.of(engine.run(plan, ranges, shuffle=shuffle))
+            except Exception:
+                self._abort(plan)
+                raise
+            if outcome.report.records:
+                self._mean_bytes = outcome.report.raw_bytes / outcome.report.records
+            if attempt == _PASSES - 1 or not self._learned(outcome, last=attempt > 0):
+                break
+            self._abort(plan)
+        return outcome, plan
+
+    def _plan(self, ranges: Sequence[OffsetRange], only: SourceTable | None, *, shuffle: bool) -> BatchPlan:
+        settings = self._settings
+        starts: Positions = {}
+        for r in ranges:
+            starts.setdefault(r.topic, {})[r.partition] = r.start
+        states = {source: self._table_state(source, only, starts) for source in self.ledger.tables}
+        return BatchPlan(
+            decoding=self._registry.options(frozenset(self._before_of)),
+            schemas=self._registry.schemas_for(starts),
+            tables=settings.tables,
+            states={s: state for s, state in states.items() if state != TableState()},
+            kafka=self._kafka,
+            lake_uri=settings.lake.uri,
+            lake_options=settings.lake.storage_options(),
+            only=only,
+            writers=self._open_writers(set(starts)) if shuffle else {},
+            max_quarantined=settings.quarantine.max_records_per_batch,
+        )
+
+    def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Positions) -> TableState:
+        """What tasks need of a table; nothing for the many tables that are where the batch starts."""
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        return TableState(
+            applied_until=table.ahead_of(self._settings.name, starts) if table else {},
+            truncated_order=table.truncated_order if table else -1,
+            refused=self._refused.get(source),
+            skipped=source in self.ledger.behind and source != only,
+        )
+
+    def _open_writers(self, topics: set[str]) -> dict[str, TableWriter]:
+        """Begin an instant for every known table that these topics have fed before."""
+        writers: dict[str, TableWriter] = {}
+        for source in self.ledger.tables:
+            if source in self.ledger.behind or source in self._refused:
+                continue
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is not None and table.keyless is None and topics & table.topics(self._settings.name):
+                table.refresh()
+                context = table.begin(table.table.schema)
+                writers[table.rules.path] = TableWriter(context, table.foreign_file_ids)
+        return writers
+
+    def _abort(self, plan: BatchPlan) -> None:
+        for path, writer in plan.writers.items():
+            table = self._lake.opened(path)
+            if table is not None:
+                with contextlib.suppress(BinlakeError):
+                    table.table.abort(writer.context.instant)
+
+    def _learned(self, outcome: _Outcome, *, last: bool) -> bool:
+        """Take in what the batch taught; True if running it again will do better."""
+        again = False
+        for source, table in outcome.report.tables.items():
+            rules = self._settings.table_rules(source)
+            moving = table.target.partition is not None and not rules.immutable_partition
+            if (moving or not table.target.key) and source not in self._before_of:
+                self._before_of.add(source)
+                again = True
+            if source not in self.ledger.tables and self._lake.get(rules) is not None:
+                self.ledger.tables[source] = rules.path  # made by a run that died before its ledger
+                again = True
+        truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
+        again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
+        if self._registry.waits_for(outcome.report) and not last:
+            again |= self._registry.wait_for_news()
+        return again
+
+    # -- judging ---------------------------------------------------------------------------------------------------
+
+    def _check_threshold(self, report: TaskReport, ranges: Sequence[OffsetRange]) -> None:
+        """Stop before anything is written when too much of the batch cannot be applied."""
+        rules, bad = self._settings.quarantine, report.quarantined_count
+        judged = report.records >= _SHARE_JUDGED_FROM
+        if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
+            return
+        first = report.quarantined[0]
+        reasons = sorted({q.reason for q in report.quarantined})
+        raise BadInputError(
+            f"{bad} of {report.records} records of the batch cannot be applied ({', '.join(reasons)}); "
+            f"the first: {first.detail}",
+            do_next="correct the settings, or raise quarantine.max_records_per_batch and max_fraction to go on",
+            topic=first.topic,
+            partition=first.partition,
+            offset=first.offset,
+            offsets=", ".join(f"{r.topic}/{r.partition}:{r.start}..{r.end}" for r in ranges[:4]),
+        )
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _commit_tables(
+        self, outcome: _Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], trigger_ms: int
+    ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
+        """Commit every table the batch touched; a table that fails does not hold the others up."""
+        works = self._works(outcome, plan, ranges)
+        errors = {failed.table: failed.error for failed in outcome.failed}
+        done = list(self._tables.map(lambda work: self._commit_table(work, trigger_ms, errors), works))
+        used = {work.report.target.path for work in works}
+        self._abort(dataclasses.replace(plan, writers={p: w for p, w in plan.writers.items() if p not in used}))
+        failed = {w.report.target.source: e for w, (_, e) in zip(works, done, strict=True) if e is not None}
+        outage = plan.only is None and len(failed) == len(works)
+        if failed and outage and all(isinstance(e, TransientError) for e in failed.values()):
+            raise next(iter(failed.values()))
+        return [progress for progress, _ in done], failed
+
+    def _works(self, outcome: _Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
+        truncates: dict[SourceTable, int] = {}
+        for control in outcome.report.controls:
+            if control.kind is ControlKind.TRUNCATE:
+                truncates[control.source] = max(control.order, truncates.get(control.source, -1))
+                self._report_truncated(outcome.report, control)
+        works = []
+        for source, report in outcome.report.tables.items():
+            writer = plan.writers.get(report.target.path)
+            _count_fates(report, source, outcome.report)
+            works.append(
+                TableWork(
+                    report=report,
+                    ranges=[r for r in ranges if r.topic in report.topics],
+                    parcels=outcome.parcels.get(report.target.path, []),
+                    written=outcome.written.get(report.target.path, []),
+                    context=writer.context if writer else None,
+                    truncated_order=truncates.get(source, -1),
+                )
+            )
+        return works
+
+    def _report_truncated(self, report: TaskReport, control: Control) -> None:
+        """A TRUNCATE counts as one applied record, of a table that may have no rows in this batch."""
+        known = report.tables.get(control.source)
+        if known is None:
+            table = self._lake.get(self._settings.table_rules(control.source))
+            if table is None:
+                key = (control.source, "truncate of a table that is not there")
+                report.filtered[key] = report.filtered.get(key, 0) + 1
+                return
+            known = report.tables[control.source] = table.report(control.source)
+        known.topics.add(control.topic)
+        known.counts.read += 1
+
+    def _commit_table(
+        self, work: TableWork, trigger_ms: int, errors: Mapping[str, BinlakeError]
+    ) -> tuple[TableProgress, BinlakeError | None]:
+        target, counts = work.report.target, work.report.counts
+        error: BinlakeError | None = None
+        outcome = TableOutcome(None)
+        try:
+            if target.path in errors:
+                raise errors[target.path]
+            table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
+            if work.context is None:
+                table.refresh()
+            outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files)
+            self.ledger.tables[target.source] = target.path
+        except BinlakeError as failure:
+            error = failure
+            self._lake.forget(target.path)
+            if isinstance(failure, UnsupportedError):
+                self._refused[target.source] = str(failure)
+        visible = now_ms()
+        progress = TableProgress(
+            table=str(target.source),
+            events_read=counts.read + counts.already_applied,
+            applied=counts.applied if error is None else 0,
+            superseded=counts.superseded,
+            filtered=counts.filtered,
+            quarantined=counts.quarantined,
+            already_applied=counts.already_applied,
+            commit_instant=outcome.instant,
+            commit_latency_ms=float(visible - trigger_ms) if outcome.instant else None,
+            freshness_oldest_ms=visible - work.report.oldest_ms if outcome.instant and work.report.oldest_ms else None,
+            freshness_newest_ms=visible - work.report.newest_ms if outcome.instant and work.report.newest_ms else None,
+            bytes_written=outcome.bytes_written,
+            error=str(error) if error is not None else None,
+        )
+        return progress, error
+
+    def _note_behind(self, report: TaskReport, failed: Collection[SourceTable], ranges: Sequence[OffsetRange]) -> None:
+        """Remember from where tables that could not commit, or were skipped, must be caught up."""
+        for source in {*failed, *report.skipped}:
+            missed = report.skipped.get(source, set())
+            if source in failed:
+                missed = missed | report.tables[source].topics
+            start: Positions = {}
+            for r in ranges:
+                if r.topic in missed:
+                    start.setdefault(r.topic, {})[r.partition] = r.start
+            # what is noted already lies further back
+            self.ledger.behind[source] = merged(start, self.ledger.behind.get(source, {}))
+
+
+def _count_fates(table: TableReport, source: SourceTable, report: TaskReport) -> None:
+    """Put the records that became no row into the table's counts."""
+    counts = table.counts
+    counts.quarantined = sum(q.source == source for q in report.quarantined)
+    counts.filtered = sum(n for (s, _), n in report.filtered.items() if s == source)
+    counts.read += counts.quarantined + counts.filtered
+
+
+def _loose_tables(report: TaskReport) -> list[TableProgress]:
+    """Tables of which only records came that change no row."""
+    found: dict[SourceTable, list[int]] = {}
+    for (source, _), count in report.filtered.items():
+        if source is not None and source not in report.tables:
+            found.setdefault(source, [0, 0])[0] += count
+    for q in report.quarantined:
+        if q.source is not None and q.source not in report.tables:
+            found.setdefault(q.source, [0, 0])[1] += 1
+    return [
+        TableProgress(table=str(source), events_read=filtered + bad, filtered=filtered, quarantined=bad)
+        for source, (filtered, bad) in found.items()
+    ]
+
+
+def _filtered_of_no_table(report: TaskReport) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for (source, kind), count in report.filtered.items():
+        if source is None:
+            found[kind] = found.get(kind, 0) + count
+    return found
+
+
+def _at_most(ranges: Sequence[OffsetRange], records: int) -> list[OffsetRange]:
+    """The ranges cut to about that many records in all, an even share of each."""
+    total = sum(len(r) for r in ranges)
+    if total <= records:
+        return list(ranges)
+    cut = [OffsetRange(r.topic, r.partition, r.start, r.start + max(1, len(r) * records // total)) for r in ranges]
+    return [r for r in cut if len(r)]

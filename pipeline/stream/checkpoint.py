@@ -1,0 +1,47 @@
+"""Reading the offsets that Spark planned for a batch, from the offset log of its checkpoint.
+
+Structured Streaming writes ``offsets/<batch id>`` before a batch runs: a version line, one line of JSON about the
+batch, one line of JSON of end offsets per source (Spark 3.5 and 4.0, ``OffsetSeqLog``).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pipeline.errors import UnsupportedError
+from pipeline.source.ranges import Positions, parse_positions
+from pipeline.storage import Storage, StorageNotFoundError
+
+_NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """What Spark planned: end offsets, and when the trigger fired (ms since the epoch)."""
+
+    end: Positions
+    trigger_ms: int
+
+
+def last_finished(checkpoint: Storage) -> Positions:
+    """Where Spark goes on: the end of the last batch that it knows finished; empty for a new checkpoint."""
+    finished = [int(name) for info in checkpoint.list("commits") if (name := info.path.rpartition("/")[2]).isdigit()]
+    planned = planned_batch(checkpoint, max(finished)) if finished else None
+    return planned.end if planned else {}
+
+
+def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
+    """The plan of a batch, None if Spark has kept none. Raises UnsupportedError for a log of another form."""
+    path = f"offsets/{batch_id}"
+    try:
+        lines = checkpoint.read(path).decode().splitlines()
+    except StorageNotFoundError:
+        return None
+    if len(lines) != 3 or lines[0] != "v1" or lines[2] == _NONE:
+        raise UnsupportedError(
+            "Spark's offset log is not of the form that is known here",
+            do_next="use Spark 3.5 or 4.0, or kafka.fetch: spark",
+            path=f"{checkpoint.uri}/{path}",
+        )
+    return PlannedBatch(parse_positions(lines[2]), int(json.loads(lines[1])["batchTimestampMs"]))

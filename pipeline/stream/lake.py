@@ -1,0 +1,274 @@
+"""The lake as the driver holds it: open tables, what each has applied, and how a batch's writes are committed.
+
+Everything that makes the stream exactly-once is kept here and in the commits' extra metadata (names below): which
+offsets a commit covers, and up to where each stream's events are in the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.errors import ConfigError
+from pipeline.hudi.bucket import bucket_of_file_id, file_id
+from pipeline.hudi.config import TableConfig
+from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.view import file_slices
+from pipeline.hudi.write import WriteContext, WriteResult
+from pipeline.settings import Settings, TableRules
+from pipeline.source.ranges import OffsetRange, Positions, merged
+from pipeline.storage import Storage
+from pipeline.stream.plan import TableReport
+from pipeline.upsert.evolve import evolved
+from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.target import ORDER_FIELD, Target, lake_name
+
+PATH = "_hoodie_partition_path"
+STREAM = "binlake.stream"
+BATCH = "binlake.batch"
+SOURCE = "binlake.source"
+OFFSETS = "binlake.offsets"
+POSITIONS = "binlake.positions"
+COUNTS = "binlake.counts"
+TRUNCATED = "binlake.truncated"
+KEYLESS = "binlake.keyless"
+
+
+@dataclass
+class CommitFacts:
+    """What a commit records about its batch."""
+
+    stream: str
+    batch: int
+    source: SourceTable | None
+    ranges: Sequence[OffsetRange]
+    counts: Counts
+    truncated_order: int = -1
+    keyless: KeylessState | None = None
+
+
+@dataclass
+class LakeTable:
+    """One open table. ``positions``: stream -> topic -> partition -> offset below which everything is applied.
+
+    ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
+    """
+
+    storage: Storage
+    table: HudiTable
+    rules: TableRules
+    source: SourceTable | None = None
+    positions: dict[str, Positions] = field(default_factory=dict)
+    truncated_order: int = -1
+    keyless: KeylessState | None = None
+    foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, storage: Storage, rules: TableRules) -> LakeTable:
+        """Open a table that exists, roll back what a dead run left, and read what it has applied."""
+        table = HudiTable.open(storage)
+        table.config.check_writable()
+        table.rollback_pending()
+        opened = cls(storage, table, rules)
+        opened._load()
+        return opened
+
+    @classmethod
+    def create(cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        """Create the table of a target on first sight."""
+        table = HudiTable.create(storage, table_config(target), table_schema(target, columns))
+        return cls(storage, table, rules, keyless=None if target.key else KeylessState())
+
+    def _load(self) -> None:
+        table = self.table
+        self.positions = {
+            stream: {topic: {int(p): o for p, o in parts.items()} for topic, parts in topics.items()}
+            for stream, topics in json.loads(table.extra_metadata(POSITIONS) or "{}").items()
+        }
+        source = json.loads(table.extra_metadata(SOURCE) or "null")
+        self.source = SourceTable(*source) if source else None
+        self.truncated_order = int(table.extra_metadata(TRUNCATED) or -1)
+        if table.config.record_key_fields == (ROW_FIELD,):
+            self.keyless = KeylessState.from_text(table.extra_metadata(KEYLESS))
+        self.foreign_file_ids = {}
+        for piece in file_slices(self.storage, table.timeline):
+            place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+            if piece.file_id != file_id(table.config.name, *place):
+                self.foreign_file_ids[place] = piece.file_id
+
+    def refresh(self) -> None:
+        """Notice what others committed since; read again what this table has applied if they did."""
+        if self.table.refresh():
+            self.table.config.check_writable()
+            self._load()
+
+    def check(self, target: Target) -> None:
+        """Raise ConfigError when the target is of another source table, or its key, buckets or partitioning differ."""
+        if self.source is not None and self.source != target.source:
+            raise ConfigError(
+                f"the table at this path holds {self.source}, not {target.source}",
+                do_next="give one of them another path (tables.path)",
+                path=self.storage.uri,
+            )
+        self.table.config.check_same_identity(table_config(target))
+
+    def begin(self, columns: pa.Schema) -> WriteContext:
+        """Start an instant whose files have the table's columns and ``columns``; what the writers of its files need.
+
+        Raises UnsupportedError where a column's type cannot become what came.
+        """
+        schema = evolved(self.table.schema, columns)
+        level = self.rules.compression_level if self.rules.compression == "zstd" else None
+        return self.table.write_context(self.table.begin(), schema, self.rules.compression, level)
+
+    def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
+        """Publish an instant with the offsets it covers; the completion time."""
+        covered = covered_until(facts.ranges)
+        positions = {**self.positions, facts.stream: merged(self.positions.get(facts.stream, {}), covered)}
+        truncated = max(self.truncated_order, facts.truncated_order)
+        extra = {
+            STREAM: facts.stream,
+            BATCH: str(facts.batch),
+            OFFSETS: json.dumps(_offsets(facts.ranges), separators=(",", ":")),
+            POSITIONS: json.dumps(positions, separators=(",", ":")),
+            COUNTS: json.dumps(vars(facts.counts), separators=(",", ":")),
+            TRUNCATED: str(truncated),
+        }
+        if facts.source is not None:
+            extra[SOURCE] = json.dumps([facts.source.database, facts.source.table], ensure_ascii=False)
+        if facts.keyless is not None:
+            extra[KEYLESS] = facts.keyless.to_text()
+        completed = self.table.commit(context.instant, results, extra, context.arrow_schema)
+        self.positions, self.truncated_order, self.source = positions, truncated, facts.source
+        self.keyless = facts.keyless if facts.keyless is not None else self.keyless
+        return completed
+
+    def topics(self, stream: str) -> set[str]:
+        """The topics that have fed this table."""
+        return set(self.positions.get(stream, {}))
+
+    def ahead_of(self, stream: str, positions: Positions) -> Positions:
+        """Where this table has applied more than lies below ``positions``; other partitions are left out."""
+        ahead: Positions = {}
+        for topic, parts in positions.items():
+            mine = self.positions.get(stream, {}).get(topic, {})
+            for partition, start in parts.items():
+                if mine.get(partition, 0) > start:
+                    ahead.setdefault(topic, {})[partition] = mine[partition]
+        return ahead
+
+    def newest_start(self, stream: str) -> Positions:
+        """Where the batch of the stream's newest commit began; for partitions it did not cover, the position."""
+        start: Positions = {topic: dict(parts) for topic, parts in self.positions.get(stream, {}).items()}
+        newest = json.loads(self.table.extra_metadata(OFFSETS) or "{}")
+        for topic, parts in newest.items():
+            for partition, (first, _) in parts.items():
+                if int(partition) in start.get(topic, {}):
+                    start[topic][int(partition)] = first
+        return start
+
+    def report(self, source: SourceTable) -> TableReport:
+        """An empty report, for a batch that brings no rows of this table but concerns it."""
+        config = self.table.config
+        key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
+        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
+        return TableReport(TableSchema(source, (), key), target, pa.schema([]))
+
+    def live_rows(self, digests: frozenset[str]) -> LiveRows:
+        """The live rows of a keyless table whose content has one of the digests."""
+        found: dict[str, list[LiveRow]] = {}
+        wanted = pa.array(sorted(digests), pa.string())
+        names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
+        for rows in read_table(self.storage, columns=names):
+            kept = rows.filter(pc.is_in(rows.column(DIGEST_FIELD), wanted))
+            for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
+                found.setdefault(digest, []).append((order, path, key))
+        return found
+
+
+def table_config(target: Target) -> TableConfig:
+    """The Hudi configuration of a target's table."""
+    return TableConfig(
+        name=lake_name(target.source.table),
+        record_key_fields=target.key or (ROW_FIELD,),
+        ordering_field=ORDER_FIELD,
+        bucket_count=target.buckets,
+        partition_fields=target.layout.fields,
+        hive_style=target.layout.hive_style,
+        url_encode=target.layout.url_encode,
+    )
+
+
+def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
+    """The table's columns: the values, then what binlake adds."""
+    hidden = [pa.field(ORDER_FIELD, pa.int64())]
+    if not target.key:
+        hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    return pa.schema([*columns, *hidden])
+
+
+def covered_until(ranges: Sequence[OffsetRange]) -> Positions:
+    """The positions after the ranges."""
+    result: Positions = {}
+    for r in ranges:
+        parts = result.setdefault(r.topic, {})
+        parts[r.partition] = max(parts.get(r.partition, 0), r.end)
+    return result
+
+
+def _offsets(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
+    result: dict[str, dict[str, list[int]]] = {}
+    for r in ranges:
+        result.setdefault(r.topic, {})[str(r.partition)] = [r.start, r.end]
+    return result
+
+
+class Lake:
+    """All tables of the lake that this stream has met, opened on first use."""
+
+    def __init__(self, root: Storage) -> None:
+        self.root = root
+        self._open: dict[str, LakeTable] = {}
+
+    def get(self, rules: TableRules) -> LakeTable | None:
+        """The open table at the rules' path; opened if it exists, None if it does not."""
+        known = self._open.get(rules.path)
+        if known is None:
+            storage = self.root.sub(rules.path)
+            if not HudiTable.exists(storage):
+                return None
+            known = self._open[rules.path] = LakeTable.open(storage, rules)
+        return known
+
+    def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        """The table at the rules' path, created for ``target`` if need be. Raises ConfigError if it is another's."""
+        known = self.get(rules)
+        if known is None:
+            known = LakeTable.create(self.root.sub(rules.path), rules, target, columns)
+            self._open[rules.path] = known
+        known.check(target)
+        return known
+
+    def at(self, path: str, settings: Settings) -> LakeTable | None:
+        """The table that is stored at a path, under the rules of the source table it names; None if it names none."""
+        storage = self.root.sub(path)
+        said = HudiTable.open(storage).extra_metadata(SOURCE)
+        if said is None:
+            return None
+        rules = settings.table_rules(SourceTable(*json.loads(said)))
+        return self.get(rules) if rules.path == path else None
+
+    def opened(self, path: str) -> LakeTable | None:
+        """The table at a path if it has been opened; asks no storage."""
+        return self._open.get(path)
+
+    def forget(self, path: str) -> None:
+        """Drop what is cached of a table, after a failure that leaves it in doubt."""
+        self._open.pop(path, None)

@@ -1,0 +1,110 @@
+"""What a running stream tells about itself after every batch: plain values, for a display, a log or a test.
+
+Counts follow the promise that nothing vanishes: for every table
+``events_read = applied + superseded + filtered + quarantined + already_applied``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """One table's part of a batch.
+
+    Args:
+        table: ``database.table`` at the source.
+        events_read: records of this table in the batch.
+        applied: rows the commit upserts or deletes.
+        superseded: changes that lost to a newer one of the same key within the batch.
+        filtered: records that rightly change no row (tombstones, heartbeats).
+        quarantined: records that cannot be applied.
+        already_applied: records below the offsets that the table has committed before.
+        commit_instant: the completed instant, None if the table made no commit.
+        commit_latency_ms: from the batch's trigger to the visible commit.
+        freshness_oldest_ms, freshness_newest_ms: visible commit time minus the source's timestamp of the oldest and
+            the newest change applied; None where the source gives no time.
+        bytes_written: size of the files of the commit.
+        error: why this table could not commit; the other tables did.
+    """
+
+    table: str
+    events_read: int = 0
+    applied: int = 0
+    superseded: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    already_applied: int = 0
+    commit_instant: str | None = None
+    commit_latency_ms: float | None = None
+    freshness_oldest_ms: int | None = None
+    freshness_newest_ms: int | None = None
+    bytes_written: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """Where the stream stands in a topic partition: the next offset it will read, and the log's end when last asked."""
+
+    topic: str
+    partition: int
+    position: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """Offsets between the position and the end of the log."""
+        return max(0, self.end - self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """One finished batch.
+
+    Args:
+        batch_id: Spark's number of the batch.
+        latency_ms: from the trigger to the last table's visible commit.
+        stage_ms: time spent by stage (for example fetch, decode, write, commit), milliseconds.
+        tables: one entry for every table the batch touched.
+        partitions: the position in every topic partition after the batch.
+        filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.
+        quarantined: records that could not even be assigned to a table.
+    """
+
+    batch_id: int
+    latency_ms: float
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
+    tables: tuple[TableProgress, ...] = ()
+    partitions: tuple[PartitionProgress, ...] = ()
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+
+    @property
+    def lag(self) -> int:
+        """Offsets not read yet, over all partitions."""
+        return sum(p.lag for p in self.partitions)
+
+    @property
+    def events_read(self) -> int:
+        """Records of the batch, those of no table included."""
+        return sum(t.events_read for t in self.tables) + sum(self.filtered.values()) + self.quarantined
+
+    def to_json(self) -> dict[str, Any]:
+        """Only JSON types, field names as here; ``from_json`` reads it back."""
+        return {**dataclasses.asdict(self), "stage_ms": dict(self.stage_ms), "filtered": dict(self.filtered)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> ProgressEvent:
+        """The event that ``to_json`` gave. Raises TypeError for unknown or missing fields."""
+        tables = tuple(TableProgress(**t) for t in data["tables"])
+        partitions = tuple(PartitionProgress(**p) for p in data["partitions"])
+        return ProgressEvent(**{**data, "tables": tables, "partitions": partitions})
+
+
+#: What ``run_stream`` calls after every batch, from the driver's batch thread.
+OnProgress = Callable[[ProgressEvent], None]

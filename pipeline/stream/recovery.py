@@ -1,0 +1,48 @@
+"""Finding the stream's place again when its ledger is lost: the tables know."""
+
+from __future__ import annotations
+
+from pipeline.settings import Settings
+from pipeline.storage import Storage
+from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.ledger import Ledger
+
+_SKIPPED = (".binlake", "_quarantine")
+
+
+def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
+    """A ledger worked out from the tables' newest commits; an empty one where there is no table of this stream.
+
+    A batch begins only after every table has committed the one before. So all that lies below the beginning of any
+    table's newest commit is in all tables; the oldest of these beginnings is right to start from, and what some
+    tables have beyond it they drop as applied.
+    """
+    ledger = Ledger(settings.name)
+    depth = settings.tables.path.count("/") + 1
+    for path in _table_paths(root, "", depth):
+        table = lake.at(path, settings)
+        if table is None or table.source is None or not table.positions.get(settings.name):
+            continue
+        ledger.tables[table.source] = path
+        _take_back(ledger, table)
+    return ledger
+
+
+def _take_back(ledger: Ledger, table: LakeTable) -> None:
+    for topic, parts in table.newest_start(ledger.stream).items():
+        mine = ledger.positions.setdefault(topic, {})
+        for partition, start in parts.items():
+            mine[partition] = min(mine.get(partition, start), start)
+
+
+def _table_paths(root: Storage, under: str, depth: int) -> list[str]:
+    found: list[str] = []
+    for name in root.list_dirs(under):
+        path = f"{under}/{name}" if under else name
+        if name in _SKIPPED:
+            continue
+        if ".hoodie" in root.list_dirs(path):
+            found.append(path)
+        elif depth > 1:
+            found += _table_paths(root, path, depth - 1)
+    return found

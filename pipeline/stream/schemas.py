@@ -1,0 +1,101 @@
+"""What the driver knows of the source's schemas, and hands to the tasks: the settings' and the DDL topic's."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Iterable
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.options import (
+    BigintUnsignedHandlingMode,
+    BinaryHandlingMode,
+    DecimalHandlingMode,
+    DecodeOptions,
+    TimePrecisionMode,
+)
+from pipeline.decode.schema_change import schema_changes
+from pipeline.decode.schemas import DeclaredSchemas, LayeredSchemas, SchemaHistory, SchemaSource, declared_table
+from pipeline.settings import Settings
+from pipeline.source.log_tail import LogTail
+from pipeline.stream.plan import TaskReport
+
+#: How long a batch waits for a DDL record that its rows say must exist: topics are not ordered among each other.
+_WAIT_S = 5.0
+_POLL_S = 0.25
+
+
+class SchemaRegistry:
+    """Follows the DDL topic, and gives each batch the schemas of the tables it may touch."""
+
+    def __init__(self, settings: Settings) -> None:
+        source = settings.source
+        self._options = DecodeOptions(
+            time_precision_mode=TimePrecisionMode(source.debezium.time_precision_mode),
+            decimal_handling_mode=DecimalHandlingMode(source.debezium.decimal_handling_mode),
+            bigint_unsigned_handling_mode=BigintUnsignedHandlingMode(source.debezium.bigint_unsigned_handling_mode),
+            binary_handling_mode=BinaryHandlingMode(source.debezium.binary_handling_mode),
+            flat_prefix=source.debezium.metadata_prefix,
+            epoch=source.epoch,
+        )
+        self._declared = DeclaredSchemas(
+            {
+                SourceTable(*name.split(".", 1)): declared_table(schema.columns, schema.key)
+                for name, schema in source.schemas.items()
+            }
+        )
+        self._history = SchemaHistory()
+        self._by_topic_suffix: dict[str, set[SourceTable]] = {}
+        config = settings.kafka.client_properties()
+        self._tails = [LogTail(config, topic) for topic in settings.kafka.ddl_topics]
+
+    def options(self, before_of: frozenset[SourceTable]) -> DecodeOptions:
+        """The decoder's options for a batch."""
+        return dataclasses.replace(self._options, before_of=before_of)
+
+    def refresh(self) -> bool:
+        """Take in new DDL records; True if they taught anything."""
+        revision = self._history.revision
+        for records in (chunk for tail in self._tails for chunk in tail.poll()):
+            for value in records.values:
+                if value is not None:
+                    self._learn(value)
+        return bool(self._history.revision > revision)
+
+    def _learn(self, value: bytes) -> None:
+        for change in schema_changes(value):
+            self._history.apply(change, self._options)
+            suffix = topic_suffix(change.source)
+            self._by_topic_suffix.setdefault(suffix, set()).add(change.source)
+
+    def schemas_for(self, topics: Iterable[str]) -> SchemaSource:
+        """The schemas that records of these topics can need: work grows with the tables touched, not those known."""
+        wanted: set[SourceTable] = set()
+        for topic in topics:
+            parts = topic.split(".")
+            found = [self._by_topic_suffix.get(".".join(parts[at:])) for at in range(len(parts))]
+            if not any(found):
+                return LayeredSchemas((self._declared, self._history))  # a topic named by other rules
+            wanted.update(*(f for f in found if f))
+        return LayeredSchemas((self._declared, self._history.only(wanted)))
+
+    def waits_for(self, report: TaskReport) -> bool:
+        """Whether a DDL record may be missing that this batch's rows follow."""
+        lacking = any(q.reason == "no_schema" for q in report.quarantined)
+        return bool(self._tails) and (bool(report.unknown_columns) or lacking)
+
+    def wait_for_news(self) -> bool:
+        """Wait for a DDL record, a few seconds at most; True if one came."""
+        deadline = monotonic_s() + _WAIT_S
+        while monotonic_s() < deadline:
+            if self.refresh():
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+
+def topic_suffix(source: SourceTable) -> str:
+    """How the connector spells ``database.table`` at the end of a topic's name (recorded: other signs become ``_``)."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{source.database}.{source.table}")

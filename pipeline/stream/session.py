@@ -1,0 +1,92 @@
+"""The Spark session of a stream."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.settings import Settings
+from pipeline.stream.java import java_environment
+
+#: The Kafka connector by Spark's line. 4.0.0 serves all of 4.0.
+KAFKA_CONNECTORS = {
+    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
+    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+}
+
+
+def spark_line() -> str:
+    """The line of the installed Spark (``3.5``). Raises UnsupportedError for a line that is not known here."""
+    version = importlib.metadata.version("pyspark")
+    line = ".".join(version.split(".")[:2])
+    if line not in KAFKA_CONNECTORS:
+        raise UnsupportedError(f"Spark {version} is not supported", do_next="install pyspark 3.5.7 or 4.0.2")
+    return line
+
+
+def spark_session(settings: Settings) -> SparkSession:
+    """A session with what a stream needs; the settings' ``spark.conf`` overrules everything.
+
+    Raises ConfigError when no session can be made.
+    """
+    chosen = settings.spark.properties()
+    conf = {**_defaults(settings), **chosen}
+    _prepare_environment(settings)
+    builder = SparkSession.builder.appName(f"binlake-{settings.name}")
+    if settings.spark.master:
+        builder = builder.master(settings.spark.master)
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:  # whatever the gateway says: no JVM, no jars, no master
+        raise ConfigError(
+            f"no Spark session: {error}", do_next="check JAVA_HOME (Java 17) and the spark section of the settings"
+        ) from error
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def _prepare_environment(settings: Settings) -> None:
+    """Java for the driver; and in local mode workers of this very Python, whatever ``python3`` is on the path."""
+    if settings.spark.master:  # under spark-submit there is a JVM already
+        os.environ.update(java_environment())
+    if (settings.spark.master or "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _defaults(settings: Settings) -> dict[str, str]:
+    conf = {
+        **({} if settings.spark.brings_jars else {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}),
+        "spark.driver.memory": f"{settings.spark.driver_memory_mb}m",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.minBatchesToRetain": "5",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.python.worker.reuse": "true",
+    }
+    if (settings.spark.master or "").startswith("local"):
+        conf |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        conf |= _own_daemon()
+    return conf
+
+
+def _own_daemon() -> dict[str, str]:
+    """Workers fork from our daemon where they run this very Python; on a cluster the settings decide."""
+    spec = importlib.util.find_spec("pipeline")
+    if spec is None or not spec.submodule_search_locations:
+        return {}
+    root = os.path.dirname(next(iter(spec.submodule_search_locations)))  # noqa: PTH120 - a plain string for the environment
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "spark.python.daemon.module": "pipeline.stream.daemon",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }

@@ -1,0 +1,144 @@
+"""One table's part of a batch on the driver: merge its parcels, write its files, commit them with their offsets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
+from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.view import file_slices
+from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
+from pipeline.source.ranges import OffsetRange
+from pipeline.stream.lake import CommitFacts, LakeTable
+from pipeline.stream.plan import TableReport, Written
+from pipeline.upsert.keyless import KeylessState, resolve
+from pipeline.upsert.merge import Place, merge, records, truncated
+from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
+from pipeline.upsert.route import KEY
+from pipeline.upsert.target import ORDER_FIELD
+
+
+@dataclass
+class TableWork:
+    """What one batch brings for one table.
+
+    ``context`` is set when tasks have written for the table already (``written``). ``truncated_order``: ordering value
+    of a TRUNCATE in this batch, -1 for none.
+    """
+
+    report: TableReport
+    ranges: Sequence[OffsetRange]
+    parcels: list[Parcel] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+    context: WriteContext | None = None
+    truncated_order: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """A table's commit: its instant (None where nothing had to be written), and the bytes of its files."""
+
+    instant: str | None
+    bytes_written: int = 0
+
+
+def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor) -> TableOutcome:
+    """Write what the tasks left to the driver, then commit all of it.
+
+    On an error the instant is rolled back before the error goes on; not where the outcome is unknown or the instant is
+    no longer ours.
+    """
+    counts = work.report.counts
+    if not (work.parcels or work.written or work.truncated_order > table.truncated_order):
+        if work.context is not None:
+            table.table.abort(work.context.instant)
+        counts.settle()
+        return TableOutcome(None)
+    context = work.context or table.begin(work.report.columns)
+    try:
+        results, keyless = _write(table, work, context, pool)
+        counts.settle()
+        facts = CommitFacts(
+            stream, batch, work.report.target.source, work.ranges, counts, work.truncated_order, keyless
+        )
+        table.commit(context, results, facts)
+    except (CommitUnknownError, LostOwnershipError):
+        raise
+    except BinlakeError:
+        with contextlib.suppress(BinlakeError):
+            table.table.abort(context.instant)
+        raise
+    return TableOutcome(context.instant, sum(r.size_bytes for r in results))
+
+
+def _write(
+    table: LakeTable, work: TableWork, context: WriteContext, pool: Executor
+) -> tuple[list[WriteResult], KeylessState | None]:
+    """Write every file group the driver has rows for; the results, the tasks' among them."""
+    groups, keyless = _groups(table, work)
+    rewrites = _drop_truncated(table, work, groups) if work.truncated_order > table.truncated_order else []
+
+    def write(item: tuple[Place, pa.Table]) -> tuple[WriteResult, int]:
+        place, rows = item
+        name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
+        group, superseded = merge(place, name, rows)
+        return write_file_group(table.storage, context, group), superseded
+
+    written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
+    lost = [s for _, s in written] + [w.superseded for w in work.written] + rewrites
+    work.report.counts.superseded += sum(lost)
+    return [r for r, _ in written] + [w.result for w in work.written], keyless
+
+
+def _groups(table: LakeTable, work: TableWork) -> tuple[dict[Place, pa.Table], KeylessState | None]:
+    """The rows the driver holds, by file group; for a keyless table also its next state."""
+    by_place: dict[Place, list[Parcel]] = {}
+    for parcel in work.parcels:
+        by_place.setdefault((parcel.partition_path, parcel.bucket), []).append(parcel)
+    events = by_place.pop(("", KEYLESS_BUCKET), None)
+    groups = {place: unpack(parcels) for place, parcels in by_place.items()}
+    if events is None:
+        return groups, table.keyless
+    state = (table.keyless or KeylessState()).copy()
+    rows = unpack(events)
+    fresh = rows.filter(pc.greater(rows.column("__order"), work.truncated_order))
+    work.report.counts.superseded += records(rows) - records(fresh)
+    state.debts = [debt for debt in state.debts if debt[1] > work.truncated_order]
+    resolved = resolve(fresh, work.report.target, state, table.live_rows)
+    work.report.counts.superseded += resolved.superseded
+    return groups | _by_place(resolved.rows, resolved.paths, work), state
+
+
+def _by_place(rows: pa.Table, paths: pa.Array, work: TableWork) -> dict[Place, pa.Table]:
+    target = work.report.target
+    buckets = bucket_ids(rows.column(KEY), (), target.buckets)
+    encoded = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64) * target.buckets + buckets
+    groups: dict[Place, pa.Table] = {}
+    for code in np.unique(codes).tolist():
+        path, bucket = divmod(code, target.buckets)
+        groups[(encoded.dictionary[path].as_py(), bucket)] = rows.take(pa.array(np.flatnonzero(codes == code)))
+    return groups
+
+
+def _drop_truncated(table: LakeTable, work: TableWork, groups: dict[Place, pa.Table]) -> list[int]:
+    """Take a TRUNCATE into account: rows of the batch at or before it go, stored ones get deletes. How many went."""
+    order = work.truncated_order
+    dropped = []
+    for place, rows in groups.items():
+        groups[place] = rows.filter(pc.greater(rows.column("__order"), order))
+        dropped.append(records(rows) - records(groups[place]))
+    for piece in file_slices(table.storage, table.table.timeline):
+        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        deletes = truncated(read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD]), order)
+        mine = [groups[place]] if place in groups else []
+        groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
+    return dropped

@@ -1,0 +1,196 @@
+"""What runs inside Spark's tasks: raw records -> parcels, and parcels -> log files. Plain functions over iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import META_NAMES, ChangeBatch, Quarantined, RawRecords, SourceTable
+from pipeline.decode.debezium import decode
+from pipeline.errors import BinlakeError, TransientError, UnsupportedError
+from pipeline.hudi.bucket import file_id
+from pipeline.hudi.write import write_file_group
+from pipeline.source.fetch import fetch
+from pipeline.source.ranges import OffsetRange
+from pipeline.storage import open_storage
+from pipeline.stream.plan import (
+    BatchPlan,
+    TableFailed,
+    TableReport,
+    TableState,
+    TableWriter,
+    TaskFailed,
+    TaskReport,
+    Written,
+)
+from pipeline.upsert.merge import merge
+from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, route
+from pipeline.upsert.target import make_target
+
+Item = Parcel | TaskReport | Written | TableFailed | TaskFailed
+_NEW = TableState()
+
+
+def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator[Item]:
+    """Fetch offset ranges from Kafka and decode them: parcels, then one report."""
+    records = fetch(plan.kafka, ranges, timeout_s=plan.fetch_timeout_s, chunk_records=plan.chunk_records)
+    try:
+        yield from decode_records(plan, records)
+    except TransientError:
+        raise  # Spark tries the task again
+    except BinlakeError as error:
+        yield TaskFailed(error)
+
+
+def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:
+    """Decode and route raw records: parcels, then one report."""
+    report = TaskReport()
+    source = iter(chunks)
+    while True:
+        started = monotonic_s()
+        records = next(source, None)
+        _spent(report, "fetch", started)
+        if records is None:
+            break
+        started = monotonic_s()
+        parcels = _decode_chunk(plan, records, report)
+        _spent(report, "decode", started)
+        yield from parcels
+    yield report
+
+
+def _spent(report: TaskReport, stage: str, started: float) -> None:
+    report.stage_ms[stage] = report.stage_ms.get(stage, 0.0) + (monotonic_s() - started) * 1000
+
+
+def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
+    decoded = decode(records, plan.schemas, plan.decoding)
+    report.records += len(records)
+    report.raw_bytes += sum(len(v) for v in records.values if v is not None)
+    for (source, kind), count in decoded.filtered.items():
+        if plan.only is None:
+            report.filtered[(source, kind)] = report.filtered.get((source, kind), 0) + count
+    report.controls += [c for c in decoded.controls if _wanted(plan, c.source)]
+    for source, names in decoded.unknown_columns.items():
+        report.unknown_columns.setdefault(source, set()).update(names)
+    _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source)])
+    parcels: list[Parcel] = []
+    for batch in decoded.changes:
+        parcels += _route_batch(plan, records, batch, report)
+    return parcels
+
+
+def _wanted(plan: BatchPlan, source: SourceTable) -> bool:
+    if plan.only is not None:
+        return source == plan.only
+    return plan.tables.selects(source) and not plan.states.get(source, _NEW).skipped
+
+
+def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
+    """Count them all; carry only as many as the job's threshold lets through."""
+    report.quarantined_count += len(records)
+    room = plan.max_quarantined + 1 - len(report.quarantined)
+    report.quarantined += records[: max(0, room)]
+
+
+def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
+    source = batch.schema.source
+    if not _wanted(plan, source):
+        if plan.only is None and not plan.tables.selects(source):
+            key = (source, "excluded")
+            report.filtered[key] = report.filtered.get(key, 0) + len(batch.rows)
+        elif plan.only is None:
+            report.skipped.setdefault(source, set()).add(batch.topic)
+        return []
+    state = plan.states.get(source, _NEW)
+    try:
+        if state.refused is not None:
+            raise UnsupportedError(state.refused)
+        target = make_target(batch.schema, plan.tables.rules(source))
+        routed = route(batch, target, state.applied_until.get(batch.topic, {}), state.truncated_order)
+    except UnsupportedError as error:
+        _quarantine(plan, report, _whole_batch(batch, records, state, str(error)))
+        return []
+    millis = batch.rows.column("__source_ms").to_numpy()
+    known = millis[millis > 0]
+    seen = TableReport(
+        schema=batch.schema,
+        target=target,
+        columns=_value_columns(routed.parcels),
+        topics={batch.topic},
+        counts=routed.counts,
+        oldest_ms=int(known.min()) if len(known) else 0,
+        newest_ms=int(known.max()) if len(known) else 0,
+    )
+    if source in report.tables:
+        report.tables[source].add(seen)
+    else:
+        report.tables[source] = seen
+    return routed.parcels
+
+
+def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
+    """The lake's value columns as the parcels hold them."""
+    if not parcels:
+        return pa.schema([])
+    schema = pa.ipc.open_stream(parcels[0].blob).schema
+    hidden = {KEY, *ORDER_COLUMNS, *META_NAMES, "__part"}
+    return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])
+
+
+def _whole_batch(batch: ChangeBatch, records: RawRecords, state: TableState, detail: str) -> list[Quarantined]:
+    """Every record behind a change batch, as quarantined, but for those the table has applied already."""
+    offsets = np.unique(batch.rows.column("__offset").to_numpy())
+    offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
+    found = np.searchsorted(records.offsets, offsets)
+    return [
+        Quarantined(
+            topic=records.topic,
+            partition=records.partition,
+            offset=int(records.offsets[at]),
+            timestamp_ms=int(records.timestamps_ms[at]),
+            key=records.keys[at],
+            value=records.values[at],
+            reason="table_refused",
+            detail=detail,
+            source=batch.schema.source,
+        )
+        for at in found
+    ]
+
+
+def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
+    """Merge and write the parcels of the tables this plan opened; hand everything else on to the driver."""
+    groups: dict[tuple[str, str, int], list[Parcel]] = {}
+    report = TaskReport()
+    for item in items:
+        if isinstance(item, Parcel) and _writable(plan.writers, item):
+            groups.setdefault((item.table, item.partition_path, item.bucket), []).append(item)
+        else:
+            yield item
+    lake = open_storage(plan.lake_uri, plan.lake_options)
+    started = monotonic_s()
+    for (table, path, bucket), parcels in groups.items():
+        writer = plan.writers[table]
+        name = writer.file_ids.get((path, bucket)) or file_id(writer.context.table_name, path, bucket)
+        try:
+            group, superseded = merge((path, bucket), name, unpack(parcels))
+            yield Written(table, write_file_group(lake.sub(table), writer.context, group), superseded)
+        except BinlakeError as error:
+            yield TableFailed(table, error)
+    _spent(report, "write", started)
+    yield report
+
+
+def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
+    """Whether a task may write this parcel: an open instant, a record key, and no column that is new to the table."""
+    writer = writers.get(parcel.table)
+    if writer is None or parcel.bucket == KEYLESS_BUCKET:
+        return False
+    known = {f.name: f.type for f in writer.context.arrow_schema}
+    incoming = pa.ipc.open_stream(parcel.blob).schema
+    return all(known.get(f.name) == f.type for f in incoming if f.name not in (KEY, *ORDER_COLUMNS))

@@ -1,0 +1,61 @@
+"""Newest per key: of all changes to one key only the last in the order of the source is kept.
+
+The order is (ordering value, row inside the event, Kafka offset), compared as numbers. Where a delete and an upsert
+share all three only a primary-key change can have made them, and they are then changes of different keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64s = npt.NDArray[np.int64]
+
+
+def _numbers(table: pa.Table, name: str) -> Int64s:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+
+
+def _in_order(columns: list[Int64s]) -> bool:
+    """True when the rows already stand in ascending lexicographic order of the columns."""
+    greater = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
+    equal = ~greater
+    for column in columns:
+        step = np.diff(column)
+        greater |= equal & (step > 0)
+        equal &= step == 0
+    return bool((greater | equal).all())
+
+
+def codes_of(keys: pa.Array, paths: pa.Array | None = None) -> tuple[Int64s, int]:
+    """A dense code for every distinct (partition path, record key), int64 of n, and how many there are at most."""
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    size = len(encoded.dictionary)
+    if paths is not None:
+        places = paths.dictionary_encode()
+        codes = codes * len(places.dictionary) + places.indices.to_numpy()
+        distinct, codes = np.unique(codes, return_inverse=True)
+        size = len(distinct)
+    return codes, size
+
+
+def newest(table: pa.Table, codes: Int64s, size: int) -> Int64s:
+    """Indices of the newest row of every code, int64 ascending.
+
+    Args:
+        table: n rows with ``__order`` (int64), ``__row`` (int32), ``__offset`` (int64).
+        codes: int64 of n in ``[0, size)``.
+        size: upper bound of the codes.
+    """
+    columns = [_numbers(table, name) for name in ("__order", "__row", "__offset")]
+    last = np.full(size, -1, dtype=np.int64)
+    if _in_order(columns):
+        last[codes] = np.arange(len(codes))  # for repeated codes numpy keeps the last assignment
+    else:
+        ranked = np.lexsort(columns[::-1])
+        last[codes[ranked]] = ranked
+    kept = last[last >= 0]
+    kept.sort()
+    return kept

@@ -1,0 +1,218 @@
+"""Tables without a key: rows are told apart by their whole content, as a multiset.
+
+An insert becomes a row whose record key is its place in the binlog, so that a redelivered insert is the same row. A
+delete (or the old half of an update) takes away one live row of equal content, found by a digest column. What was
+applied of late (the newest ``WINDOW`` places) is remembered in the commit, so that a redelivery is known for one.
+A delete whose row has not come yet (events without a key are spread over the topic's partitions) is remembered as a
+debt, and takes the row when it comes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import mmh3
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, Op
+from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
+from pipeline.upsert.target import Target
+
+ROW_FIELD = "_binlake_row"
+DIGEST_FIELD = "_binlake_digest"
+#: Places remembered per table: redeliveries reach back as far as the connector's last offset commit.
+WINDOW = 5_000
+
+#: A live row: ordering value, partition path, record key.
+LiveRow = tuple[int, str, str]
+#: digest -> live rows of that content.
+LiveRows = Mapping[str, list[LiveRow]]
+FindLive = Callable[[frozenset[str]], LiveRows]
+
+
+#: One half of an event: ordering value, row inside the event, and 1 where a row comes, 0 where one goes.
+Half = tuple[int, int, int]
+
+
+@dataclass
+class KeylessState:
+    """What a keyless table remembers from commit to commit: halves applied of late, and deletes still owed."""
+
+    applied: set[Half] = field(default_factory=set)
+    debts: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def to_text(self) -> str:
+        """A compact text for the commit's extra metadata, with the newest WINDOW halves."""
+        recent = np.array(sorted(self.applied)[-WINDOW:], dtype="<i8").reshape(-1, 3)
+        packed = zlib.compress(np.diff(recent, axis=0, prepend=0).T.tobytes(), 6)
+        return json.dumps({"applied": base64.b64encode(packed).decode(), "debts": self.debts}, separators=(",", ":"))
+
+    @staticmethod
+    def from_text(text: str | None) -> KeylessState:
+        """The state that ``to_text`` wrote; an empty one for None."""
+        if text is None:
+            return KeylessState()
+        data = json.loads(text)
+        steps = np.frombuffer(zlib.decompress(base64.b64decode(data["applied"])), dtype="<i8").reshape(3, -1)
+        halves = np.cumsum(steps, axis=1).T.tolist()
+        return KeylessState({(o, r, c) for o, r, c in halves}, [(d, o, r) for d, o, r in data["debts"]])
+
+    def copy(self) -> KeylessState:
+        """A state to work on, so that a failed commit leaves this one as it was."""
+        return KeylessState(set(self.applied), list(self.debts))
+
+
+@dataclass
+class Resolved:
+    """Keyed rows (one per record key) with their partition paths, and how many records changed nothing."""
+
+    rows: pa.Table
+    paths: pa.Array
+    superseded: int
+
+
+def digests(rows: pa.Table, names: list[str]) -> list[str]:
+    """A digest of every row's non-null values: 32 hex digits each.
+
+    Nulls are left out, so that an added column does not change the rows that lack it. FLOAT is taken to 6 digits:
+    Debezium's snapshots give no more, its streamed images do (recorded).
+    """
+    columns = [_texts(rows.column(name)) for name in sorted(names)]
+    labels = sorted(names)
+    return [
+        mmh3.mmh3_x64_128_digest(
+            repr([(n, v) for n, v in zip(labels, values, strict=True) if v is not None]).encode()
+        ).hex()
+        for values in zip(*columns, strict=True)
+    ]
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | bytes | None]:
+    if pa.types.is_float32(column.type):
+        return [None if v is None else f"{v:.6g}" for v in column.to_pylist()]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    return [v if v is None or isinstance(v, bytes) else str(v) for v in column.to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    at: int
+    digest: str
+    upsert: bool
+    record: bool  # False for the old half of an update
+    order: int
+    row: int
+    key: str
+    half: Half | None  # what a redelivery is known by; snapshot rows have no place in the binlog
+
+
+def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
+    names = ("__order", "__row", "__part", "__offset")
+    columns = [events.column(n).to_numpy() for n in names]
+    partitions = events.column("__partition").to_numpy()
+    ops = events.column("__op").to_numpy()
+    for at in np.lexsort(columns[::-1]).tolist():
+        order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
+        streamed = (order >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
+        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}"
+        comes = bool(ops[at] == Op.UPSERT)
+        half = (order, row, int(comes)) if streamed else None
+        yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)
+
+
+def resolve(events: pa.Table, target: Target, state: KeylessState, find_live: FindLive) -> Resolved:
+    """Turn whole-row events into keyed rows, and bring ``state`` up to date.
+
+    Args:
+        events: n events as ``route`` packs them (value columns, META_FIELDS, ``__part``).
+        target: the table; its partition layout gives the paths.
+        state: changed in place.
+        find_live: asked once, for the digests that some delete of this batch needs.
+    """
+    values = [n for n in events.column_names if n not in (*META_NAMES, "__part")]
+    marks = digests(events, values)
+    ordered = list(_events(events, marks))
+    wanted = frozenset(e.digest for e in ordered if not e.upsert) | {d for d, _, _ in state.debts if d in set(marks)}
+    live = {d: sorted(rows) for d, rows in find_live(wanted).items()} if wanted else {}
+    paths = target.layout.paths(events).to_pylist()
+    taken: dict[str, tuple[int, bool, int, str]] = {}
+    superseded = 0
+    for event in ordered:
+        if event.half in state.applied:
+            superseded += event.record
+            continue
+        if event.half is not None:
+            state.applied.add(event.half)
+        if not event.upsert:
+            _go(event, live, state, taken)
+        elif not _come(event, live, state, taken, paths):
+            superseded += 1
+    state.applied = set(sorted(state.applied)[-WINDOW:])
+    return _table(events, values, marks, taken, superseded)
+
+
+def _come(
+    event: _Event,
+    live: dict[str, list[LiveRow]],
+    state: KeylessState,
+    taken: dict[str, tuple[int, bool, int, str]],
+    paths: list[str],
+) -> bool:
+    """A row comes: False when a delete was waiting for one of its content."""
+    here = live.setdefault(event.digest, [])
+    known = any(key == event.key for _, _, key in here)
+    debt = next((d for d in state.debts if d[0] == event.digest), None)
+    if debt is not None and not known:
+        state.debts.remove(debt)
+        return False
+    if not known:
+        here.append((event.order, paths[event.at], event.key))
+    taken[event.key] = (event.at, True, event.order, paths[event.at])
+    return True
+
+
+def _go(
+    event: _Event,
+    live: dict[str, list[LiveRow]],
+    state: KeylessState,
+    taken: dict[str, tuple[int, bool, int, str]],
+) -> None:
+    """A row goes, or is owed.
+
+    Rows of equal content cannot be told apart, so any of them may go, also one that came after this delete: the
+    delete is then ordered behind the row.
+    """
+    rows = live.get(event.digest)
+    if not rows:
+        state.debts.append((event.digest, event.order, event.row))
+        return
+    came, path, key = rows.pop(0)
+    taken[key] = (event.at, False, max(event.order, came + 1), path)
+
+
+def _table(
+    events: pa.Table,
+    values: list[str],
+    marks: list[str],
+    taken: Mapping[str, tuple[int, bool, int, str]],
+    superseded: int,
+) -> Resolved:
+    keys = list(taken)
+    places = list(taken.values())
+    rows = events.take(pa.array([p[0] for p in places], pa.int64())).select([*values, *ORDER_COLUMNS])
+    ops = pa.array([int(Op.UPSERT) if p[1] else int(Op.DELETE) for p in places], pa.int8())
+    rows = rows.set_column(rows.column_names.index("__op"), rows.schema.field("__op"), ops)
+    orders = pa.array([p[2] for p in places], pa.int64())
+    rows = rows.set_column(rows.column_names.index("__order"), rows.schema.field("__order"), orders)
+    key_column = pa.array(keys, pa.string())
+    rows = rows.add_column(0, pa.field(KEY, pa.string()), key_column)
+    rows = rows.add_column(1, pa.field(ROW_FIELD, pa.string()), key_column)
+    digest_column = pa.array([marks[p[0]] for p in places], pa.string())
+    rows = rows.add_column(2, pa.field(DIGEST_FIELD, pa.string()), digest_column)
+    return Resolved(rows, pa.array([p[3] for p in places], pa.string()), superseded)

@@ -1,0 +1,56 @@
+"""Rows of one file group, from as many parcels as there were -> what its log file will hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import Op
+from pipeline.hudi.write import FileGroupWrite
+from pipeline.upsert.collapse import codes_of, newest
+from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
+from pipeline.upsert.target import ORDER_FIELD
+
+#: (partition path, bucket): the place of a file group in its table.
+Place = tuple[str, int]
+
+
+def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, int]:
+    """The newest change of every key in key order, and how many records were superseded.
+
+    Args:
+        place: partition path and bucket.
+        file_id: of the file group.
+        rows: n rows as parcels hold them (record key, value columns, ORDER_COLUMNS), n > 0.
+    """
+    keep = newest(rows, *codes_of(rows.column(KEY).combine_chunks()))
+    kept = rows.take(pa.array(keep)) if len(keep) < len(rows) else rows
+    kept = kept.take(pc.sort_indices(kept.column(KEY)))
+    deleted = pc.not_equal(kept.column("__op"), int(Op.UPSERT))
+    values = kept.drop_columns(list(ORDER_COLUMNS)).append_column(
+        pa.field(ORDER_FIELD, pa.int64()), kept.column("__order").cast(pa.int64())
+    )
+    has_deletes = pc.any(deleted).as_py()
+    upserts = values.filter(pc.invert(deleted)) if has_deletes else values
+    deletes = values.select([KEY, ORDER_FIELD]).filter(deleted) if has_deletes else None
+    write = FileGroupWrite(place[0], place[1], file_id, upserts if len(upserts) else None, deletes)
+    return write, records(rows) - records(kept)
+
+
+def records(rows: pa.Table) -> int:
+    """How many of the rows are records of their own: not the deletes that moves and truncates add."""
+    return len(rows) - (pc.sum(pc.equal(rows.column("__op"), MOVED_AWAY)).as_py() or 0)
+
+
+def truncated(stored: pa.Table, order: int) -> pa.Table:
+    """Deletes for stored rows (``_hoodie_record_key``, ORDER_FIELD) that a TRUNCATE at ``order`` takes away."""
+    gone = stored.filter(pc.less_equal(stored.column(ORDER_FIELD), order))
+    count = len(gone)
+    columns = {
+        "__op": np.full(count, MOVED_AWAY, dtype=np.int8),
+        "__order": np.full(count, order, dtype=np.int64),
+        "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
+        "__offset": np.full(count, -1, dtype=np.int64),
+    }
+    return pa.table({KEY: gone.column(KEY), **columns})

@@ -1,0 +1,202 @@
+"""Change batches -> parcels: what a task sends to the writer of a file group.
+
+One call takes one change batch: it names the columns as the lake does, computes record keys, partition paths and
+buckets, keeps the newest change of each key, and cuts the rest by file group. No row becomes a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import META_NAMES, ChangeBatch
+from pipeline.hudi.bucket import bucket_ids
+from pipeline.hudi.keys import record_keys
+from pipeline.upsert.collapse import codes_of, newest
+from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
+from pipeline.upsert.target import Target, lake_names, partition_values
+
+KEY = "_hoodie_record_key"
+#: ``__op`` of a delete that an update left behind where its row used to be. It is no record of its own.
+MOVED_AWAY = 2
+#: Columns of a parcel besides the key and the value columns.
+ORDER_COLUMNS = ("__op", "__order", "__row", "__offset")
+
+
+@dataclass
+class Counts:
+    """The fate of a table's records in one batch. read = applied + superseded + filtered + quarantined."""
+
+    read: int = 0
+    applied: int = 0
+    superseded: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    already_applied: int = 0
+
+    def settle(self) -> None:
+        """What was read and had no other fate is applied."""
+        self.applied = self.read - self.superseded - self.filtered - self.quarantined
+
+    def add(self, other: Counts) -> None:
+        """Add another task's counts."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass
+class Routed:
+    """Parcels of one change batch, and the fate of its records so far."""
+
+    parcels: list[Parcel] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+
+def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int) -> Routed:
+    """Route one change batch to the file groups of its target.
+
+    Args:
+        batch: n rows.
+        target: where they go.
+        applied_until: per Kafka partition, the offset below which this table has applied everything.
+        truncated_order: ordering value of this table's newest TRUNCATE, or -1: rows up to it are superseded.
+    """
+    routed = Routed()
+    rows, moves = _named(batch, target)
+    fresh = _fresh(rows, applied_until)
+    routed.counts.already_applied = len(rows) - int(fresh.sum())
+    routed.counts.read = int(fresh.sum())
+    alive = fresh & (rows.column("__order").to_numpy() > truncated_order)
+    routed.counts.superseded = int(fresh.sum() - alive.sum())
+    if not alive.any():
+        return routed
+    if not alive.all():
+        rows, moves = _select(rows, moves, batch, alive)
+    if not target.key:
+        routed.parcels += list(_keyless_events(rows, moves, target))
+        return routed
+    keyed, paths = _keyed(rows, target)
+    keyed, paths = _with_moves(keyed, paths, rows, moves, target)
+    events = len(rows)
+    keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
+    routed.parcels += list(_cut(keyed, paths, keep, target))
+    routed.counts.superseded += events - int((keep < events).sum())
+    return routed
+
+
+Mask = npt.NDArray[np.bool_]
+Moves = tuple[pa.Table, npt.NDArray[np.int64]] | None
+
+
+def _named(batch: ChangeBatch, target: Target) -> tuple[pa.Table, Moves]:
+    names = lake_names([c.name for c in batch.schema.columns], batch.schema.source)
+    rows = batch.rows.rename_columns([names.get(n, n) for n in batch.rows.column_names])
+    rows = _partitioned(rows, target)
+    if batch.before is None or not len(batch.before):
+        return rows, None
+    before = batch.before.rename_columns([names.get(n, n) for n in batch.before.column_names])
+    return rows, (_partitioned(before, target), batch.before_at)
+
+
+def _partitioned(rows: pa.Table, target: Target) -> pa.Table:
+    rule = target.partition
+    if rule is None or rule.transform == "identity":
+        return rows
+    at = len([n for n in rows.column_names if n not in META_NAMES])
+    return rows.add_column(at, pa.field(rule.name, pa.string()), partition_values(rule, rows))
+
+
+def _fresh(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:
+    fresh = np.ones(len(rows), dtype=bool)
+    if applied_until:
+        partitions, offsets = rows.column("__partition").to_numpy(), rows.column("__offset").to_numpy()
+        for partition, until in applied_until.items():
+            fresh &= (partitions != partition) | (offsets >= until)
+    return fresh
+
+
+def _select(rows: pa.Table, moves: Moves, batch: ChangeBatch, mask: Mask) -> tuple[pa.Table, Moves]:
+    kept = rows.filter(pa.array(mask))
+    if moves is None:
+        return kept, None
+    before, at = moves
+    inside = mask[at]
+    new_position = np.cumsum(mask) - 1
+    return kept, (before.filter(pa.array(inside)), new_position[at[inside]])
+
+
+def _keyed(rows: pa.Table, target: Target) -> tuple[pa.Table, pa.Array]:
+    values = [n for n in rows.column_names if n not in META_NAMES]
+    keys = record_keys(rows, target.key)
+    keyed = rows.select([*values, *ORDER_COLUMNS]).add_column(0, pa.field(KEY, pa.string()), keys)
+    return keyed, target.layout.paths(rows)
+
+
+def _with_moves(
+    keyed: pa.Table, paths: pa.Array, rows: pa.Table, moves: Moves, target: Target
+) -> tuple[pa.Table, pa.Array]:
+    """Add a delete at the old place of every update that changed its key or its partition path."""
+    if moves is None:
+        return keyed, paths
+    before, at = moves
+    index = pa.array(at)
+    old_keys, old_paths = record_keys(before, target.key), target.layout.paths(before)
+    same = pc.and_(pc.equal(old_keys, keyed.column(KEY).take(index)), pc.equal(old_paths, paths.take(index)))
+    changed = pc.and_(pc.invert(same), pc.is_valid(old_keys))
+    if not pc.any(changed).as_py():
+        return keyed, paths
+    where = index.filter(changed.combine_chunks() if isinstance(changed, pa.ChunkedArray) else changed)
+    gone = keyed.take(where)
+    gone = gone.set_column(0, KEY, old_keys.filter(changed).cast(pa.string()))
+    gone = gone.set_column(
+        gone.column_names.index("__op"), keyed.schema.field("__op"), _constant(MOVED_AWAY, len(gone))
+    )
+    both = pa.concat_arrays([paths, _flat(old_paths.filter(changed))])
+    return pa.concat_tables([keyed, gone.cast(keyed.schema)]), both
+
+
+def _constant(value: int, length: int) -> pa.Array:
+    return pa.array(np.full(length, value, dtype=np.int8))
+
+
+def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:
+    """One parcel per (partition path, bucket), rows in no promised order."""
+    kept = pa.array(keep)
+    buckets = bucket_ids(keyed.column(KEY).take(kept), target.key, target.buckets)
+    places = paths.take(kept).dictionary_encode()
+    groups = places.indices.to_numpy().astype(np.int64) * target.buckets + buckets
+    order = np.argsort(groups, kind="stable")
+    ordered = keyed.take(pa.array(keep[order])).combine_chunks()
+    groups = groups[order]
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
+        place, bucket = divmod(int(groups[start]), target.buckets)
+        yield from pack(target.path, places.dictionary[place].as_py(), bucket, ordered.slice(start, end - start))
+
+
+def _keyless_events(rows: pa.Table, moves: Moves, target: Target) -> Iterator[Parcel]:
+    """Whole-row events of a table without a key: an update is the old row leaving and the new row coming.
+
+    ``__part`` orders the two halves of one update. The partition path is worked out with the key, by the writer.
+    """
+    events = rows.append_column("__part", _constant(1, len(rows)))
+    if moves is not None and len(moves[0]):
+        before, at = moves
+        gone = rows.take(pa.array(at))
+        for name in before.column_names:
+            gone = gone.set_column(gone.column_names.index(name), gone.schema.field(name), before.column(name))
+        gone = gone.set_column(
+            gone.column_names.index("__op"), gone.schema.field("__op"), _constant(MOVED_AWAY, len(gone))
+        )
+        gone = gone.append_column("__part", _constant(0, len(gone)))
+        events = pa.concat_tables([events, gone.cast(events.schema)])
+    yield from pack(target.path, "", KEYLESS_BUCKET, events)

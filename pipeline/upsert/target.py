@@ -1,0 +1,119 @@
+"""The lake table that a source table goes to: path, names, key, partitioning, buckets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.keys import PartitionLayout
+from pipeline.settings import PartitionRule, TableRules
+
+ORDER_FIELD = "_binlake_order"
+RESERVED_PREFIXES = ("_hoodie_", "_binlake_")
+_FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
+
+
+def partition_values(rule: PartitionRule, table: pa.Table) -> pa.ChunkedArray:
+    """The partition column of every row (UTC for the temporal transforms).
+
+    Raises UnsupportedError where the rule asks for a part of a time and the column is not temporal.
+    """
+    column = table.column(rule.column)
+    if rule.transform == "identity":
+        return column
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type)):
+        raise UnsupportedError(
+            f"cannot take the {rule.transform} of column {rule.column!r} of type {column.type}",
+            do_next="partition by a DATE, DATETIME or TIMESTAMP column, or use transform: identity",
+        )
+    stamps = column.cast(pa.timestamp("us", tz="UTC"))
+    hours = pc.floor_temporal(stamps, unit="hour").cast(pa.timestamp("s", tz="UTC"))
+    return pc.strftime(hours, format=_FORMATS[rule.transform])
+
+
+@dataclass(frozen=True)
+class Target:
+    """A lake table as the upsert room sees it. ``key`` and ``partition`` use lake column names.
+
+    ``key`` is empty for a source table without a key: such a table is kept by whole rows (``upsert.keyless``).
+    """
+
+    source: SourceTable
+    path: str
+    key: tuple[str, ...]
+    partition: PartitionRule | None
+    buckets: int
+    hive_style: bool = True
+
+    @cached_property
+    def layout(self) -> PartitionLayout:
+        """How this table's partition paths are spelled."""
+        return PartitionLayout((self.partition.name,) if self.partition else (), self.hive_style)
+
+
+def lake_name(column: str) -> str:
+    """A column name as Avro allows it: other ASCII signs become ``_``, other letters ``_u`` and their code in hex."""
+    text = "".join(c if re.fullmatch(r"[A-Za-z0-9_]", c) else "_" if c.isascii() else f"_u{ord(c):04x}" for c in column)
+    return f"_{text}" if not text or text[0].isdigit() else text
+
+
+def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
+    """Source column -> lake column.
+
+    Raises UnsupportedError when two columns would share a name (readers ignore case) or a name is reserved.
+    """
+    names = {column: lake_name(column) for column in columns}
+    taken: dict[str, str] = {}
+    for column, name in names.items():
+        if name.lower().startswith(RESERVED_PREFIXES):
+            raise UnsupportedError(
+                f"column {column!r} has a name that Hudi or binlake keeps for itself",
+                do_next="rename the column at the source or exclude the table",
+                table=str(source),
+            )
+        if name.lower() in taken:
+            raise UnsupportedError(
+                f"columns {taken[name.lower()]!r} and {column!r} would both be {name!r} in the lake",
+                do_next="rename one of them at the source or exclude the table",
+                table=str(source),
+            )
+        taken[name.lower()] = column
+    return names
+
+
+def make_target(schema: TableSchema, rules: TableRules) -> Target:
+    """The target of a source table under the settings' rules.
+
+    Raises UnsupportedError for names that cannot be kept apart, or a key or partition column that is not there.
+    """
+    names = lake_names([c.name for c in schema.columns], schema.source)
+    key = schema.key if rules.key is None else rules.key
+    for column in (*key, *((rules.partition.column,) if rules.partition else ())):
+        if column not in names:
+            raise UnsupportedError(
+                f"column {column!r} is named by the key or the partitioning but the table does not have it",
+                do_next="correct tables.overrides for this table",
+                table=str(schema.source),
+            )
+    partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
+    return Target(schema.source, rules.path, tuple(names[c] for c in key), partition, rules.buckets, rules.hive_style)
+
+
+def _lake_rule(rule: PartitionRule, names: Mapping[str, str], source: SourceTable) -> PartitionRule:
+    """The rule in lake column names."""
+    if rule.transform == "identity":
+        return PartitionRule(names[rule.column], rule.transform, names[rule.column])
+    if rule.name.lower() in {n.lower() for n in names.values()}:
+        raise UnsupportedError(
+            f"partition column {rule.name!r} is also a column of the table",
+            do_next="choose another partition.name",
+            table=str(source),
+        )
+    return PartitionRule(names[rule.column], rule.transform, rule.name)

@@ -1,0 +1,157 @@
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from pipeline.cli import check
+from pipeline.cli.check import Check, Verdict, exit_code, known_tables
+from pipeline.cli.check_kafka import GROUP
+from pipeline.decode.changes import SourceTable
+from pipeline.hudi.config import TableConfig
+from pipeline.hudi.table import HudiTable
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+from tests.services.kafka import Broker
+
+NOWHERE = "127.0.0.1:9"
+
+
+def settings(lake: Path, servers: str = NOWHERE, more: str = "", topics: str = "topics: [p.shop.orders]") -> Settings:
+    text = f"name: shop\nlake: {{uri: 'file://{lake}'}}\nkafka: {{bootstrap_servers: '{servers}', {topics}}}\n"
+    return Settings.parse(text + more)
+
+
+def run_checks(chosen: Settings) -> list[Check]:
+    return check.run_checks(chosen, kafka_timeout_s=0.5 if NOWHERE in chosen.kafka.bootstrap_servers else 10)
+
+
+def verdicts(checks: list[Check]) -> dict[str, Verdict]:
+    return {c.name: c.verdict for c in checks}
+
+
+def make_table(lake: Path, path: str, buckets: int, partition: tuple[str, ...] = ()) -> None:
+    storage = open_storage(str(lake)).sub(path)
+    schema = pa.schema([("id", pa.int64()), ("tier", pa.string()), ("_binlake_order", pa.int64())])
+    HudiTable.create(storage, TableConfig("t", ("id",), "_binlake_order", buckets, partition), schema)
+
+
+def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> None:
+    checks = run_checks(settings(tmp_path))
+    assert verdicts(checks) == {
+        "settings": Verdict.OK,
+        "Kafka": Verdict.FAILED,
+        "lake": Verdict.OK,
+        "state": Verdict.OK,
+        "buckets": Verdict.OK,
+    }
+    assert exit_code(checks) == 75
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_property_that_does_not_exist_is_the_settings_fault(tmp_path: Path) -> None:
+    checks = run_checks(settings(tmp_path, topics="topics: [a], properties: {no.such.thing: 1}"))
+    assert exit_code(checks) == 2
+    assert "no.such.thing" in checks[1].detail
+
+
+def test_a_lake_that_cannot_be_written_fails() -> None:
+    checks = run_checks(settings(Path("/proc/binlake")))
+    assert verdicts(checks)["lake"] is Verdict.FAILED
+    assert verdicts(checks)["state"] is Verdict.FAILED
+
+
+SCHEMAS = "source: {schemas: {shop.orders: {columns: {id: bigint, tier: text}, key: [id]}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("buckets", "partition", "detail"),
+    [
+        (8, (), None),
+        (4, (), "buckets 4 in the lake, 8 in the settings"),
+        (8, ("tier",), "partition ('tier',) in the lake, () in the settings"),
+    ],
+)
+def test_a_table_of_the_lake_must_be_as_the_settings_say(
+    tmp_path: Path, buckets: int, partition: tuple[str, ...], detail: str | None
+) -> None:
+    make_table(tmp_path, "shop/orders", buckets, partition)
+    found = next(c for c in run_checks(settings(tmp_path, more=SCHEMAS)) if c.name == "table shop.orders")
+    assert found.verdict is (Verdict.FAILED if detail else Verdict.OK)
+    assert detail is None or found.detail.startswith(detail)
+    assert found.error is None or found.error.exit_code == 2
+
+
+def test_damaged_properties_are_reported(tmp_path: Path) -> None:
+    make_table(tmp_path, "shop/orders", 8)
+    file = tmp_path / "shop" / "orders" / ".hoodie" / "hoodie.properties"
+    file.write_bytes(b"")
+    found = next(c for c in run_checks(settings(tmp_path, more=SCHEMAS)) if c.name == "table shop.orders")
+    assert found.error is not None
+    assert found.error.exit_code == 66
+
+
+def test_many_buckets_are_warned_of(tmp_path: Path) -> None:
+    checks = run_checks(settings(tmp_path, more=SCHEMAS + "tables: {defaults: {buckets: 500}}"))
+    assert verdicts(checks)["buckets"] is Verdict.WARNING
+
+
+def test_overrides_that_take_nothing_are_warned_of(tmp_path: Path) -> None:
+    overrides = "tables: {overrides: [{match: shop.order}, {match: 'shop.*'}, {match: shop.orders}]}"
+    found = verdicts(run_checks(settings(tmp_path, more=SCHEMAS + overrides)))
+    assert {n for n, v in found.items() if v is Verdict.WARNING} == {"tables.overrides[0]", "tables.overrides[2]"}
+
+
+def test_tables_are_known_by_topics_and_schemas(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, more=SCHEMAS + "tables: {exclude: ['*.tmp']}")
+    topics = ["p.shop.stock", "p.shop.tmp", "p", "p.transaction", "a.b.bank.accounts"]
+    expected = [("bank", "accounts"), ("shop", "orders"), ("shop", "stock")]
+    assert known_tables(chosen, topics) == [SourceTable(*t) for t in expected]
+
+
+def create(broker: Broker, topic: str, partitions: int, records: int = 0) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for i in range(records):
+        producer.produce(topic, value=b"x" * 1000, partition=i % partitions)
+    producer.flush(30)
+
+
+@pytest.mark.kafka
+def test_topics_are_counted_and_read(kafka_broker: Broker, tmp_path: Path) -> None:
+    create(kafka_broker, "check1.shop.orders", 3, 5000)
+    create(kafka_broker, "check1.shop.empty", 1)
+    topics = "topic_pattern: 'check1\\.shop\\..+'"
+    checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics=topics))
+    assert exit_code(checks) == 0
+    details = {c.name: c.detail for c in checks}
+    assert details["topics"] == "2 topics, 4 partitions"
+    assert details["read rights"] == "5,000 records can be read"
+    assert details["buckets"] == "2 tables known by their topics, 2 of them not in the lake yet"
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    "topics", ["topics: [check2.none.there]", "topic_pattern: 'check2\\..*'", "topics: [check3.a.b], ddl_topics: [check2]"]
+)
+def test_topics_that_are_not_there_are_the_settings_fault(kafka_broker: Broker, tmp_path: Path, topics: str) -> None:
+    if "check3" in topics:
+        create(kafka_broker, "check3.a.b", 1)
+    checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics=topics))
+    assert verdicts(checks)["topics"] is Verdict.FAILED
+    assert exit_code(checks) == 2
+
+
+@pytest.mark.kafka
+def test_a_check_leaves_no_group_and_no_thread_behind(kafka_broker: Broker, tmp_path: Path) -> None:
+    create(kafka_broker, "check4.shop.orders", 1, 1)
+    before = threading.active_count()
+    run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics="topics: [check4.shop.orders]"))
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    groups = admin.list_consumer_groups().result()
+    assert GROUP not in {g.group_id for g in groups.valid}
+    assert threading.active_count() == before

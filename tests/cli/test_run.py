@@ -1,0 +1,105 @@
+"""``binlake run`` as a process: what it prints, how it stops, and that going on afterwards changes nothing."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobs.demo.live import PARTITIONS, LiveSource
+from jobs.demo.produce import Sender, create_topics
+from jobs.demo.readback import read_table
+from jobs.demo.verdict import judge
+from jobs.embedded.jars import spark_packages
+from pipeline.clock import new_uuid, now_ms
+from pipeline.stream.java import java_environment
+from pipeline.stream.progress import ProgressEvent
+from tests.services.kafka import Broker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+@dataclass
+class Pipeline:
+    conf: Path
+    lake: Path
+    source: LiveSource
+    sender: Sender
+
+    def produce(self, transactions: int) -> None:
+        for _ in range(transactions):
+            self.sender.send(self.source.transaction())
+        self.sender.flush()
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "pipeline.cli", "run", str(self.conf), *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=java_environment())
+
+    def run_once(self) -> list[ProgressEvent]:
+        process = self.start("--once", "--json")
+        out, err = process.communicate(timeout=180)
+        assert process.returncode == 0, err[-3000:]
+        return [ProgressEvent.from_json(json.loads(line)) for line in out.splitlines() if line.startswith("{")]
+
+    def differing(self) -> list[str]:
+        verdicts = [judge(t, read_table(self.lake / "live" / t.table)) for t in self.source.truth()]
+        return [v.table for v in verdicts if not v.equal]
+
+
+@pytest.fixture
+def pipeline(kafka_broker: Broker, tmp_path: Path) -> Pipeline:
+    source = LiveSource(11, lambda: now_ms() * 1000)
+    prefix = f"run-{new_uuid()[:8]}"
+    for table in source.tables:
+        table.prefix = prefix
+    create_topics(kafka_broker.bootstrap_servers, {t.topic: PARTITIONS for t in source.tables})
+    settings = {
+        "name": "cli",
+        "lake": {"uri": (tmp_path / "lake").as_uri()},
+        "kafka": {"bootstrap_servers": kafka_broker.bootstrap_servers, "topics": [t.topic for t in source.tables]},
+        "source": {"schemas": {f"live.{t.name}": t.schema() for t in source.tables}},
+        "tables": {"defaults": {"buckets": 2}},
+        "batch": {"trigger_interval_ms": 200},
+        "spark": {"driver_memory_mb": 512, "conf": {"spark.jars": ",".join(map(str, spark_packages()))}},
+    }
+    conf = tmp_path / "cli.yaml"
+    conf.write_text(yaml.safe_dump(settings))
+    sender = Sender(kafka_broker.bootstrap_servers)
+    sender.send(source.snapshot(50))
+    return Pipeline(conf, tmp_path / "lake", source, sender)
+
+
+def test_once_takes_what_is_there_and_tells_all_of_it(pipeline: Pipeline) -> None:
+    pipeline.produce(300)
+    told = pipeline.run_once()
+    assert sum(e.events_read for e in told) == pipeline.sender.sent
+    for table in (t for e in told for t in e.tables):
+        parts = table.applied + table.superseded + table.filtered + table.quarantined + table.already_applied
+        assert table.events_read == parts
+        assert table.error is None
+        assert table.commit_instant is not None
+        assert table.freshness_newest_ms is not None
+    assert told[-1].lag == 0
+    assert pipeline.differing() == []
+    assert [e for e in pipeline.run_once() if e.events_read] == []
+
+
+def test_sigterm_finishes_the_batch_and_the_next_run_goes_on(pipeline: Pipeline) -> None:
+    pipeline.produce(100)
+    process = pipeline.start("--json")
+    assert process.stdout is not None
+    first = next(line for line in process.stdout if line.startswith("{"))
+    pipeline.produce(200)
+    process.send_signal(signal.SIGTERM)
+    rest, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err[-3000:]
+    told = [ProgressEvent.from_json(json.loads(line)) for line in [first, *rest.splitlines()] if line.startswith("{")]
+    told += pipeline.run_once()
+    assert sum(e.events_read for e in told) == pipeline.sender.sent
+    assert sum(t.already_applied for e in told for t in e.tables) == 0
+    assert pipeline.differing() == []

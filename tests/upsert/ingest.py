@@ -1,0 +1,208 @@
+"""What the stream does with change batches, without Spark and Kafka: route, write, commit, remember.
+
+The calls are those of ``stream.tasks`` and ``stream.batch``; only the decoder before them is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decode import DecodeOptions, NoSchemas
+from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from pipeline.hudi.read.slice import read_table
+from pipeline.settings import PartitionRule, TableRules, TablesSettings
+from pipeline.source.ranges import OffsetRange
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.plan import BatchPlan, TableReport, TableWriter, Written
+from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
+from pipeline.stream.tasks import write_parcels
+from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
+from pipeline.upsert.target import make_target
+from tests.model import Delivered, Row, Shape
+
+STREAM, TOPIC, PATH = "tests", "shop.items", "shop/items"
+SOURCE = SourceTable("shop", "items")
+TYPES: dict[str, pa.DataType] = {
+    "id": pa.int64(),
+    "code": pa.string(),
+    "region": pa.string(),
+    "at": pa.timestamp("us", tz="UTC"),
+    "day": pa.date32(),
+    "amount": pa.decimal128(12, 2),
+    "big": pa.decimal128(20, 0),
+    "ratio": pa.float64(),
+    "flag": pa.bool_(),
+    "data": pa.binary(),
+}
+
+
+def table_schema(shape: Shape) -> TableSchema:
+    """The source table's schema."""
+    return TableSchema(SOURCE, tuple(Column(name, "", kind) for name, kind in TYPES.items()), shape.key)
+
+
+def table_rules(shape: Shape, buckets: int) -> TableRules:
+    """The settings' rules for the table."""
+    rule = PartitionRule(shape.partition, shape.transform, shape.partition_name) if shape.partition else None  # type: ignore[arg-type]
+    return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style)
+
+
+def change_batch(shape: Shape, records: Sequence[Delivered]) -> ChangeBatch:
+    """A change batch as a decoder makes it: before images of updates where a table needs them."""
+    changes = [d.change for d in records]
+    images = [c.after if c.after is not None else c.before for c in changes]
+    meta = [
+        [int(Op.UPSERT if c.after is not None else Op.DELETE) for c in changes],
+        [c.order for c in changes],
+        [c.row for c in changes],
+        [d.partition for d in records],
+        [d.offset for d in records],
+        [1_700_000_000_000] * len(records),
+    ]
+    rows = _columns(images)
+    for meta_field, values in zip(META_FIELDS, meta, strict=True):
+        rows = rows.append_column(meta_field, pa.array(values, meta_field.type))
+    updated = [i for i, c in enumerate(changes) if c.after is not None and c.before is not None]
+    if not updated or (shape.key and shape.partition is None):
+        return ChangeBatch(table_schema(shape), TOPIC, rows)
+    before = _columns([changes[i].before for i in updated])
+    return ChangeBatch(table_schema(shape), TOPIC, rows, before, np.array(updated, dtype=np.int64))
+
+
+def _columns(rows: Sequence[Row | None]) -> pa.Table:
+    return pa.Table.from_pylist([dict(row or {}) for row in rows], schema=pa.schema(list(TYPES.items())))
+
+
+@dataclass
+class Ingest:
+    """One stream into one table. ``positions``: next offset of each partition, as the ledger keeps it."""
+
+    root: Storage
+    shape: Shape
+    buckets: int = 2
+    positions: dict[int, int] = field(default_factory=dict)
+    batches: int = 0
+
+    def __post_init__(self) -> None:
+        self.rules = table_rules(self.shape, self.buckets)
+        self.lake = Lake(self.root)
+        self.pool = ThreadPoolExecutor(2)
+
+    @classmethod
+    def at(cls, path: Path, shape: Shape, buckets: int = 2) -> Ingest:
+        """Into a lake on local disk."""
+        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets)
+
+    @property
+    def uri(self) -> str:
+        """Of the table."""
+        return f"{self.root.uri}/{PATH}"
+
+    @property
+    def table(self) -> LakeTable:
+        """The open table; AssertionError where there is none yet."""
+        table = self.lake.get(self.rules)
+        assert table is not None
+        return table
+
+    def restart(self) -> None:
+        """A new process: everything is read from storage again."""
+        self.lake = Lake(self.root)
+
+    def run(
+        self, records: Sequence[Delivered], *, chunks: int = 1, shuffle: bool = False, keep_position: bool = False
+    ) -> tuple[TableOutcome, Counts]:
+        """One batch over consecutive records of each partition, the first ones at or below the position.
+
+        Args:
+            records: to apply.
+            chunks: how many tasks decode them.
+            shuffle: tasks write the files.
+            keep_position: the process dies before its ledger is saved.
+        """
+        ranges = self._ranges(records)
+        work, plan_context = self._work(records, ranges, chunks, shuffle)
+        table = self.lake.get_or_create(self.rules, work.report.target, work.report.columns)
+        if plan_context is None:
+            table.refresh()
+        outcome = write_and_commit(table, work, STREAM, self.batches, self.pool)
+        self.batches += 1
+        if not keep_position:
+            self.positions |= {r.partition: r.end for r in ranges}
+        return outcome, work.report.counts
+
+    def leave_files_behind(self, records: Sequence[Delivered]) -> None:
+        """What a process leaves that dies between its files and its commit."""
+        work, _ = self._work(records, self._ranges(records), 1, shuffle=True)
+        if work.context is None:  # keyless: the driver would have written
+            self.table.begin(self.table.table.schema)
+
+    def _ranges(self, records: Sequence[Delivered]) -> list[OffsetRange]:
+        ends = {d.partition: d.offset + 1 for d in sorted(records, key=lambda d: d.offset)}
+        return [OffsetRange(TOPIC, p, self.positions.get(p, 0), end) for p, end in sorted(ends.items())]
+
+    def _work(
+        self, records: Sequence[Delivered], ranges: list[OffsetRange], chunks: int, shuffle: bool
+    ) -> tuple[TableWork, object]:
+        table = self.lake.get(self.rules)
+        truncates = [d.change.order for d in records if d.change.is_truncate]
+        report, parcels = self._routed(records, ranges, table, chunks)
+        report.counts.read += len(truncates)
+        work = TableWork(report, ranges, parcels, truncated_order=max(truncates, default=-1))
+        if shuffle and table is not None and table.keyless is None and not truncates:
+            table.refresh()
+            work.context = table.begin(table.table.schema)
+            writer = TableWriter(work.context, table.foreign_file_ids)
+            items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
+            work.parcels = [i for i in items if isinstance(i, Parcel)]
+            work.written = [i for i in items if isinstance(i, Written)]
+        return work, work.context
+
+    def _routed(
+        self, records: Sequence[Delivered], ranges: list[OffsetRange], table: LakeTable | None, chunks: int
+    ) -> tuple[TableReport, list[Parcel]]:
+        starts = {TOPIC: {r.partition: r.start for r in ranges}}
+        applied = table.ahead_of(STREAM, starts).get(TOPIC, {}) if table else {}
+        schema = table_schema(self.shape)
+        report = TableReport(schema, make_target(schema, self.rules), pa.schema([]), {TOPIC})
+        parcels: list[Parcel] = []
+        for piece in _pieces(records, chunks):
+            routed = route(change_batch(self.shape, piece), report.target, applied, table.truncated_order if table else -1)
+            report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
+            parcels += routed.parcels
+        return report, parcels
+
+    def _plan(self, writers: dict[str, TableWriter]) -> BatchPlan:
+        options = {"fsync": "false"}
+        return BatchPlan(DecodeOptions(), NoSchemas(), TablesSettings(), {}, {}, self.root.uri, options, writers=writers)
+
+
+def _pieces(records: Sequence[Delivered], chunks: int) -> Iterator[list[Delivered]]:
+    """Records of one partition each, every partition's cut into chunks."""
+    for partition in sorted({d.partition for d in records}):
+        mine = [d for d in records if d.partition == partition and not d.change.is_truncate]
+        size = max(1, -(-len(mine) // chunks))
+        yield from (mine[at : at + size] for at in range(0, len(mine), size))
+
+
+def value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
+    """The value columns that parcels hold."""
+    if not parcels:
+        return pa.schema([])
+    hidden = {KEY, *ORDER_COLUMNS, "__partition", "__source_ms", "__part"}
+    schema = pa.ipc.open_stream(parcels[0].blob).schema
+    return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])
+
+
+def rows_of(root: Storage, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The table's rows through our own reader."""
+    return [row for table in read_table(root.sub(PATH), columns) for row in table.to_pylist()]

@@ -1,0 +1,27 @@
+"""Any history of changes, in any cut and order: the table is what the model says, after every commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
+
+_SETTINGS = settings(
+    max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@_SETTINGS
+@given(plans(KEYED), ROUNDS)
+def test_tables_with_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
+
+
+@_SETTINGS
+@given(plans(KEYLESS), ROUNDS)
+def test_tables_without_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
