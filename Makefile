@@ -14,7 +14,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-slow test-spark4 lint format bench image lock venv clean
+.PHONY: help demo test test-fast test-slow test-spark4 lint format bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,10 @@ format: venv  ## let ruff order imports and lay out the code
 
 bench: venv  ## measure events per second and commit latency on this machine
 	$(PY) -m bench
+
+package: venv  ## the wheel, and dist/binlake.zip for spark-submit --py-files
+	$(PY) -m build --wheel --no-isolation
+	cp dist/binlake-*.whl dist/binlake.zip
 
 image: venv  ## build the container image of the test broker (needs Docker)
 	PYTHON=$(CURDIR)/$(PY) docker/build.sh

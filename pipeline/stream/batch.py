@@ -241,6 +241,7 @@ class BatchRunner:
                 again = True
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
+        again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
         if self._registry.waits_for(outcome.report) and not last:
             again |= self._registry.wait_for_news()
         return again

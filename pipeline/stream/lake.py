@@ -22,7 +22,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.hudi.view import file_slices
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import Settings, TableRules
-from pipeline.source.ranges import OffsetRange, Positions, merged
+from pipeline.source.ranges import OffsetRange, Positions, furthest
 from pipeline.storage import Storage
 from pipeline.stream.plan import TableReport
 from pipeline.upsert.evolve import evolved
@@ -120,18 +120,23 @@ class LakeTable:
         self.table.config.check_same_identity(table_config(target))
 
     def begin(self, columns: pa.Schema) -> WriteContext:
-        """Start an instant whose files have the table's columns and ``columns``; what the writers of its files need.
+        """Start an instant whose files have the table's columns and ``columns``; errors as ``context``."""
+        evolved(self.table.schema, columns)  # refuse before anything is written
+        return self.context(self.table.begin(), columns)
+
+    def context(self, instant: str, columns: pa.Schema) -> WriteContext:
+        """What the writers of an instant's files need, for files with the table's columns and ``columns``.
 
         Raises UnsupportedError where a column's type cannot become what came.
         """
         schema = evolved(self.table.schema, columns)
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
-        return self.table.write_context(self.table.begin(), schema, self.rules.compression, level)
+        return self.table.write_context(instant, schema, self.rules.compression, level)
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
         """Publish an instant with the offsets it covers; the completion time."""
         covered = covered_until(facts.ranges)
-        positions = {**self.positions, facts.stream: merged(self.positions.get(facts.stream, {}), covered)}
+        positions = {**self.positions, facts.stream: furthest(self.positions.get(facts.stream, {}), covered)}
         truncated = max(self.truncated_order, facts.truncated_order)
         extra = {
             STREAM: facts.stream,
@@ -181,13 +186,14 @@ class LakeTable:
         target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
         return TableReport(TableSchema(source, (), key), target, pa.schema([]))
 
-    def live_rows(self, digests: frozenset[str]) -> LiveRows:
-        """The live rows of a keyless table whose content has one of the digests."""
+    def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
+        """The live rows of a keyless table whose content has one of the digests, and that a TRUNCATE leaves there."""
         found: dict[str, list[LiveRow]] = {}
         wanted = pa.array(sorted(digests), pa.string())
         names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
         for rows in read_table(self.storage, columns=names):
-            kept = rows.filter(pc.is_in(rows.column(DIGEST_FIELD), wanted))
+            spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
+            kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
                 found.setdefault(digest, []).append((order, path, key))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -124,7 +125,7 @@ class Stream:
                 raise self._error from error
             if not self._stop.is_set():
                 raise TransientError(
-                    f"Spark ended the query: {_first_line(error)}",
+                    f"Spark ended the query: {_cause(error)}",
                     do_next="see Spark's log; start again",
                     stream=self._settings.name,
                 ) from error
@@ -203,9 +204,11 @@ def java_properties(properties: dict[str, str]) -> dict[str, str]:
     return result
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+def _cause(error: Exception) -> str:
+    """The line that tells: the last error that a traceback in the text names, else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and not line.startswith("py4j.")]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]
 
 
 def run_stream(

@@ -62,8 +62,9 @@ def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int,
             table.table.abort(work.context.instant)
         counts.settle()
         return TableOutcome(None)
-    context = work.context or table.begin(work.report.columns)
+    instant = work.context.instant if work.context is not None else table.begin(work.report.columns).instant
     try:
+        context = table.context(instant, work.report.columns)
         results, keyless = _write(table, work, context, pool)
         counts.settle()
         facts = CommitFacts(
@@ -74,9 +75,9 @@ def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int,
         raise
     except BinlakeError:
         with contextlib.suppress(BinlakeError):
-            table.table.abort(context.instant)
+            table.table.abort(instant)
         raise
-    return TableOutcome(context.instant, sum(r.size_bytes for r in results))
+    return TableOutcome(instant, sum(r.size_bytes for r in results))
 
 
 def _write(
@@ -112,7 +113,8 @@ def _groups(table: LakeTable, work: TableWork) -> tuple[dict[Place, pa.Table], K
     fresh = rows.filter(pc.greater(rows.column("__order"), work.truncated_order))
     work.report.counts.superseded += records(rows) - records(fresh)
     state.debts = [debt for debt in state.debts if debt[1] > work.truncated_order]
-    resolved = resolve(fresh, work.report.target, state, table.live_rows)
+    order = work.truncated_order
+    resolved = resolve(fresh, work.report.target, state, lambda marks: table.live_rows(marks, order))
     work.report.counts.superseded += resolved.superseded
     return groups | _by_place(resolved.rows, resolved.paths, work), state
 

@@ -48,7 +48,7 @@ class Recording:
 
 def play(broker: Broker, database: str, variant: str) -> Recording:
     """Put a recording into the broker, topic by topic, in recorded partitions and order."""
-    recording = Recording(database, variant, load_recorded(database, variant, True))
+    recording = Recording(database, variant, load_recorded(database, variant))
     if (broker.bootstrap_servers, database, variant) not in _produced:
         partitions = {t: max((m.partition for m in ms), default=0) + 1 for t, ms in recording.recorded.topics.items()}
         create_topics(broker.bootstrap_servers, partitions)
@@ -76,7 +76,7 @@ class Play:
         """The recording whose envelopes tell what a row's last event carried; the flat form has none."""
         if self.recording.variant != "flat":
             return self.recording
-        return Recording("shop", "schema", load_recorded("shop", "schema", True))
+        return Recording("shop", "schema", load_recorded("shop", "schema"))
 
     def document(self) -> dict[str, Any]:
         flat = self.recording.variant == "flat"

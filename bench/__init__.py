@@ -1,0 +1,1 @@
+"""Measurements: ratios taken in one run, never timed unit tests."""

@@ -1,0 +1,5 @@
+"""``python -m bench``: ingest speed, large batches and small ones."""
+
+from bench.ingest import main
+
+main()

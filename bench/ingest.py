@@ -1,0 +1,103 @@
+"""binlake's own ingest speed: catch-up in large batches, and the latency of small ones. ``python -m bench.ingest``.
+
+One table, 8 buckets, 4 topic partitions, Spark ``local[2]``, Kafka and commit included. Prints a JSON line a batch and
+the medians at the end; the first batches of a session warm it up and are left out of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+from bench.events import COLUMNS, DATABASE, TABLE, events
+from bench.kafka_load import create_topic, produce
+from jobs.embedded.jars import spark_packages
+from jobs.embedded.kafka import EmbeddedKafka
+from pipeline.settings import Settings
+from pipeline.stream.progress import ProgressEvent
+from pipeline.stream.run import run_stream
+
+TOPIC = f"bench.{DATABASE}.{TABLE}"
+WARM_UP = 2
+
+
+def settings(root: Path, bootstrap: str, batch: int, fetch: str, shuffle_above: int, master: str) -> Settings:
+    document = {
+        "name": "bench",
+        "lake": {"uri": str(root / "lake")},
+        "kafka": {"bootstrap_servers": bootstrap, "topics": [TOPIC], "fetch": fetch},
+        "source": {"schemas": {f"{DATABASE}.{TABLE}": {"columns": COLUMNS, "key": ["id"]}}},
+        "batch": {"max_events": batch, "trigger_interval_ms": 0, "shuffle_above_bytes": shuffle_above},
+        "spark": {
+            "master": master,
+            "conf": {
+                "spark.jars": ",".join(map(str, spark_packages())),
+                "spark.ui.enabled": "false",
+            },
+        },
+    }
+    return Settings.parse(json.dumps(document))
+
+
+def measure(count: int, batch: int, fetch: str, shuffle_above: int, master: str) -> list[ProgressEvent]:
+    """Load ``count`` events into a fresh broker and apply them all; one event a batch."""
+    seen: list[ProgressEvent] = []
+
+    def show(event: ProgressEvent) -> None:
+        seen.append(event)
+        stages = {k: round(v) for k, v in event.stage_ms.items()}
+        print(
+            json.dumps({"batch": event.batch_id, "events": event.events_read, "ms": event.latency_ms, "stages": stages})
+        )
+
+    with tempfile.TemporaryDirectory(prefix="binlake-bench-") as place:
+        root = Path(place)
+        with EmbeddedKafka(root / "kafka") as kafka:
+            create_topic(kafka.bootstrap_servers, TOPIC, 4)
+            produce(kafka.bootstrap_servers, TOPIC, events(count))
+            run_stream(
+                settings(root, kafka.bootstrap_servers, batch, fetch, shuffle_above, master),
+                once=True,
+                on_progress=show,
+            )
+    return seen
+
+
+def summary(seen: list[ProgressEvent], batch: int) -> dict[str, float]:
+    full = [e for e in seen[WARM_UP:] if e.events_read >= 0.9 * batch]
+    spent = [e.latency_ms for e in full]
+    return {
+        "batches": len(full),
+        "median_ms": statistics.median(spent),
+        "min_ms": min(spent),
+        "max_ms": max(spent),
+        "events_per_s": round(statistics.median(e.events_read / e.latency_ms * 1000 for e in full)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, help="by default enough for five measured batches")
+    parser.add_argument("--batch", type=int, action="append", help="events a batch; may be given more than once")
+    parser.add_argument("--fetch", choices=("direct", "spark"), default="direct")
+    parser.add_argument("--shuffle-above-bytes", type=int, default=256 << 20)
+    parser.add_argument("--master", default="local[2]")
+    given = parser.parse_args()
+    lines = []
+    for batch in given.batch or [200_000, 2_000]:
+        count = given.events or batch * (WARM_UP + (5 if batch > 10_000 else 40))
+        found = summary(measure(count, batch, given.fetch, given.shuffle_above_bytes, given.master), batch)
+        lines.append(
+            f"| {batch:,} | {found['batches']} | {found['median_ms']:.0f} | {found['min_ms']:.0f}-{found['max_ms']:.0f}"
+            f" | {found['events_per_s']:,} |"
+        )
+    print("| events a batch | batches | median ms, trigger to visible commit | min-max ms | events/s |")
+    print("| --- | --- | --- | --- | --- |")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

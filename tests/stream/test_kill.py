@@ -1,0 +1,82 @@
+"""A running stream killed with -9 again and again, while Kafka holds all of a recording: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.embedded.jars import spark_packages
+from pipeline.hudi.table import HudiTable
+from pipeline.storage import open_storage
+from pipeline.stream.java import java_environment
+from tests.services.kafka import Broker
+from tests.stream.played import Play, play
+
+KILLS = 3
+_START_S = 90.0
+
+
+def start(conf: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pipeline.cli", "run", str(conf), "--json", *arguments]
+    with conf.with_suffix(".log").open("a") as log:
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=java_environment(), cwd=conf.parent
+        )
+
+
+def kill_in_mid_stream(conf: Path, chance: random.Random) -> None:
+    """Let it finish a few batches, then kill it somewhere inside a later one."""
+    process = start(conf)
+    assert process.stdout is not None
+    deadline = time.monotonic() + _START_S
+    wanted = chance.randrange(1, 6)
+    while wanted and process.poll() is None and time.monotonic() < deadline:
+        wanted -= process.stdout.readline().startswith("{")
+    time.sleep(chance.uniform(0, 0.3))
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    assert not wanted, conf.with_suffix(".log").read_text()[-3000:]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_killed_again_and_again(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
+    sections = {
+        "batch": {"max_events": 900, "trigger_interval_ms": 0},
+        "spark": {"driver_memory_mb": 512, "conf": {"spark.jars": ",".join(map(str, spark_packages()))}},
+    }
+    played = Play(spark, kafka_broker, play(kafka_broker, "bank", "plain"), tmp_path / "lake", sections)
+    conf = tmp_path / "bank.yaml"
+    conf.write_text(json.dumps(played.document()))
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    for _ in range(KILLS):
+        kill_in_mid_stream(conf, random.Random(seed))
+        seed += 1
+    last = start(conf, "--once")
+    last.communicate(timeout=180)
+    assert last.returncode == 0
+    assert played.unequal() == {}
+    for table in ("accounts", "transfers"):
+        check_offsets(tmp_path / "lake" / "bank" / table)
+
+
+def check_offsets(path: Path) -> None:
+    """The commits' offset ranges neither overlap nor leave a gap, and nothing is pending."""
+    table = HudiTable.open(open_storage(str(path)))
+    assert table.timeline.pending() == []
+    reached: dict[tuple[str, str], int] = {}
+    for instant in table.timeline.completed():
+        offsets = json.loads(table.timeline.commit_metadata(instant).extra["binlake.offsets"])
+        for topic, parts in offsets.items():
+            for partition, (start_, end) in parts.items():
+                assert start_ == reached.get((topic, partition), 0)
+                reached[(topic, partition)] = end
