@@ -43,7 +43,9 @@ class Shape:
         value = row[self.partition] if self.partition else None
         if value is None or self.transform == "identity":
             return value
-        return value.strftime({"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H", "month": "%Y-%m", "year": "%Y"}[self.transform])
+        return value.strftime(
+            {"day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H", "month": "%Y-%m", "year": "%Y"}[self.transform]
+        )
 
     def path(self, row: Row) -> str:
         """The partition path of a row."""

@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.embedded.jars import spark_packages
-from pipeline.stream.java import find_java
 from pipeline.settings import Settings
+from pipeline.stream.java import find_java
 from pipeline.stream.session import spark_line, spark_session
 from tests.judges.hudi_spark import HudiSpark
 

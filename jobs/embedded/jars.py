@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from pipeline.stream.java import find_java
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
+from pipeline.stream.java import find_java
 
 KAFKA_BROKER = ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-simple:1.7.36")
 HDFS = (

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from jobs.embedded.jars import KAFKA_BROKER, resolve
-from pipeline.stream.java import find_java
 from pipeline import clock
 from pipeline.errors import ConfigError, TransientError
+from pipeline.stream.java import find_java
 
 HOST = "127.0.0.1"
 

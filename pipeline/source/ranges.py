@@ -74,3 +74,13 @@ def merged(base: Mapping[str, Mapping[int, int]], newer: Mapping[str, Mapping[in
     for topic, parts in newer.items():
         result.setdefault(topic, {}).update(parts)
     return result
+
+
+def furthest(base: Mapping[str, Mapping[int, int]], other: Mapping[str, Mapping[int, int]]) -> Positions:
+    """Of each partition the greater position of the two: a batch that is cut anew after a crash may end earlier."""
+    result: Positions = {topic: dict(parts) for topic, parts in base.items()}
+    for topic, parts in other.items():
+        mine = result.setdefault(topic, {})
+        for partition, position in parts.items():
+            mine[partition] = max(position, mine.get(partition, position))
+    return result

@@ -136,7 +136,8 @@ def test_topics_are_counted_and_read(kafka_broker: Broker, tmp_path: Path) -> No
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(
-    "topics", ["topics: [check2.none.there]", "topic_pattern: 'check2\\..*'", "topics: [check3.a.b], ddl_topics: [check2]"]
+    "topics",
+    ["topics: [check2.none.there]", "topic_pattern: 'check2\\..*'", "topics: [check3.a.b], ddl_topics: [check2]"],
 )
 def test_topics_that_are_not_there_are_the_settings_fault(kafka_broker: Broker, tmp_path: Path, topics: str) -> None:
     if "check3" in topics:

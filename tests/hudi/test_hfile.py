@@ -128,7 +128,7 @@ def test_empty_file() -> None:
 
 
 def test_damage_is_an_error_or_harmless() -> None:
-    """Every cut and every flipped byte: the right entries, or an error of ours; never another answer silently shorter."""
+    """Every cut and every flipped byte: the right entries, or an error of ours; never a silently shorter answer."""
     entries = [(b"k%03d" % n, b"value %d" % n) for n in range(50)]
     data = encode_hfile(entries, "{}", 0, Codec.GZIP, block_size=400)
     for cut in range(1, len(data), 37):

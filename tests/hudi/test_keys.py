@@ -40,7 +40,7 @@ def test_the_text_of_a_key_column(values: list[object], kind: pa.DataType, texts
     assert key_text(chunked).to_pylist() == [*texts, None]
 
 
-@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))
+@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))  # noqa: DTZ001 - hypothesis wants them naive
 def test_timestamps_are_microseconds_since_the_epoch(moment: datetime) -> None:
     stamp = moment.replace(tzinfo=UTC)
     micros = (stamp - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

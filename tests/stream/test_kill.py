@@ -1,4 +1,4 @@
-"""A running stream killed with -9 again and again, while Kafka holds all of a recording: nothing lost, nothing twice."""
+"""A running stream killed with -9 again and again over a whole recording: nothing lost, nothing twice."""
 
 from __future__ import annotations
 

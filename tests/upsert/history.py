@@ -87,7 +87,8 @@ ROUNDS = st.lists(
         Round,
         statements=st.lists(st.tuples(st.sampled_from(_STATEMENTS), _SMALL, _SMALL, _SMALL), min_size=1, max_size=8),
         troubles=st.lists(
-            st.tuples(st.sampled_from(["restart_connector", "hold", "release", "repeat"]), st.integers(0, 20)), max_size=4
+            st.tuples(st.sampled_from(["restart_connector", "hold", "release", "repeat"]), st.integers(0, 20)),
+            max_size=4,
         ),
         emitted=st.integers(0, 20),
         takes=st.tuples(_TAKE, _TAKE, _TAKE),

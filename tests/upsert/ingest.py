@@ -176,14 +176,18 @@ class Ingest:
         report = TableReport(schema, make_target(schema, self.rules), pa.schema([]), {TOPIC})
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
-            routed = route(change_batch(self.shape, piece), report.target, applied, table.truncated_order if table else -1)
+            routed = route(
+                change_batch(self.shape, piece), report.target, applied, table.truncated_order if table else -1
+            )
             report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels
         return report, parcels
 
     def _plan(self, writers: dict[str, TableWriter]) -> BatchPlan:
         options = {"fsync": "false"}
-        return BatchPlan(DecodeOptions(), NoSchemas(), TablesSettings(), {}, {}, self.root.uri, options, writers=writers)
+        return BatchPlan(
+            DecodeOptions(), NoSchemas(), TablesSettings(), {}, {}, self.root.uri, options, writers=writers
+        )
 
 
 def _pieces(records: Sequence[Delivered], chunks: int) -> Iterator[list[Delivered]]:

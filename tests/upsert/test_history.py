@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
 
 _SETTINGS = settings(
-    max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
