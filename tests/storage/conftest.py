@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline.storage import Storage, open_storage
-from tests.services.hdfs import HdfsCluster, start_hdfs
-from tests.services.s3 import S3Server, start_s3
+from tests.conftest import BUCKET
+from tests.services.hdfs import HdfsCluster
+from tests.services.s3 import S3Server
 
-BUCKET = "lake"
 _roots = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[S3Server]:
-    with start_s3() as server:
-        server.create_bucket(BUCKET)
-        yield server
-
-
-@pytest.fixture(scope="session")
-def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
-    with start_hdfs(tmp_path_factory.mktemp("hdfs") / "cluster") as cluster:
-        yield cluster
 
 
 @pytest.fixture(params=["local", "memory", "s3", pytest.param("hdfs", marks=pytest.mark.hdfs)])

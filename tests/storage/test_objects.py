@@ -23,8 +23,8 @@ from pipeline.storage import (
     check_exclusive_create,
     open_storage,
 )
+from tests.conftest import BUCKET
 from tests.services.s3 import S3Server
-from tests.storage.conftest import BUCKET
 from tests.storage.faults import Fault, HttpProxy, http_proxy
 
 IMPATIENT = {"max_retries": "1", "retry_timeout_s": "5"}

@@ -82,12 +82,12 @@ def event(table: str, op: str, pos: int, row: dict[str, Any], before: dict[str, 
     }
 
 
-def settings(lake: str, tables: Sequence[str], **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
-    """Settings of a stream of these tables of database ``shop``."""
+def settings(place: str, tables: Sequence[str], **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
+    """Settings of a stream of these tables of database ``shop`` into a lake at ``place``."""
     schemas = {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in tables}
     document = {
         "name": "shop",
-        "lake": {"uri": lake, "options": {"fsync": "false"}},
+        "lake": {"uri": place, "options": {"fsync": "false"}},
         "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [f"s.shop.{t}" for t in tables]},
         "source": {"schemas": schemas},
         **sections,
