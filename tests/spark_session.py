@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from jobs.embedded.jars import spark_packages
 from pipeline.settings import Settings
 from pipeline.stream.java import find_java
-from pipeline.stream.session import spark_line, spark_session
+from pipeline.stream.session import spark_session
+from pipeline.stream.spark_line import spark_line
 from tests.judges.hudi_spark import HudiSpark
 
 HEAP_MB = 1024

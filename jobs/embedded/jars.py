@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -24,6 +23,7 @@ from xml.sax.saxutils import quoteattr
 
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
 from pipeline.stream.java import find_java
+from pipeline.stream.spark_line import KAFKA_CONNECTORS, spark_line
 
 KAFKA_BROKER = ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-simple:1.7.36")
 HDFS = (
@@ -32,12 +32,6 @@ HDFS = (
     "ch.qos.reload4j:reload4j:1.2.25",
 )
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
-
-# The newest connector of Spark's own line that its token provider was published with everywhere (measured).
-KAFKA_CONNECTORS = {
-    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
-    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-}
 
 # Spark has these on its class path already; a second copy is 50 MB of download and a version conflict.
 SPARK_PROVIDES = (
@@ -90,10 +84,10 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
     Raises:
         UnsupportedError: no connector (or no bundle) is known for this line of Spark.
     """
-    line = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
-    if line not in KAFKA_CONNECTORS or (hudi and line != "3.5"):
+    line = spark_line()
+    if hudi and line != "3.5":
         raise UnsupportedError(
-            "no jars known for this Spark", do_next="install pyspark 3.5.7", spark=line, hudi_bundle=hudi
+            "Hudi's bundle is not published for this Spark", do_next="install pyspark 3.5.7", spark=line
         )
     jars = resolve([KAFKA_CONNECTORS[line]], f"spark-kafka-{line}", exclude=SPARK_PROVIDES)
     return jars + (resolve([HUDI_BUNDLE], "hudi-bundle", exclude=SPARK_PROVIDES) if hudi else [])

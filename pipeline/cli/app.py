@@ -40,13 +40,14 @@ def common(
 def check(
     conf: Conf,
     show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long each answer of Kafka may take, seconds.")] = 10.0,
 ) -> None:
     """Look for all that would stop the stream: settings, Kafka, rights, storage, buckets. Leaves nothing behind."""
     settings, console = Settings.load(conf), terminal()
     if show:
         text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
-    checks = run_checks(settings)
+    checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
     print_checks(checks, console)
     raise typer.Exit(exit_code(checks))
 

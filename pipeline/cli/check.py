@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,10 +13,11 @@ from rich.table import Table
 
 from pipeline.cli.check_kafka import KafkaProbe
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import BinlakeError, ConfigError
+from pipeline.decode.schemas import declared_table
+from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
 from pipeline.settings import Settings, TableRules
-from pipeline.storage import Storage, StorageNotFoundError, check_exclusive_create, open_storage
+from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
 MANY_BUCKETS = 128
@@ -42,16 +43,21 @@ class Check:
 
 
 def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
-    """All checks, in order; one that fails does not keep the others from running."""
+    """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
     checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
+    checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
     try:
         checks += [_run(*step) for step in probe.steps()]
-        names = list(probe.topics)
     finally:
         probe.close()
-    checks += [_run("lake", lambda: _check_lake(settings)), _run("state", lambda: _check_state(settings))]
-    return checks + list(_check_tables(settings, known_tables(settings, names)))
+    lake = _run("lake", partial(_check_lake, settings))
+    checks += [lake, _run("state", partial(_check_state, settings))]
+    if lake.verdict is Verdict.OK:
+        checks += _check_tables(settings, known_tables(settings, probe.topics))
+    if probe.topics:
+        checks += check_overrides(settings, known_tables(settings, probe.topics))
+    return checks
 
 
 def exit_code(checks: Iterable[Check]) -> int:
@@ -76,8 +82,22 @@ def _run(name: str, step: Callable[[], str]) -> Check:
     try:
         return Check(name, Verdict.OK, step())
     except BinlakeError as error:
-        place = ", ".join(f"{k}={v}" for k, v in error.where.items())
-        return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+        return _failed(name, error)
+
+
+def _failed(name: str, error: BinlakeError) -> Check:
+    place = ", ".join(f"{k}={v}" for k, v in error.where.items())
+    return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+
+
+def _check_schemas(settings: Settings) -> str:
+    """The types of ``source.schemas``, read as the decoder reads them."""
+    for name, schema in settings.source.schemas.items():
+        try:
+            declared_table(schema.columns, schema.key)
+        except UnsupportedError as error:
+            raise ConfigError(error.what, do_next=error.do_next or "correct source.schemas", table=name) from error
+    return f"{len(settings.source.schemas)} declared"
 
 
 def _check_lake(settings: Settings) -> str:
@@ -102,30 +122,42 @@ def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]
 
 def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    rules = [settings.table_rules(t) for t in tables]
+    rules = {str(t): settings.table_rules(t) for t in tables}
     with ThreadPoolExecutor(_THREADS) as pool:
-        existing = list(pool.map(partial(_properties, lake), rules))
-    for table, rule, found in zip(tables, rules, existing, strict=True):
-        if found is not None:
-            yield _run(f"table {table}", partial(_check_existing, found, rule))
-    many = [str(t) for t, r in zip(tables, rules, strict=True) if r.buckets > MANY_BUCKETS]
+        found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
+    yield from (c for c in found if c is not None)
+    yield _run("paths", partial(_check_paths, rules))
+    many = [table for table, r in rules.items() if r.buckets > MANY_BUCKETS]
     if many:
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
         yield Check("buckets", Verdict.WARNING, detail)
     else:
-        new = sum(found is None for found in existing)
-        yield Check(
-            "buckets", Verdict.OK, f"{len(tables)} tables known by their topics, {new} of them not in the lake yet"
-        )
-    yield from _check_overrides(settings, tables)
+        yield Check("buckets", Verdict.OK, f"{len(tables)} tables known, {found.count(None)} not in the lake yet")
 
 
-def _properties(lake: Storage, rules: TableRules) -> bytes | None:
-    """The table's ``hoodie.properties``; None if there is no table."""
+def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
+    """None for a table that is not in the lake yet."""
     try:
-        return lake.read(f"{rules.path}/{PROPERTIES_PATH}")
+        properties = lake.read(f"{rules.path}/{PROPERTIES_PATH}")
     except StorageNotFoundError:
         return None
+    except StorageError as error:
+        return _failed(f"table {table}", error)
+    return _run(f"table {table}", partial(_check_existing, properties, rules))
+
+
+def _check_paths(rules: Mapping[str, TableRules]) -> str:
+    """Two source tables in one lake table would overwrite each other's rows."""
+    tables: dict[str, list[str]] = {}
+    for table, rule in rules.items():
+        tables.setdefault(rule.path, []).append(table)
+    for path, sharing in tables.items():
+        if len(sharing) > 1:
+            raise ConfigError(
+                f"{' and '.join(sharing)} would share the path {path}",
+                do_next="put {database} and {table} into tables.path, or exclude one of them",
+            )
+    return "every table has a path of its own"
 
 
 def _check_existing(properties: bytes, rules: TableRules) -> str:
@@ -146,10 +178,10 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     return f"{config.bucket_count} buckets, as in the lake"
 
 
-def _check_overrides(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+def check_overrides(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
     """Warn of overrides that no known table takes: most often a misspelled name."""
     taken = {settings.tables.override_of(t) for t in tables}
     for i, override in enumerate(settings.tables.overrides):
-        if tables and i not in taken:
-            detail = f"{override.match} is taken by none of the tables known by their topics"
+        if i not in taken:
+            detail = f"{override.match} applies to none of the tables known by their topics"
             yield Check(f"tables.overrides[{i}]", Verdict.WARNING, detail)

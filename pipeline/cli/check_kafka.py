@@ -144,7 +144,7 @@ class KafkaProbe:
     def _failure(self, error: KafkaException, what: str, **where: str) -> BinlakeError:
         """The error by its class: the settings' fault, or one that may pass. The client's own complaints say why."""
         causes = [error.args[0], *self._complaints]
-        words = f"{what}: {'; '.join(dict.fromkeys(_words(c) for c in causes))}"
+        words = f"{what}: {'; '.join(list(dict.fromkeys(_words(c) for c in causes))[:3])}"
         codes = {c.code() for c in causes}
         if codes & _NOT_ALLOWED:
             group = self.kafka.client_properties().get("group.id", GROUP)

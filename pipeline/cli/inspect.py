@@ -60,7 +60,8 @@ def print_inspection(found: Inspection, console: Console, *, instants: int, slic
 def _print_config(found: Inspection, console: Console) -> None:
     config = found.table.config
     partition = ", ".join(config.partition_fields) or "none"
-    console.print(f"{config.database}.{config.name} at {found.table.storage.uri}", markup=False, highlight=False)
+    name = f"{config.database}.{config.name}" if config.database else config.name
+    console.print(f"{name} at {found.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
     facts = (
         f"  key {', '.join(config.record_key_fields)}; partitioned by {partition}; {config.bucket_count} buckets; "
         f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
@@ -100,7 +101,7 @@ def _instant_cells(table: HudiTable, instant: Instant) -> tuple[str, ...]:
 
 def _counts(text: str | None) -> str:
     """A commit's own account of its events, where binlake wrote it."""
-    return ", ".join(f"{k} {v}" for k, v in json.loads(text).items()) if text else ""
+    return ", ".join(f"{k} {v}" for k, v in json.loads(text).items() if v) if text else ""
 
 
 def _print_slices(slices: list[FileSlice], console: Console, limit: int) -> None:

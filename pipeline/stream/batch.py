@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import Control, ControlKind, SourceTable
-from pipeline.errors import BadInputError, BinlakeError, TransientError, UnsupportedError
+from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange, Positions, merged, ranges_between
 from pipeline.storage import Storage
 from pipeline.stream.engine import Engine
+from pipeline.stream.fates import check_threshold, count_fates, filtered_of_no_table, loose_tables, table_progress
 from pipeline.stream.lake import Lake
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import (
     BatchPlan,
     TableFailed,
-    TableReport,
     TableState,
     TableWriter,
     TaskFailed,
@@ -43,8 +43,6 @@ from pipeline.stream.tasks import Item
 from pipeline.upsert.parcel import Parcel
 
 _PASSES = 4
-#: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
-_SHARE_JUDGED_FROM = 100
 _THREADS = 8
 
 
@@ -134,7 +132,7 @@ class BatchRunner:
         self._registry.refresh()
         outcome, plan = self._execute(ranges, engine, only)
         executed = monotonic_s()
-        self._check_threshold(outcome.report, ranges)
+        check_threshold(self._settings.quarantine, outcome.report, ranges)
         self._quarantine.write(outcome.report.quarantined, ranges, self.ledger.batch, self._files)
         tables, failed = self._commit_tables(outcome, plan, ranges, trigger_ms)
         committed = monotonic_s()
@@ -147,9 +145,9 @@ class BatchRunner:
             batch_id=batch_id,
             latency_ms=float(now_ms() - trigger_ms),
             stage_ms=stages,
-            tables=(*tables, *_loose_tables(outcome.report)),
+            tables=(*tables, *loose_tables(outcome.report)),
             partitions=tuple(PartitionProgress(r.topic, r.partition, r.end, r.end) for r in ranges),
-            filtered=_filtered_of_no_table(outcome.report),
+            filtered=filtered_of_no_table(outcome.report),
             quarantined=sum(q.source is None for q in outcome.report.quarantined),
         )
         return event, outcome, failed
@@ -246,26 +244,6 @@ class BatchRunner:
             again |= self._registry.wait_for_news()
         return again
 
-    # -- judging ---------------------------------------------------------------------------------------------------
-
-    def _check_threshold(self, report: TaskReport, ranges: Sequence[OffsetRange]) -> None:
-        """Stop before anything is written when too much of the batch cannot be applied."""
-        rules, bad = self._settings.quarantine, report.quarantined_count
-        judged = report.records >= _SHARE_JUDGED_FROM
-        if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
-            return
-        first = report.quarantined[0]
-        reasons = sorted({q.reason for q in report.quarantined})
-        raise BadInputError(
-            f"{bad} of {report.records} records of the batch cannot be applied ({', '.join(reasons)}); "
-            f"the first: {first.detail}",
-            do_next="correct the settings, or raise quarantine.max_records_per_batch and max_fraction to go on",
-            topic=first.topic,
-            partition=first.partition,
-            offset=first.offset,
-            offsets=", ".join(f"{r.topic}/{r.partition}:{r.start}..{r.end}" for r in ranges[:4]),
-        )
-
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _commit_tables(
@@ -292,7 +270,7 @@ class BatchRunner:
         works = []
         for source, report in outcome.report.tables.items():
             writer = plan.writers.get(report.target.path)
-            _count_fates(report, source, outcome.report)
+            count_fates(report, source, outcome.report)
             works.append(
                 TableWork(
                     report=report,
@@ -321,7 +299,7 @@ class BatchRunner:
     def _commit_table(
         self, work: TableWork, trigger_ms: int, errors: Mapping[str, BinlakeError]
     ) -> tuple[TableProgress, BinlakeError | None]:
-        target, counts = work.report.target, work.report.counts
+        target = work.report.target
         error: BinlakeError | None = None
         outcome = TableOutcome(None)
         try:
@@ -337,23 +315,7 @@ class BatchRunner:
             self._lake.forget(target.path)
             if isinstance(failure, UnsupportedError):
                 self._refused[target.source] = str(failure)
-        visible = now_ms()
-        progress = TableProgress(
-            table=str(target.source),
-            events_read=counts.read + counts.already_applied,
-            applied=counts.applied if error is None else 0,
-            superseded=counts.superseded,
-            filtered=counts.filtered,
-            quarantined=counts.quarantined,
-            already_applied=counts.already_applied,
-            commit_instant=outcome.instant,
-            commit_latency_ms=float(visible - trigger_ms) if outcome.instant else None,
-            freshness_oldest_ms=visible - work.report.oldest_ms if outcome.instant and work.report.oldest_ms else None,
-            freshness_newest_ms=visible - work.report.newest_ms if outcome.instant and work.report.newest_ms else None,
-            bytes_written=outcome.bytes_written,
-            error=str(error) if error is not None else None,
-        )
-        return progress, error
+        return table_progress(work.report, outcome.instant, outcome.bytes_written, trigger_ms, error), error
 
     def _note_behind(self, report: TaskReport, failed: Collection[SourceTable], ranges: Sequence[OffsetRange]) -> None:
         """Remember from where tables that could not commit, or were skipped, must be caught up."""
@@ -367,37 +329,6 @@ class BatchRunner:
                     start.setdefault(r.topic, {})[r.partition] = r.start
             # what is noted already lies further back
             self.ledger.behind[source] = merged(start, self.ledger.behind.get(source, {}))
-
-
-def _count_fates(table: TableReport, source: SourceTable, report: TaskReport) -> None:
-    """Put the records that became no row into the table's counts."""
-    counts = table.counts
-    counts.quarantined = sum(q.source == source for q in report.quarantined)
-    counts.filtered = sum(n for (s, _), n in report.filtered.items() if s == source)
-    counts.read += counts.quarantined + counts.filtered
-
-
-def _loose_tables(report: TaskReport) -> list[TableProgress]:
-    """Tables of which only records came that change no row."""
-    found: dict[SourceTable, list[int]] = {}
-    for (source, _), count in report.filtered.items():
-        if source is not None and source not in report.tables:
-            found.setdefault(source, [0, 0])[0] += count
-    for q in report.quarantined:
-        if q.source is not None and q.source not in report.tables:
-            found.setdefault(q.source, [0, 0])[1] += 1
-    return [
-        TableProgress(table=str(source), events_read=filtered + bad, filtered=filtered, quarantined=bad)
-        for source, (filtered, bad) in found.items()
-    ]
-
-
-def _filtered_of_no_table(report: TaskReport) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for (source, kind), count in report.filtered.items():
-        if source is None:
-            found[kind] = found.get(kind, 0) + count
-    return found
 
 
 def _at_most(ranges: Sequence[OffsetRange], records: int) -> list[OffsetRange]:

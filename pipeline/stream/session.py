@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import sys
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.errors import ConfigError
 from pipeline.settings import Settings
 from pipeline.stream.java import java_environment
-
-#: The Kafka connector by Spark's line. 4.0.0 serves all of 4.0.
-KAFKA_CONNECTORS = {
-    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
-    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-}
-
-
-def spark_line() -> str:
-    """The line of the installed Spark (``3.5``). Raises UnsupportedError for a line that is not known here."""
-    version = importlib.metadata.version("pyspark")
-    line = ".".join(version.split(".")[:2])
-    if line not in KAFKA_CONNECTORS:
-        raise UnsupportedError(f"Spark {version} is not supported", do_next="install pyspark 3.5.7 or 4.0.2")
-    return line
+from pipeline.stream.spark_line import KAFKA_CONNECTORS, spark_line
 
 
 def spark_session(settings: Settings) -> SparkSession:

@@ -46,6 +46,7 @@ def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> No
         "Kafka": Verdict.FAILED,
         "lake": Verdict.OK,
         "state": Verdict.OK,
+        "paths": Verdict.OK,
         "buckets": Verdict.OK,
     }
     assert exit_code(checks) == 75
@@ -101,8 +102,32 @@ def test_many_buckets_are_warned_of(tmp_path: Path) -> None:
 
 def test_overrides_that_take_nothing_are_warned_of(tmp_path: Path) -> None:
     overrides = "tables: {overrides: [{match: shop.order}, {match: 'shop.*'}, {match: shop.orders}]}"
-    found = verdicts(run_checks(settings(tmp_path, more=SCHEMAS + overrides)))
-    assert {n for n, v in found.items() if v is Verdict.WARNING} == {"tables.overrides[0]", "tables.overrides[2]"}
+    chosen = settings(tmp_path, more=SCHEMAS + overrides)
+    found = check.check_overrides(chosen, known_tables(chosen, ["p.shop.orders"]))
+    assert [c.name for c in found] == ["tables.overrides[0]", "tables.overrides[2]"]
+
+
+def test_nothing_is_said_of_overrides_while_the_topics_are_unknown(tmp_path: Path) -> None:
+    checks = run_checks(settings(tmp_path, more="tables: {overrides: [{match: shop.orders}]}"))
+    assert not [c for c in checks if c.verdict is Verdict.WARNING]
+
+
+def test_declared_types_are_read_as_the_decoder_reads_them(tmp_path: Path) -> None:
+    wrong = SCHEMAS.replace("bigint", "bigintt")
+    checks = run_checks(settings(tmp_path, more=wrong))
+    assert verdicts(checks)["schemas"] is Verdict.FAILED
+    assert exit_code(checks) == 2
+    assert verdicts(run_checks(settings(tmp_path, more=SCHEMAS)))["schemas"] is Verdict.OK
+
+
+def test_two_tables_may_not_share_a_path(tmp_path: Path) -> None:
+    schemas = "source: {schemas: {a.t: {columns: {id: int}}, b.t: {columns: {id: int}}}}\n"
+    found = next(
+        c for c in run_checks(settings(tmp_path, more=schemas + "tables: {path: 'x/{table}'}")) if c.name == "paths"
+    )
+    assert found.detail == "a.t and b.t would share the path x/t"
+    assert found.error is not None
+    assert found.error.exit_code == 2
 
 
 def test_tables_are_known_by_topics_and_schemas(tmp_path: Path) -> None:
@@ -131,7 +156,7 @@ def test_topics_are_counted_and_read(kafka_broker: Broker, tmp_path: Path) -> No
     details = {c.name: c.detail for c in checks}
     assert details["topics"] == "2 topics, 4 partitions"
     assert details["read rights"] == "5,000 records can be read"
-    assert details["buckets"] == "2 tables known by their topics, 2 of them not in the lake yet"
+    assert details["buckets"] == "2 tables known, 2 not in the lake yet"
 
 
 @pytest.mark.kafka

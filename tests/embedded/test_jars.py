@@ -122,7 +122,7 @@ def test_a_coordinate_has_three_parts(repository: Path) -> None:
 
 def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.1")
-    with pytest.raises(UnsupportedError, match=r"spark=9\.9"):
+    with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1"):
         spark_packages()
 
 
