@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from collections.abc import Sequence
@@ -17,13 +18,15 @@ from jobs.demo.produce import Sender, create_topics
 from jobs.demo.readback import read_table
 from jobs.demo.scenario import Recorded, load_recorded
 from jobs.demo.verdict import TableVerdict, judge
+from pipeline.clock import new_uuid
 from pipeline.settings import Settings
 from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import Stream
 from pipeline.upsert.target import lake_name
 from tests.services.kafka import Broker
 
-_produced: set[tuple[str, str, str]] = set()
+#: Recordings that are in a broker already, by (broker, database, variant).
+_played: dict[tuple[str, str, str], Recording] = {}
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,7 @@ class Recording:
     database: str
     variant: str
     recorded: Recorded
-
-    @property
-    def prefix(self) -> str:
-        return f"{self.database}_{self.variant}"
+    prefix: str
 
     @property
     def topics(self) -> list[str]:
@@ -47,17 +47,31 @@ class Recording:
 
 
 def play(broker: Broker, database: str, variant: str) -> Recording:
-    """Put a recording into the broker, topic by topic, in recorded partitions and order."""
-    recording = Recording(database, variant, load_recorded(database, variant))
-    if (broker.bootstrap_servers, database, variant) not in _produced:
-        partitions = {t: max((m.partition for m in ms), default=0) + 1 for t, ms in recording.recorded.topics.items()}
+    """Put a recording into the broker, topic by topic, in recorded partitions and order.
+
+    Its topics get a prefix of their own: other tests share the broker.
+    """
+    place = (broker.bootstrap_servers, database, variant)
+    if place not in _played:
+        recording = _renamed(database, variant, f"{database}_{variant}_{new_uuid()[:8]}")
+        topics = recording.recorded.topics
+        partitions = {t: max((m.partition for m in ms), default=0) + 1 for t, ms in topics.items()}
         create_topics(broker.bootstrap_servers, partitions)
         sender = Sender(broker.bootstrap_servers)
-        for messages in recording.recorded.topics.values():
+        for messages in topics.values():
             sender.send(messages)
         sender.flush()
-        _produced.add((broker.bootstrap_servers, database, variant))
-    return recording
+        _played[place] = recording
+    return _played[place]
+
+
+def _renamed(database: str, variant: str, prefix: str) -> Recording:
+    recorded = load_recorded(database, variant)
+    topics = {}
+    for topic, messages in recorded.topics.items():
+        name = topic.replace(f"{database}_{variant}", prefix, 1)
+        topics[name] = [dataclasses.replace(m, topic=name) for m in messages]
+    return Recording(database, variant, Recorded(topics, recorded.tables), prefix)
 
 
 @dataclass
@@ -76,7 +90,7 @@ class Play:
         """The recording whose envelopes tell what a row's last event carried; the flat form has none."""
         if self.recording.variant != "flat":
             return self.recording
-        return Recording("shop", "schema", load_recorded("shop", "schema"))
+        return _renamed("shop", "schema", "told")
 
     def document(self) -> dict[str, Any]:
         flat = self.recording.variant == "flat"
@@ -87,7 +101,7 @@ class Play:
         }
         forms = {"decimal_handling_mode": "string", "bigint_unsigned_handling_mode": "precise"} if flat else {}
         base: dict[str, Any] = {
-            "name": self.recording.prefix,
+            "name": f"{self.recording.database}_{self.recording.variant}",
             "lake": {"uri": str(self.lake), "options": {"fsync": "false"}},
             "kafka": kafka,
             "source": {"debezium": forms},

@@ -115,7 +115,7 @@ def test_a_checkpoint_ahead_of_the_tables_stops_with_both_positions(applied: Pla
     again = copy_of(applied, tmp_path)
     ledger = again.lake / ".binlake" / "bank_plain" / "ledger.json"
     text = ledger.read_text()
-    topic = "bank_plain.bank.cdc_marker"
+    topic = f"{applied.recording.prefix}.bank.cdc_marker"
     position = applied.stream()._runner.ledger.positions[topic][0]
     ledger.write_text(text.replace(f'"{topic}":{{"0":{position}', f'"{topic}":{{"0":{position - 1}'))
     assert ledger.read_text() != text
