@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import hypothesis_profile  # noqa: F401 - loads the profile
 from tests.services import kafka
 from tests.services.hdfs import HdfsCluster, start_hdfs
 from tests.services.kafka import Broker, start_broker

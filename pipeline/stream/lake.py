@@ -175,8 +175,9 @@ class LakeTable:
         newest = json.loads(self.table.extra_metadata(OFFSETS) or "{}")
         for topic, parts in newest.items():
             for partition, (first, _) in parts.items():
-                if int(partition) in start.get(topic, {}):
-                    start[topic][int(partition)] = first
+                mine = start.get(topic, {})
+                if int(partition) in mine:
+                    mine[int(partition)] = min(first, mine[int(partition)])  # another stream's commit may be further on
         return start
 
     def report(self, source: SourceTable) -> TableReport:

@@ -8,6 +8,7 @@ import re
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -177,12 +178,11 @@ class Stream:
 
     def _with_lag(self, event: ProgressEvent) -> ProgressEvent:
         """The event with the ends of the log as Spark last saw them."""
-        progress = self._query.lastProgress if self._query is not None else None
-        sources = progress["sources"] if progress else []
-        latest = sources[0].get("latestOffset") if sources else None
-        if not latest:
-            return event
-        ends = json.loads(latest) if isinstance(latest, str) else latest
+        progress: Any = self._query.lastProgress if self._query is not None else None
+        # Spark 4 gives an object whose offsets are no JSON, but it has the whole as JSON; 3.5 gives a dictionary
+        told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
+        sources = told.get("sources") or [{}]
+        ends = sources[0].get("latestOffset") or {}
         partitions = tuple(
             dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))
             for p in event.partitions

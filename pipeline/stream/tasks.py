@@ -10,6 +10,7 @@ import pyarrow as pa
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Quarantined, RawRecords, SourceTable
 from pipeline.decode.debezium import decode
+from pipeline.decode.quarantine import Reason
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.hudi.bucket import file_id
 from pipeline.hudi.write import write_file_group
@@ -28,7 +29,7 @@ from pipeline.stream.plan import (
 )
 from pipeline.upsert.merge import merge
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from pipeline.upsert.route import KEY, ORDER_COLUMNS, route
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, route, split_null_keys
 from pipeline.upsert.target import make_target
 
 Item = Parcel | TaskReport | Written | TableFailed | TaskFailed
@@ -111,9 +112,13 @@ def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, repor
         if state.refused is not None:
             raise UnsupportedError(state.refused)
         target = make_target(batch.schema, plan.tables.rules(source))
+        batch, keyless = split_null_keys(batch, target)
+        if keyless is not None:
+            detail = f"the key {', '.join(target.key)} is null"
+            _quarantine(plan, report, _whole_batch(keyless, records, state, Reason.NULL_KEY, detail))
         routed = route(batch, target, state.applied_until.get(batch.topic, {}), state.truncated_order)
     except UnsupportedError as error:
-        _quarantine(plan, report, _whole_batch(batch, records, state, str(error)))
+        _quarantine(plan, report, _whole_batch(batch, records, state, "table_refused", str(error)))
         return []
     millis = batch.rows.column("__source_ms").to_numpy()
     known = millis[millis > 0]
@@ -142,7 +147,9 @@ def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
     return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])
 
 
-def _whole_batch(batch: ChangeBatch, records: RawRecords, state: TableState, detail: str) -> list[Quarantined]:
+def _whole_batch(
+    batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
+) -> list[Quarantined]:
     """Every record behind a change batch, as quarantined, but for those the table has applied already."""
     offsets = np.unique(batch.rows.column("__offset").to_numpy())
     offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
@@ -155,7 +162,7 @@ def _whole_batch(batch: ChangeBatch, records: RawRecords, state: TableState, det
             timestamp_ms=int(records.timestamps_ms[at]),
             key=records.keys[at],
             value=records.values[at],
-            reason="table_refused",
+            reason=reason,
             detail=detail,
             source=batch.schema.source,
         )

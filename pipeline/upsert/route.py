@@ -7,7 +7,7 @@ buckets, keeps the newest change of each key, and cuts the rest by file group. N
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], 
     """Route one change batch to the file groups of its target.
 
     Args:
-        batch: n rows.
+        batch: n rows, whole keys (see ``split_null_keys``).
         target: where they go.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
         truncated_order: ordering value of this table's newest TRUNCATE, or -1: rows up to it are superseded.
@@ -87,6 +87,27 @@ def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], 
     routed.parcels += list(_cut(keyed, paths, keep, target))
     routed.counts.superseded += events - int((keep < events).sum())
     return routed
+
+
+def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, ChangeBatch | None]:
+    """The batch without the rows whose key is not whole, and these rows; None where every key is.
+
+    A key of the source is never null; one that the settings name may be.
+    """
+    names = lake_names([c.name for c in batch.schema.columns], batch.schema.source)
+    keys = [batch.rows.column(column) for column, name in names.items() if name in target.key]
+    if not any(key.null_count for key in keys):
+        return batch, None
+    whole = np.logical_and.reduce([key.is_valid().to_numpy() for key in keys])
+    return _where(batch, whole), _where(batch, ~whole)
+
+
+def _where(batch: ChangeBatch, mask: Mask) -> ChangeBatch:
+    moves = None if batch.before is None else (batch.before, batch.before_at)
+    rows, moves = _select(batch.rows, moves, batch, mask)
+    return (
+        replace(batch, rows=rows) if moves is None else replace(batch, rows=rows, before=moves[0], before_at=moves[1])
+    )
 
 
 Mask = npt.NDArray[np.bool_]

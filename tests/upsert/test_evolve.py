@@ -1,0 +1,66 @@
+"""How a lake table's schema grows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import UnsupportedError
+from pipeline.upsert.evolve import evolved
+
+STAMP = pa.timestamp("us", tz="UTC")
+BASE = pa.schema([("id", pa.int64()), ("qty", pa.int32()), ("price", pa.decimal128(10, 2))])
+
+
+def one(kind: pa.DataType) -> pa.Schema:
+    """A schema of one column."""
+    return pa.schema([("c", kind)])
+
+
+def test_what_holds_everything_stays_itself() -> None:
+    assert evolved(BASE, BASE) is BASE
+    assert evolved(BASE, pa.schema([("price", pa.decimal128(10, 2)), ("id", pa.int64())])) is BASE
+    assert evolved(BASE, pa.schema([("qty", pa.int8()), ("price", pa.decimal128(6, 1))])) is BASE
+
+
+def test_new_columns_come_last_and_nullable() -> None:
+    incoming = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("id", pa.int64()), pa.field("b", STAMP)])
+    grown = evolved(BASE, incoming)
+    assert grown.names == ["id", "qty", "price", "a", "b"]
+    assert all(field.nullable for field in grown)
+
+
+@pytest.mark.parametrize(
+    ("known", "incoming", "result"),
+    [
+        (pa.int32(), pa.int64(), pa.int64()),
+        (pa.int64(), pa.int32(), pa.int64()),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.decimal128(10, 2), pa.decimal128(14, 2), pa.decimal128(14, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(14, 4), pa.decimal128(14, 4)),
+        (pa.decimal128(10, 4), pa.decimal128(12, 2), pa.decimal128(14, 4)),
+        (pa.decimal128(38, 2), pa.decimal128(38, 2), pa.decimal128(38, 2)),
+    ],
+    ids=str,
+)
+def test_widening(known: pa.DataType, incoming: pa.DataType, result: pa.DataType) -> None:
+    assert evolved(one(known), one(incoming)) == one(result)
+
+
+@pytest.mark.parametrize(
+    ("known", "incoming"),
+    [
+        (pa.int64(), pa.string()),
+        (pa.string(), pa.int64()),
+        (pa.int32(), pa.float64()),
+        (pa.decimal128(38, 0), pa.decimal128(38, 2)),
+        (pa.decimal128(20, 0), pa.int64()),
+        (STAMP, pa.date32()),
+        (pa.binary(), pa.string()),
+        (pa.bool_(), pa.binary()),
+    ],
+    ids=str,
+)
+def test_types_without_a_common_one(known: pa.DataType, incoming: pa.DataType) -> None:
+    with pytest.raises(UnsupportedError, match="column 'c' was"):
+        evolved(one(known), one(incoming))
