@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -87,6 +87,9 @@ class BatchRunner:
         self._quarantine = QuarantineTable(settings, lake)
         self._before_of: set[SourceTable] = set()
         self._refused: dict[SourceTable, str] = {}
+        self._by_topic: dict[str, set[SourceTable]] = {}
+        for source in ledger.tables:
+            self._note_topics(source)
         self._mean_bytes = 600.0
         self._kafka = settings.kafka.client_properties()
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
@@ -132,8 +135,12 @@ class BatchRunner:
         self._registry.refresh()
         outcome, plan = self._execute(ranges, engine, only)
         executed = monotonic_s()
-        check_threshold(self._settings.quarantine, outcome.report, ranges)
-        self._quarantine.write(outcome.report.quarantined, ranges, self.ledger.batch, self._files)
+        try:
+            check_threshold(self._settings.quarantine, outcome.report, ranges)
+            self._quarantine.write(outcome.report.quarantined, ranges, self.ledger.batch, self._files)
+        except BinlakeError:
+            self._abort(plan)
+            raise
         tables, failed = self._commit_tables(outcome, plan, ranges, trigger_ms)
         committed = monotonic_s()
         stages = {
@@ -181,7 +188,8 @@ class BatchRunner:
         starts: Positions = {}
         for r in ranges:
             starts.setdefault(r.topic, {})[r.partition] = r.start
-        states = {source: self._table_state(source, only, starts) for source in self.ledger.tables}
+        concerned = self._sources_of(starts) | self.ledger.behind.keys() | self._refused.keys()
+        states = {source: self._table_state(source, only, starts) for source in concerned}
         return BatchPlan(
             decoding=self._registry.options(frozenset(self._before_of)),
             schemas=self._registry.schemas_for(starts),
@@ -191,12 +199,12 @@ class BatchRunner:
             lake_uri=settings.lake.uri,
             lake_options=settings.lake.storage_options(),
             only=only,
-            writers=self._open_writers(set(starts)) if shuffle else {},
+            writers=self._open_writers(starts) if shuffle else {},
             max_quarantined=settings.quarantine.max_records_per_batch,
         )
 
     def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Positions) -> TableState:
-        """What tasks need of a table; nothing for the many tables that are where the batch starts."""
+        """What tasks need of a table; nothing for one that is where the batch starts."""
         table = self._lake.opened(self._settings.table_rules(source).path)
         return TableState(
             applied_until=table.ahead_of(self._settings.name, starts) if table else {},
@@ -205,14 +213,21 @@ class BatchRunner:
             skipped=source in self.ledger.behind and source != only,
         )
 
-    def _open_writers(self, topics: set[str]) -> dict[str, TableWriter]:
+    def _note_topics(self, source: SourceTable) -> None:
+        """Remember which topics feed a table, so that a batch looks only at the tables it can touch."""
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        for topic in table.topics(self._settings.name) if table is not None else ():
+            self._by_topic.setdefault(topic, set()).add(source)
+
+    def _sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
+
+    def _open_writers(self, topics: Iterable[str]) -> dict[str, TableWriter]:
         """Begin an instant for every known table that these topics have fed before."""
         writers: dict[str, TableWriter] = {}
-        for source in self.ledger.tables:
-            if source in self.ledger.behind or source in self._refused:
-                continue
+        for source in self._sources_of(topics) - self.ledger.behind.keys() - self._refused.keys():
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is not None and table.keyless is None and topics & table.topics(self._settings.name):
+            if table is not None and table.keyless is None:
                 table.refresh()
                 context = table.begin(table.table.schema)
                 writers[table.rules.path] = TableWriter(context, table.foreign_file_ids)
@@ -236,6 +251,7 @@ class BatchRunner:
                 again = True
             if source not in self.ledger.tables and self._lake.get(rules) is not None:
                 self.ledger.tables[source] = rules.path  # made by a run that died before its ledger
+                self._note_topics(source)
                 again = True
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
@@ -310,6 +326,7 @@ class BatchRunner:
                 table.refresh()
             outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files)
             self.ledger.tables[target.source] = target.path
+            self._note_topics(target.source)
         except BinlakeError as failure:
             error = failure
             self._lake.forget(target.path)

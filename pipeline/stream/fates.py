@@ -22,8 +22,9 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Seque
     judged = report.records >= _SHARE_JUDGED_FROM
     if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
         return
-    first = report.quarantined[0]
-    reasons = sorted({q.reason for q in report.quarantined})
+    counted = [q for q in report.quarantined if q.reason != "table_refused"]
+    first = counted[0]
+    reasons = sorted({q.reason for q in counted})
     raise BadInputError(
         f"{bad} of {report.records} records of the batch cannot be applied ({', '.join(reasons)}); "
         f"the first: {first.detail}",

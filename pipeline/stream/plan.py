@@ -93,7 +93,9 @@ class TableReport:
 class TaskReport:
     """What one task did besides its parcels.
 
-    ``skipped``: topics that brought records of tables which are behind. ``stage_ms``: time by stage, in milliseconds.
+    ``quarantined_count``: how many there were, those of refused tables left out; more than the threshold lets through
+    are not carried. ``skipped``: topics that brought records of tables which are behind. ``stage_ms``: time by stage,
+    in milliseconds.
     """
 
     tables: dict[SourceTable, TableReport] = field(default_factory=dict)

@@ -93,8 +93,8 @@ def _wanted(plan: BatchPlan, source: SourceTable) -> bool:
 
 def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
     """Count them all; carry only as many as the job's threshold lets through."""
+    room = plan.max_quarantined + 1 - report.quarantined_count
     report.quarantined_count += len(records)
-    room = plan.max_quarantined + 1 - len(report.quarantined)
     report.quarantined += records[: max(0, room)]
 
 
@@ -118,7 +118,8 @@ def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, repor
             _quarantine(plan, report, _whole_batch(keyless, records, state, Reason.NULL_KEY, detail))
         routed = route(batch, target, state.applied_until.get(batch.topic, {}), state.truncated_order)
     except UnsupportedError as error:
-        _quarantine(plan, report, _whole_batch(batch, records, state, "table_refused", str(error)))
+        # a refused table is no flood of bad input: its records do not count towards the threshold
+        report.quarantined += _whole_batch(batch, records, state, "table_refused", str(error))
         return []
     millis = batch.rows.column("__source_ms").to_numpy()
     known = millis[millis > 0]

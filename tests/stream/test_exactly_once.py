@@ -208,6 +208,37 @@ def test_one_bad_table_does_not_stop_the_others(tmp_path: Path) -> None:
     assert quarantined(tmp_path) == [("s.shop.orders", 22, b"{broken", "malformed_json")]
 
 
+class _NoNewTables(DyingStore):
+    """One table cannot be made."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if "orders" in self.name:
+            raise StorageError("permission denied", path=path)
+        super().create(path, data)
+
+    def sub(self, path: str) -> _NoNewTables:
+        return _NoNewTables(self.inner.sub(path), self.fate, f"{self.name}{path}/")
+
+
+def test_a_table_that_cannot_be_made_loses_nothing(tmp_path: Path) -> None:
+    """Its later events are passed over until the earlier ones are in."""
+    config = settings(str(tmp_path), ["accounts", "orders"])
+    log = first_events()
+    run = runner(config, _NoNewTables(open_storage(str(tmp_path)), Fate()))
+    run.run(0, log.end(), 0, LocalEngine(log))
+    second_events(log)
+    run.run(1, log.end(), 0, LocalEngine(log))
+    assert not (tmp_path / "shop" / "orders" / ".hoodie" / "hoodie.properties").exists()
+    again = runner(config, open_storage(str(tmp_path)))
+    assert again.ledger.behind == {ORDERS: {"s.shop.orders": {0: 0}}}
+    log.add("s.shop.accounts", event("accounts", "u", 1400, row(12, "a")), {"id": 12})
+    log.add("s.shop.orders", event("orders", "u", 1401, row(7, "seven")), {"id": 7})
+    again.run(2, log.end(), 0, LocalEngine(log))
+    assert again.catch_up(ORDERS, LocalEngine(log)) is not None
+    check(tmp_path)
+    assert again.ledger.behind == {}
+
+
 def test_an_outage_of_the_store_stops_the_stream(tmp_path: Path) -> None:
     config = settings(str(tmp_path), ["orders"])
     log = TopicLog()
