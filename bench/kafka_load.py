@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:

@@ -141,7 +141,6 @@ class TableModel:
     entries: dict[Place, Entry] = field(default_factory=dict)
     truncated: int = -1
     commits: int = 0
-    history: list[dict[Place, Entry]] = field(default_factory=list)
 
     def commit(self, batch: Iterable[Delivered]) -> None:
         """One commit: the newest change of each place in the batch, against what the place holds.
@@ -165,7 +164,6 @@ class TableModel:
             known = self.entries.get(place)
             if known is None or known.order <= rank[0]:
                 self.entries[place] = Entry(rank[0], row, self.commits)
-        self.history.append(dict(self.entries))
 
     def _effects(self, change: Change) -> list[tuple[Place, Row | None]]:
         """What a change does where: a row that leaves its place leaves a tombstone there."""
@@ -181,14 +179,9 @@ class TableModel:
     def _place(self, row: Row) -> Place:
         return self.shape.path(row), self.shape.record_key(row)
 
-    def rows(self, as_of: int | None = None, since: int = 0) -> list[Row]:
-        """The live rows as the lake shows them, with key, path and ordering value.
-
-        Args:
-            as_of: after this many commits; None after all.
-            since: only rows last written by a later commit than this.
-        """
-        entries = self.entries if as_of is None else self.history[as_of - 1]
+    def rows(self, since: int = 0) -> list[Row]:
+        """The live rows as the lake shows them, with key, path and ordering value; only those written by later
+        commits than the one numbered ``since`` (from 1)."""
         return [
             {
                 **self.shape.lake_row(e.row),
@@ -196,7 +189,7 @@ class TableModel:
                 "_hoodie_record_key": key,
                 "_hoodie_partition_path": path,
             }
-            for (path, key), e in entries.items()
+            for (path, key), e in self.entries.items()
             if e.row is not None and e.commit > since
         ]
 

@@ -101,7 +101,7 @@ def test_partition_paths_of_two_fields(rows: list[tuple[str | None, date | None]
     table = pa.table(
         {"p": pa.array([p for p, _ in rows], pa.string()), "d": pa.array([d for _, d in rows], pa.date32())}
     )
-    spelled = [f"{segment('p', p, hive)}/{segment('d', d and d.isoformat(), hive)}" for p, d in rows]
+    spelled = [f"{segment('p', p, hive)}/{segment('d', d.isoformat() if d else None, hive)}" for p, d in rows]
     assert PartitionLayout(("p", "d"), hive_style=hive).paths(table).to_pylist() == spelled
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from tests.judges import hudi_rs
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import Row, canonical
 
-Rows = pa.Table | Iterable[Mapping[str, object]]
+Rows: TypeAlias = "pa.Table | Iterable[Mapping[str, object]]"
 
 
 def assert_same(who: str, actual: Rows, expected: Rows, columns: Sequence[str] | None = None) -> None:

@@ -135,7 +135,10 @@ def world(plan: Plan) -> Iterator[World]:
 
 
 class World:
-    """A source table, its topic, and the lake table that follows it."""
+    """A source table, its topic, and the lake table that follows it.
+
+    ``instants`` and ``pictures``: of every commit, its requested time and the rows the table must hold after it.
+    """
 
     rs_every = 4
 
@@ -151,6 +154,7 @@ class World:
         self.emitted = 0
         self.held: list[Change] = []
         self.instants: list[str] = []
+        self.pictures: list[list[Row]] = []
         self._snapshot(plan.snapshot)
 
     def live(self, rounds: Sequence[Round]) -> None:
@@ -259,7 +263,7 @@ class World:
 
     def new_file(self, number: int, *_: int) -> None:
         """The next binlog file, or a failover to a server that counts anew."""
-        epoch, file, _ = self.binlog
+        epoch, file = self.binlog[:2]
         self.binlog = [epoch + 1, 1, 4] if number == 0 else [epoch, file + 1, 4]
 
     # -- the connector and the topic -------------------------------------------------------------------------------
@@ -338,6 +342,7 @@ class World:
             for d in records:
                 self.applied[d.partition] = max(self.applied[d.partition], d.offset + 1)
             self._model(fresh)
+            self.pictures.append(self.expected())
             self.check(with_rs=len(self.instants) % self.rs_every == 0)
 
     def _model(self, fresh: Sequence[Delivered]) -> None:

@@ -16,7 +16,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 5), _RANKS), max_size=40)
 
 def table_of(ranks: list[tuple[int, int, int]]) -> pa.Table:
     """Rows with these ordering values, row numbers and offsets."""
-    columns = list(zip(*ranks, strict=True)) or [[], [], []]
+    columns: list[tuple[int, ...]] = list(zip(*ranks, strict=True)) or [(), (), ()]
     kinds = [pa.int64(), pa.int32(), pa.int64()]
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
     return pa.table(arrays, names=["__order", "__row", "__offset"])
@@ -34,7 +34,7 @@ def oracle(rows: list[tuple[int, tuple[int, int, int]]]) -> list[int]:
 def found(rows: list[tuple[int, tuple[int, int, int]]]) -> list[int]:
     """What the product says."""
     codes = np.array([code for code, _ in rows], dtype=np.int64)
-    return newest(table_of([rank for _, rank in rows]), codes, 6).tolist()
+    return [int(at) for at in newest(table_of([rank for _, rank in rows]), codes, 6)]
 
 
 @given(ROWS)

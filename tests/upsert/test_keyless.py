@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from typing import Any
 
@@ -46,7 +47,11 @@ class Table:
             place = (path, written[KEY])
             if place not in self.rows or self.rows[place][0] <= written["__order"]:
                 gone = written["__op"] != Op.UPSERT
-                self.rows[place] = (written["__order"], None if gone else written[DIGEST_FIELD], None if gone else written)
+                self.rows[place] = (
+                    written["__order"],
+                    None if gone else written[DIGEST_FIELD],
+                    None if gone else written,
+                )
         self.state = KeylessState.from_text(self.state.to_text())
         return resolved
 
@@ -228,7 +233,10 @@ def test_digests() -> None:
     st.integers(1, 5),
 )
 def test_any_order_repeats_and_cuts_give_the_same_multiset(
-    script: list[tuple[bool, dict[str, Any]]], order: Any, repeats: list[int], size: int  # noqa: ANN401 - random.Random
+    script: list[tuple[bool, dict[str, Any]]],
+    order: random.Random,
+    repeats: list[int],
+    size: int,
 ) -> None:
     held: list[dict[str, Any]] = []
     changes = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,16 +15,28 @@ from pipeline.upsert.route import KEY, MOVED_AWAY
 from pipeline.upsert.target import ORDER_FIELD
 
 PARCEL = pa.schema(
-    [(KEY, pa.string()), ("v", pa.int32()), ("__op", pa.int8()), ("__order", pa.int64()), ("__row", pa.int32()), ("__offset", pa.int64())]
+    [
+        (KEY, pa.string()),
+        ("v", pa.int32()),
+        ("__op", pa.int8()),
+        ("__order", pa.int64()),
+        ("__row", pa.int32()),
+        ("__offset", pa.int64()),
+    ]
 )
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["1", "10", "2", "é"]), st.sampled_from([0, 0, 1, MOVED_AWAY]), st.integers(0, 3), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from(["1", "10", "2", "é"]),
+        st.sampled_from([0, 0, 1, MOVED_AWAY]),
+        st.integers(0, 3),
+        st.integers(0, 1),
+    ),
     min_size=1,
     max_size=30,
 )
 
 
-def parcel_rows(events: list[tuple[str, int, int, int]]) -> pa.Table:
+def parcel_rows(events: Sequence[tuple[str, int, int, int]]) -> pa.Table:
     """Rows of (key, op, order, row); value and offset are the place in the list."""
     rows = [(key, at, op, order, row, at) for at, (key, op, order, row) in enumerate(events)]
     return pa.Table.from_pylist([dict(zip(PARCEL.names, r, strict=True)) for r in rows], schema=PARCEL)

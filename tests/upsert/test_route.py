@@ -35,7 +35,11 @@ def target_of(shape: Shape, buckets: int = 4) -> Target:
 
 
 def routed(
-    shape: Shape, changes: Sequence[Change], applied: Mapping[int, int] | None = None, truncated: int = -1, buckets: int = 4
+    shape: Shape,
+    changes: Sequence[Change],
+    applied: Mapping[int, int] | None = None,
+    truncated: int = -1,
+    buckets: int = 4,
 ) -> Routed:
     """The changes routed, as records of partition 0 at offsets 0, 1..."""
     records = [Delivered(change, 0, at) for at, change in enumerate(changes)]
@@ -48,7 +52,9 @@ def effects(parcels: Sequence[Parcel]) -> list[tuple[str, str, int, int]]:
     for parcel in parcels:
         rows = unpack([parcel])
         names = (KEY, "__op", "__order")
-        found += [(parcel.partition_path, *cells) for cells in zip(*(rows.column(n).to_pylist() for n in names), strict=True)]
+        found += [
+            (parcel.partition_path, *cells) for cells in zip(*(rows.column(n).to_pylist() for n in names), strict=True)
+        ]
     return sorted(found)
 
 
@@ -65,7 +71,15 @@ def test_every_row_lands_in_its_bucket() -> None:
 
 def test_the_newest_change_of_a_key_goes_on() -> None:
     first, second = row(1), {**row(1), "code": "b"}
-    made = routed(PLAIN, [Change(5, 0, None, first), Change(7, 0, first, second), Change(6, 0, None, row(2)), Change(7, 1, second, None)])
+    made = routed(
+        PLAIN,
+        [
+            Change(5, 0, None, first),
+            Change(7, 0, first, second),
+            Change(6, 0, None, row(2)),
+            Change(7, 1, second, None),
+        ],
+    )
     assert effects(made.parcels) == [("", "1", Op.DELETE, 7), ("", "2", Op.UPSERT, 6)]
     assert made.counts == Counts(read=4, superseded=2)
 
@@ -122,7 +136,10 @@ def test_a_row_that_moves_there_and_back_in_one_batch() -> None:
 
 def test_an_update_that_changes_the_key_in_a_partitioned_table() -> None:
     made = routed(BY_DAY, [Change(9, 0, row(1, code="a,b:c"), row(2, code="x"))])
-    assert sorted(e[1:3] for e in effects(made.parcels)) == [("code:a,b:c,id:1", MOVED_AWAY), ("code:x,id:2", Op.UPSERT)]
+    assert sorted(e[1:3] for e in effects(made.parcels)) == [
+        ("code:a,b:c,id:1", MOVED_AWAY),
+        ("code:x,id:2", Op.UPSERT),
+    ]
 
 
 def test_a_key_passed_on_inside_one_event() -> None:
@@ -153,7 +170,9 @@ def test_special_characters_in_keys(code: str) -> None:
 
 
 def test_columns_are_named_as_the_lake_does() -> None:
-    schema = TableSchema(SourceTable("shop", "t"), (Column("no.", "", pa.int64()), Column("größe", "", pa.string())), ("no.",))
+    schema = TableSchema(
+        SourceTable("shop", "t"), (Column("no.", "", pa.int64()), Column("größe", "", pa.string())), ("no.",)
+    )
     rules = TableRules("shop/t", 2, None, PartitionRule("größe", "identity", "größe"), "zstd", 1, False, True)
     rows = pa.table({"no.": [1], "größe": ["XL"]})
     for meta in META_FIELDS:
@@ -179,12 +198,19 @@ def test_events_of_a_table_without_a_key_travel_whole() -> None:
     assert made.counts == Counts(read=3)
 
 
-@pytest.mark.parametrize("shape", [Shape(("code",)), Shape(("code", "id"), "region", "identity", "region")], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "shape", [Shape(("code",)), Shape(("code", "id"), "region", "identity", "region")], ids=["one", "two"]
+)
 def test_rows_with_a_null_key_are_set_apart(shape: Shape) -> None:
     """A key that the settings name may be null."""
     whole, null = row(1), {**row(2), "code": None}
     moved = {**whole, "region": "us"}
-    changes = [Change(8, 0, None, null), Change(9, 0, null, None), Change(10, 0, null, null), Change(11, 0, whole, moved)]
+    changes = [
+        Change(8, 0, None, null),
+        Change(9, 0, null, None),
+        Change(10, 0, null, null),
+        Change(11, 0, whole, moved),
+    ]
     batch = change_batch(shape, [Delivered(change, 0, at) for at, change in enumerate(changes)])
     kept, rest = split_null_keys(batch, target_of(shape))
     assert rest is not None

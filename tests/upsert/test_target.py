@@ -60,7 +60,9 @@ def test_reserved_names_are_refused(column: str) -> None:
 
 
 def test_a_target_speaks_in_lake_names() -> None:
-    made = make_target(schema("Order No", "Ship Date", key=("Order No",)), rules(PartitionRule("Ship Date", "identity", "Ship Date")))
+    made = make_target(
+        schema("Order No", "Ship Date", key=("Order No",)), rules(PartitionRule("Ship Date", "identity", "Ship Date"))
+    )
     assert made.key == ("Order_No",)
     assert made.partition == PartitionRule("Ship_Date", "identity", "Ship_Date")
     assert made.layout.fields == ("Ship_Date",)
@@ -73,7 +75,11 @@ def test_the_key_of_the_rules_overrules_the_schemas() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [rules(key=("nope",)), rules(PartitionRule("nope", "day", "nope_day")), rules(PartitionRule("nope", "identity", "nope"))],
+    [
+        rules(key=("nope",)),
+        rules(PartitionRule("nope", "day", "nope_day")),
+        rules(PartitionRule("nope", "identity", "nope")),
+    ],
     ids=["key", "transform", "identity"],
 )
 def test_columns_that_are_not_there_are_refused(bad: TableRules) -> None:

@@ -1,0 +1,69 @@
+"""Random histories of changes, and all four ways in which Hudi's own Spark bundle reads a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.judges import hudi_rs
+from tests.judges.agreement import assert_same, read_ourselves
+from tests.judges.hudi_spark import HudiSpark
+from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, World, plans, world
+
+_SETTINGS = settings(
+    max_examples=12,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+
+
+def judge(here: World, spark: HudiSpark) -> None:
+    """Snapshot, read-optimized, time travel and incremental against the model."""
+    uri, columns = here.ingest.uri, here.columns()
+    assert_same("Hudi Spark", spark.snapshot(uri), here.expected(), columns)
+    assert_same("Hudi Spark, read-optimized", spark.read_optimized(uri), [], columns)  # nothing is compacted yet
+    for number in {0, len(here.instants) // 2}:
+        instant, picture = here.instants[number], here.pictures[number]
+        assert_same(f"Hudi Spark as of commit {number}", spark.as_of(uri, instant), picture, columns)
+        assert_same(f"hudi-rs as of commit {number}", hudi_rs.as_of(uri, instant), picture, columns)
+        assert_same(f"binlake as of commit {number}", read_ourselves(uri, instant), picture, columns)
+
+
+def judge_increments(here: World, spark: HudiSpark) -> None:
+    """What later commits changed, seen from the first commit and from the middle."""
+    assert here.model is not None
+    timeline = here.ingest.table.table.timeline
+    for number in {1, max(1, len(here.instants) // 2)}:
+        begin = timeline.completion_time(here.instants[number - 1])
+        assert begin is not None
+        changed = here.model.rows(since=number)
+        assert_same(
+            f"Hudi Spark since commit {number}", spark.incremental(here.ingest.uri, begin), changed, here.columns()
+        )
+        assert_same(
+            f"hudi-rs since commit {number}", hudi_rs.incremental(here.ingest.uri, begin), changed, here.columns()
+        )
+
+
+@pytest.mark.spark
+@pytest.mark.judge
+@_SETTINGS
+@given(plans(KEYED), ROUNDS)
+def test_tables_with_a_key(hudi_spark: HudiSpark, plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
+        if here.is_created():
+            judge(here, hudi_spark)
+            judge_increments(here, hudi_spark)
+
+
+@pytest.mark.spark
+@pytest.mark.judge
+@_SETTINGS
+@given(plans(KEYLESS), ROUNDS)
+def test_tables_without_a_key(hudi_spark: HudiSpark, plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
+        if here.is_created():
+            judge(here, hudi_spark)
