@@ -43,7 +43,7 @@ def _difference(some: list[Row], others: list[Row]) -> list[Row]:
 
 def read_ourselves(uri: str | Path, as_of: str | None = None) -> pa.Table:
     """The rows through binlake's own reader, meta fields among them."""
-    return pa.concat_tables(read_table(open_storage(str(uri)), as_of=as_of))
+    return pa.concat_tables([pa.table({}), *read_table(open_storage(str(uri)), as_of=as_of)], promote_options="default")
 
 
 def assert_judges_agree(

@@ -329,7 +329,11 @@ class World:
 
     def _batch(self, takes: Sequence[int], chunks: int, *, shuffle: bool, keep_position: bool = False) -> None:
         records = self._next(takes)
-        if not records or not (self.is_created() or any(not d.change.is_truncate for d in records)):
+        if not (self.is_created() or any(not d.change.is_truncate for d in records)):
+            for d in records:  # a TRUNCATE of a table that is not there is passed over
+                self.ingest.positions[d.partition] = self.applied[d.partition] = d.offset + 1
+            return
+        if not records:
             return
         fresh = [d for d in records if d.offset >= self.applied[d.partition]]
         outcome, counts = self.ingest.run(records, chunks=chunks, shuffle=shuffle, keep_position=keep_position)
