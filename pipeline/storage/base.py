@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pipeline.errors import TransientError
 
@@ -96,4 +96,13 @@ class Storage(Protocol):
 
     def sub(self, path: str) -> Storage:
         """The same store with its root further down."""
+        ...
+
+
+@runtime_checkable
+class LeavesUnfinished(Protocol):
+    """A store where a writer that is killed leaves a half-written file under a name that no listing shows."""
+
+    def unfinished(self, prefix: str) -> Iterator[FileInfo]:
+        """Those files at or below a directory. ``Storage.delete`` takes their paths."""
         ...

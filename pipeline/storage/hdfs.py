@@ -110,6 +110,11 @@ class HdfsStorage:
         found = self._entries(prefix, recursive=True)
         return iter([self._below(status) for status in found if not status.isdir])
 
+    def unfinished(self, prefix: str) -> Iterator[FileInfo]:
+        """The half-written files at or below a directory, which listings leave out."""
+        found = self._all_entries(prefix, recursive=True)
+        return iter([self._below(status) for status in found if is_temporary(_name(status))])
+
     def sub(self, path: str) -> HdfsStorage:
         """The same store with its root further down."""
         return HdfsStorage(self.authority, self._dir(path).rstrip("/"), self.options, self.hsync)
@@ -146,6 +151,9 @@ class HdfsStorage:
 
     def _entries(self, prefix: str, *, recursive: bool = False) -> tuple[FileStatus, ...]:
         """What is in a directory, half-written files left out; nothing if there is no such directory."""
+        return tuple(s for s in self._all_entries(prefix, recursive=recursive) if not is_temporary(_name(s)))
+
+    def _all_entries(self, prefix: str, *, recursive: bool) -> tuple[FileStatus, ...]:
         directory = self._dir(prefix)
         with self._translated("list", prefix):
             try:
@@ -156,7 +164,7 @@ class HdfsStorage:
                 if explain(error).is_not_a_directory:
                     return ()
                 raise
-        return tuple(s for s in found if s.path != directory and not is_temporary(_name(s)))
+        return tuple(s for s in found if s.path != directory)
 
     def _put(self, path: str, data: bytes, operation: str) -> None:
         target = self._at(path)

@@ -25,7 +25,7 @@ from pipeline.storage.base import (
     StorageError,
     StorageNotFoundError,
 )
-from pipeline.storage.paths import dir_path, file_path, is_temporary, join, temporary_name
+from pipeline.storage.paths import dir_path, file_path, is_temporary, join, temporary_name, temporary_pattern
 
 _ATTEMPTS = 5
 _MAX_KNOWN_DIRECTORIES = 10_000
@@ -130,6 +130,14 @@ class LocalStorage:
                         waiting.append(join(here, entry.name))
                     elif info := _info(here, entry):
                         yield info
+
+    def unfinished(self, prefix: str) -> Iterator[FileInfo]:
+        """The half-written files at or below a directory, which listings leave out."""
+        with _translated("list", self.root, prefix):
+            for file in (self.root / dir_path(prefix)).rglob(temporary_pattern()):
+                with contextlib.suppress(FileNotFoundError):
+                    found, path = file.stat(), file.relative_to(self.root).as_posix()
+                    yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
 
     def sub(self, path: str) -> LocalStorage:
         """The same store with its root further down."""

@@ -56,3 +56,8 @@ def temporary_name() -> str:
 def is_temporary(name: str) -> bool:
     """True for what :func:`temporary_name` gives."""
     return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
+
+
+def temporary_pattern() -> str:
+    """The glob pattern of such names."""
+    return f"{_TEMPORARY_PREFIX}*{_TEMPORARY_SUFFIX}"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import io
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from pipeline.hudi.files.parquet_file import AVRO_SCHEMA_KEY, decode_parquet, encode_parquet
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.files.parquet_file import (
+    AVRO_SCHEMA_KEY,
+    check_keys,
+    decode_parquet,
+    encode_parquet,
+    open_parquet,
+)
 from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.storage.base import Storage
 
@@ -16,6 +26,8 @@ BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 #: Says that dates are in the proleptic Gregorian calendar: without it Spark refuses files with dates before 1582-10-15
 #: or times before 1900 (measured, Spark 3.5.7, read-optimized and after a compaction).
 _CALENDAR = {"org.apache.spark.version": "3.5.7"}
+#: Base files from this size on are read by ranges, column by column.
+RANGED_READ_BYTES = 8 * 1024 * 1024
 MIN_KEY, MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 
 
@@ -34,15 +46,101 @@ def encode_base_file(
         bloom_filter: (type code, base64 text) over the record keys, or None for a file without one.
         compression, level: the codec.
     """
-    footer = {AVRO_SCHEMA_KEY: avro_schema_json, "writer.model.name": "avro", **_CALENDAR}
-    if table.num_rows:
-        keys = pc.min_max(table.column(RECORD_KEY_FIELD)).as_py()
-        footer |= {MIN_KEY: keys["min"], MAX_KEY: keys["max"]}
-    if bloom_filter is not None:
-        footer |= {BLOOM_TYPE_KEY: bloom_filter[0], BLOOM_FILTER_KEY: bloom_filter[1]}
+    keys = pc.min_max(table.column(RECORD_KEY_FIELD)).as_py() if table.num_rows else None
+    footer = base_footer(avro_schema_json, (keys["min"], keys["max"]) if keys else None, bloom_filter)
     return encode_parquet(table, compression, level, footer)
 
 
-def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a base file; ``columns`` it lacks are left out. Raises CorruptDataError."""
-    return decode_parquet(storage.read(path), columns, path)
+def base_footer(
+    avro_schema_json: str, keys: tuple[str, str] | None, bloom_filter: tuple[str, str] | None
+) -> dict[str, str]:
+    """The key-value pairs of a base file's footer. ``keys``: its least and greatest record key, None without rows."""
+    footer = {AVRO_SCHEMA_KEY: avro_schema_json, "writer.model.name": "avro", **_CALENDAR}
+    if keys is not None:
+        footer |= {MIN_KEY: keys[0], MAX_KEY: keys[1]}
+    if bloom_filter is not None:
+        footer |= {BLOOM_TYPE_KEY: bloom_filter[0], BLOOM_FILTER_KEY: bloom_filter[1]}
+    return footer
+
+
+def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = None, size: int = 0) -> pa.Table:
+    """The rows of a base file.
+
+    Args:
+        storage: the table's root.
+        path: the file.
+        columns: to read; those it lacks are left out. None reads all.
+        size: its bytes, if known: of a large file only the columns asked for are fetched.
+
+    Raises CorruptDataError, StorageNotFoundError.
+    """
+    if columns is None or size < RANGED_READ_BYTES:
+        return decode_parquet(storage.read(path), columns, path)
+    with pa.PythonFile(_StoredFile(storage, path, size), mode="r") as file:
+        return decode_parquet(file, columns, path)
+
+
+@contextlib.contextmanager
+def open_base_file(storage: Storage, path: str, columns: Sequence[str], size: int) -> Iterator[BaseFileRows]:
+    """A base file to be read row group by row group. Arguments as ``read_base_file``; raises CorruptDataError."""
+    with pa.PythonFile(_StoredFile(storage, path, size), mode="r") as file:
+        with _read_errors(path):
+            opened = open_parquet(file)
+        yield BaseFileRows(opened, path, columns)
+
+
+class BaseFileRows:
+    """An open base file."""
+
+    def __init__(self, file: pq.ParquetFile, path: str, columns: Sequence[str]) -> None:
+        held = set(file.schema_arrow.names)
+        self._file, self._path = file, path
+        self._columns = [name for name in columns if name in held]
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the footer tells of."""
+        return int(self._file.metadata.num_rows)
+
+    def row_groups(self) -> Iterator[pa.Table]:
+        """The rows, one row group at a time. Raises CorruptDataError, StorageError."""
+        for number in range(self._file.num_row_groups):
+            with _read_errors(self._path):
+                table = self._file.read_row_group(number, columns=self._columns, use_threads=False)
+                check_keys(table)
+            yield table.replace_schema_metadata(None)
+
+
+@contextlib.contextmanager
+def _read_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise CorruptDataError(f"a base file cannot be read: {error}", do_next="run binlake fsck", path=path) from error
+
+
+class _StoredFile(io.RawIOBase):
+    """A stored file, read by ranges."""
+
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
+        self._storage, self._path, self._size, self._at = storage, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        data = self._storage.read_range(self._path, self._at, end - self._at) if end > self._at else b""
+        self._at += len(data)
+        return data

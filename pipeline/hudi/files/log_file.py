@@ -118,6 +118,16 @@ def iter_blocks(data: bytes, path: str = "") -> Iterator[LogBlock]:
         at = start + 8 + length
 
 
+def whole_blocks(data: bytes, path: str = "") -> list[LogBlock]:
+    """The blocks of a log file that can do without none of them. Raises CorruptDataError for a file with a damaged one,
+    with bytes that belong to none, or without any."""
+    blocks = list(iter_blocks(data, path))
+    lengths = [_LONG.unpack_from(data, block.offset + len(MAGIC))[0] for block in blocks]
+    if not blocks or sum(lengths) + len(blocks) * (len(MAGIC) + 8) != len(data):
+        raise CorruptDataError("a log file is damaged", do_next="run binlake fsck", path=path)
+    return blocks
+
+
 def _sound_length(view: memoryview, start: int) -> int | None:
     """The length of the block whose length field is at ``start``; None if it is cut short or followed by junk."""
     if start + 8 > len(view):

@@ -34,10 +34,21 @@ def encode_parquet(
         footer: key-value pairs of the footer.
     """
     sink = pa.BufferOutputStream()
-    names = set(table.column_names)
-    with pq.ParquetWriter(
+    with parquet_writer(sink, table.schema, compression, level) as writer:
+        writer.write_table(table)
+        if footer:
+            writer.add_key_value_metadata(dict(footer))
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def parquet_writer(
+    sink: pa.NativeFile | str, schema: pa.Schema, compression: str, level: int | None
+) -> pq.ParquetWriter:
+    """A writer of binlake's Parquet; row groups and footer are the caller's. Arguments as ``encode_parquet``."""
+    names = set(schema.names)
+    return pq.ParquetWriter(
         sink,
-        table.schema,
+        schema,
         compression=compression,
         compression_level=level,
         use_dictionary=[name for name in _CONSTANT if name in names],
@@ -45,15 +56,11 @@ def encode_parquet(
         write_statistics=False,
         write_page_checksum=True,
         store_schema=False,
-    ) as writer:
-        writer.write_table(table)
-        if footer:
-            writer.add_key_value_metadata(dict(footer))
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+    )
 
 
 def decode_parquet(
-    content: bytes | memoryview,
+    content: bytes | memoryview | pa.NativeFile,
     columns: Sequence[str] | None,
     path: str,
     offset: int = 0,
@@ -65,7 +72,7 @@ def decode_parquet(
     the Avro schema that came with the file.
 
     Args:
-        content: the whole file.
+        content: the whole file, or an open one of which only what is needed is read.
         columns: top-level columns to read; None reads all.
         path, offset: where it came from, for the error.
         schema_json: the Avro schema it was written under; None takes the one in its footer, if there is one.
@@ -73,19 +80,35 @@ def decode_parquet(
     Raises CorruptDataError when the bytes are not what the file says.
     """
     try:
-        file = pq.ParquetFile(pa.py_buffer(content), page_checksum_verification=True)
-        _check_counts(file.metadata)
-        _check_columns(file, schema_json)
+        file = open_parquet(content, schema_json)
         held = set(file.schema_arrow.names)
         wanted = None if columns is None else [name for name in columns if name in held]
         table = file.read(columns=wanted, use_threads=False)
-        if RECORD_KEY_FIELD in table.column_names and table.column(RECORD_KEY_FIELD).null_count:
-            raise ValueError("rows without a record key")
+        check_keys(table)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptDataError(
             f"a Parquet file cannot be read: {error}", do_next="run binlake fsck", path=path, offset=offset
         ) from error
     return table.replace_schema_metadata(None)
+
+
+def open_parquet(content: bytes | memoryview | pa.NativeFile, schema_json: str | None = None) -> pq.ParquetFile:
+    """A Parquet file whose footer agrees with itself; page checksums are verified as it is read.
+
+    Raises pyarrow's errors, OSError and ValueError when the bytes are not what the file says.
+    """
+    is_open = isinstance(content, pa.NativeFile)
+    source = content if is_open else pa.py_buffer(content)
+    file = pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=is_open)
+    _check_counts(file.metadata)
+    _check_columns(file, schema_json)
+    return file
+
+
+def check_keys(table: pa.Table) -> None:
+    """Raise ValueError for rows without a record key."""
+    if RECORD_KEY_FIELD in table.column_names and table.column(RECORD_KEY_FIELD).null_count:
+        raise ValueError("rows without a record key")
 
 
 def _check_counts(metadata: pq.FileMetaData) -> None:
