@@ -6,8 +6,12 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
+import pyarrow as pa
+
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
 from pipeline.hudi.files.properties import dump_properties, load_properties
+from pipeline.hudi.metadata.layout import Partition
+from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
@@ -147,7 +151,8 @@ class TableConfig:
         return replace(self, metadata_partitions=tuple(sorted(partitions)))
 
     def check_writable(self) -> None:
-        """Raise UnsupportedError for a table that binlake cannot write to (another version, type or merge mode)."""
+        """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
+        index that every commit would leave behind."""
         said = {**self.properties(), **self.extra}
         for key, value in _REQUIRED.items():
             if said.get(key, value) != value:
@@ -156,10 +161,10 @@ class TableConfig:
                     do_next="choose another table",
                     table=self.name,
                 )
-        if self.metadata_partitions:
+        if foreign := sorted(set(self.metadata_partitions) - set(Partition)):
             raise UnsupportedError(
-                "the table lists metadata table partitions; a commit without them would hide its own rows",
-                do_next="drop the metadata table with Hudi first",
+                f"the table has metadata partitions that binlake cannot keep current: {', '.join(foreign)}",
+                do_next="drop those indexes with Hudi, or stop writing to the table",
                 table=self.name,
             )
         if not self.bucket_count:
@@ -168,6 +173,17 @@ class TableConfig:
                 do_next="choose another table",
                 table=self.name,
             )
+
+    def check_columns(self, schema: pa.Schema) -> None:
+        """Raise ConfigError or UnsupportedError for columns that a table of this configuration cannot have."""
+        names = set(schema.names)
+        needed = {*self.record_key_fields, *self.partition_fields, self.ordering_field}
+        if missing := sorted(needed - names):
+            raise ConfigError(f"columns {missing} are named by the table but not in its schema", table=self.name)
+        if clash := sorted(name for name in names if name.startswith("_hoodie_")):
+            raise UnsupportedError(f"columns {clash} bear names that Hudi keeps for itself", table=self.name)
+        if len({name.lower() for name in names}) != len(schema.names):
+            raise UnsupportedError("two columns differ only in case, or are the same", table=self.name)
 
     def check_same_identity(self, other: TableConfig) -> None:
         """Raise ConfigError when the other config (settings, or the file as it is now) would place rows elsewhere."""
@@ -194,3 +210,22 @@ def _flag(value: bool) -> str:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:
+    """``hoodie.properties``, or its backup while another writer is changing it; and the file's size and time.
+
+    Raises ConfigError if there is no table, CorruptDataError, StorageError.
+    """
+    for path in (PROPERTIES_PATH, PROPERTIES_BACKUP_PATH):
+        properties = storage.stat(path)
+        try:
+            data = storage.read(path)
+        except StorageNotFoundError:
+            continue
+        try:
+            return TableConfig.from_properties(data), properties if path == PROPERTIES_PATH else None
+        except CorruptDataError:
+            if path == PROPERTIES_BACKUP_PATH or storage.stat(PROPERTIES_BACKUP_PATH) is None:
+                raise
+    raise ConfigError("there is no Hudi table here", do_next="check the path", path=storage.uri)

@@ -1,26 +1,33 @@
-"""A table on storage, kept open by its one writer: configuration, schema, timeline, and commits."""
+"""A table on storage, kept open by its one writer: configuration, schema, timeline, metadata table, and commits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.clock import InstantClock, now_ms, parse_instant
-from pipeline.errors import ConfigError, CorruptDataError, LostOwnershipError, UnsupportedError
+from pipeline.errors import ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.commit import CommitPlan, apply_commit, begin_instant
-from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
-from pipeline.hudi.files.names import parse_log_name
+from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig, load_config
+from pipeline.hudi.metadata import rollback as metadata_rollback
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.delta import MetadataDelta
+from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
+from pipeline.hudi.metadata.noting import added_files
+from pipeline.hudi.metadata.services import maintain, recover
+from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.schema import arrow_schema, avro_schema, check_evolution, value_schema
 from pipeline.hudi.services.rollback import roll_back, roll_back_pending
-from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.write import WriteContext, WriteResult
-from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
+from pipeline.hudi.view import FileSlice, file_slices, slices_of_partition
+from pipeline.hudi.write import WriteContext, WriteResult, write_stats
+from pipeline.storage.base import FileInfo, Storage, StorageError
 
 #: How far the timeline may lie ahead of this machine's clock before the table refuses new instants.
 MAX_CLOCK_SKEW_MS = 2 * 3600 * 1000
@@ -30,13 +37,25 @@ _INSTANT = re.compile(r"^\d{17}$")
 
 
 class HudiTable:
-    """One writer's view of a table. Not for use from several threads at once."""
+    """One writer's view of a table. Not for use from several threads at once.
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: Timeline, properties: FileInfo | None) -> None:
+    If the table's properties list a metadata table, every commit and rollback keeps it current.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        properties: FileInfo | None,
+        metadata: MetadataConfig,
+    ) -> None:
         self.storage = storage
         self.config = config
         self.timeline = timeline
         self._properties = properties
+        self._metadata_config = metadata
+        self._index: MetadataTable | None = None
         self._clock = InstantClock()
         self._known_partitions: set[str] = set()
         self._observe_times()
@@ -48,42 +67,98 @@ class HudiTable:
         return storage.stat(PROPERTIES_PATH) is not None or storage.stat(PROPERTIES_BACKUP_PATH) is not None
 
     @classmethod
-    def create(cls, storage: Storage, config: TableConfig, arrow_schema: pa.Schema) -> HudiTable:
+    def create(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        arrow_schema: pa.Schema,
+        metadata: MetadataConfig | None = None,
+    ) -> HudiTable:
         """Make an empty table.
 
         Args:
             storage: its root.
             config: what it shall be.
             arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
+            metadata: what its metadata table keeps; None for a table without one.
 
         Raises UnsupportedError for a schema Hudi's readers cannot take, AlreadyExistsError if there is a table already.
         """
-        _check_columns(config, arrow_schema)
+        config.check_columns(arrow_schema)
         create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")
         storage.create(PROPERTIES_PATH, config.to_properties())
-        return cls.open(storage, config)
+        table = cls.open(storage, config, metadata)
+        if metadata is not None:
+            table.keep_metadata(metadata)
+        return table
 
     @classmethod
-    def open(cls, storage: Storage, expected: TableConfig | None = None) -> HudiTable:
+    def open(
+        cls, storage: Storage, expected: TableConfig | None = None, metadata: MetadataConfig | None = None
+    ) -> HudiTable:
         """Read a table's configuration and list its timeline.
 
         Args:
             storage: its root.
             expected: what the settings say it is; None takes it as it is.
+            metadata: how to keep its metadata table, if it has one; None for the defaults.
 
         Raises ConfigError if there is no table or it is not as expected, CorruptDataError.
         """
-        config, properties = _read_config(storage)
+        config, properties = load_config(storage)
         if expected is not None:
             expected.check_same_identity(config)
-        return cls(storage, config, Timeline.load(storage), properties)
+        return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig())
 
     @property
     def clock(self) -> InstantClock:
         """Where all times of this table come from: one clock for its writer and its services."""
         return self._clock
+
+    @property
+    def metadata_table(self) -> MetadataTable | None:
+        """The table's metadata table, opened on first use; None if its properties list none.
+
+        Raises UnsupportedError for one that binlake cannot keep current, CorruptDataError, StorageError.
+        """
+        if self._index is None and self.config.metadata_partitions:
+            self._index = MetadataTable.open(
+                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            )
+        return self._index
+
+    def keep_metadata(self, wanted: MetadataConfig | None) -> bool:
+        """Make the metadata table, make it anew with other partitions, or drop it, so that it is as wanted.
+
+        Args:
+            wanted: what it shall keep; None for no metadata table.
+
+        Returns whether anything was done. Reads the data files once where there are any. Raises ConfigError for a table
+        with pending commits, UnsupportedError for one that binlake cannot write to, CorruptDataError, StorageError.
+        """
+        self.config.check_writable()
+        self._metadata_config = wanted or MetadataConfig()
+        partitions = kept_partitions(self.config, wanted) if wanted is not None else []
+        if set(partitions) == set(self.config.metadata_partitions):
+            return False
+        if self.config.metadata_partitions:
+            self.config = drop(self.storage, self.config)
+        if wanted is not None:
+            self.config = initialise(
+                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            )
+        self._index, self._properties = None, self.storage.stat(PROPERTIES_PATH)
+        return True
+
+    def file_slices(self) -> list[FileSlice]:
+        """The newest file slice of every file group: from the metadata table, without it by listing storage."""
+        index = self.metadata_table
+        if index is None:
+            return file_slices(self.storage, self.timeline)
+        listed = index.reader.listed(sorted(index.partition_paths()))
+        return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
 
     def refresh(self) -> bool:
         """List the end of the timeline. True if somebody else has written: file slices and schema are new then."""
@@ -91,6 +166,7 @@ class HudiTable:
         self._observe_times()
         if news:
             self.schema = self._read_schema()
+            self._index = None
         return bool(news)
 
     def begin(self) -> str:
@@ -119,6 +195,7 @@ class HudiTable:
             ordering_field=self.config.ordering_field,
             compression=compression,
             compression_level=level,
+            indexed_columns=self._indexed_columns(columns),
         )
 
     def commit(
@@ -136,15 +213,18 @@ class HudiTable:
             extra: the caller's own keys of extraMetadata.
             schema: a newer schema: columns added as nullable, types widened.
 
-        Raises LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says, UnsupportedError
-        for a schema the old files cannot be read under.
+        The metadata table is told first. Raises LostOwnershipError, CommitUnknownError, StorageError as
+        ``commit.apply_commit`` says, UnsupportedError for a schema the old files cannot be read under, CorruptDataError
+        for a metadata table that cannot be read.
         """
         columns = value_schema(schema) if schema is not None else self.schema
         check_evolution(self.schema, columns)
-        stats = _stats(instant, results)
+        inflight, files = self._inflight(instant), list(results)
+        stats = write_stats(instant, files)
+        self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         plan = CommitPlan(
-            inflight=self._inflight(instant),
+            inflight=inflight,
             completion_time=self._clock.next(),
             metadata=CommitMetadata(stats, {**(extra or {}), SCHEMA_KEY: self._avro(columns)}),
             new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
@@ -158,7 +238,21 @@ class HudiTable:
 
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
-        roll_back(self.storage, self.timeline, self._clock, self._inflight(instant))
+        roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._unnote)
+
+    def maintain(self) -> str | None:
+        """Tidy the metadata table up after a commit, when it is time.
+
+        Returns why it could not be done, if so: the commits stand, and the next call tries again.
+        """
+        if self.metadata_table is None:
+            return None
+        try:
+            maintain(self.metadata_table)
+        except StorageError as error:
+            self._index = None
+            return f"the metadata table could not be tidied up: {error}"
+        return None
 
     def rollback_pending(self) -> list[str]:
         """Roll back what dead writers left: every pending commit and delta commit, and rollbacks they did not finish.
@@ -168,7 +262,11 @@ class HudiTable:
         """
         self.timeline.refresh()
         self._observe_times()
-        return roll_back_pending(self.storage, self.timeline, self._clock)
+        self._index = None
+        done = roll_back_pending(self.storage, self.timeline, self._clock, self._unnote)
+        if self.metadata_table is not None:
+            recover(self.metadata_table)
+        return done
 
     def extra_metadata(self, key: str) -> str | None:
         """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
@@ -193,6 +291,22 @@ class HudiTable:
             if text is not None:
                 return value_schema(arrow_schema(text))
         return self.schema
+
+    def _indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
+        index = self.metadata_table
+        return index.columns_under(schema) if index is not None and index.columns else None
+
+    def _note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
+        """Tell the metadata table what a commit adds: the files written, and base files of new file groups."""
+        index = self.metadata_table
+        if index is not None and results:
+            added = added_files(index, self.config.name, instant, results, columns)
+            index.apply(instant, MetadataDelta(added), columns)
+
+    def _unnote(self, instant: str, rollback: str) -> None:
+        """Undo in the metadata table what was noted of an instant that is being rolled back."""
+        if self.metadata_table is not None:
+            metadata_rollback.roll_back(self.metadata_table, instant, rollback)
 
     def _inflight(self, instant: str) -> Instant:
         found = self.timeline.find(instant)
@@ -237,43 +351,6 @@ class HudiTable:
         found = self.storage.stat(PROPERTIES_PATH)
         if found is not None and found == self._properties:
             return
-        config, self._properties = _read_config(self.storage)
+        config, self._properties = load_config(self.storage)
         self.config.check_same_identity(config)
-        self.config = config
-
-
-def _read_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:
-    """``hoodie.properties``, or its backup while another writer is changing it."""
-    for path in (PROPERTIES_PATH, PROPERTIES_BACKUP_PATH):
-        properties = storage.stat(path)
-        try:
-            data = storage.read(path)
-        except StorageNotFoundError:
-            continue
-        try:
-            return TableConfig.from_properties(data), properties if path == PROPERTIES_PATH else None
-        except CorruptDataError:
-            if path == PROPERTIES_BACKUP_PATH or storage.stat(PROPERTIES_BACKUP_PATH) is None:
-                raise
-    raise ConfigError("there is no Hudi table here", do_next="check the path", path=storage.uri)
-
-
-def _stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat, ...]:
-    stats = tuple(result.stat(instant) for result in results)
-    names = [parse_log_name(stat.file_name) for stat in stats]
-    if len({stat.path for stat in stats}) != len(stats) or any(n is None or n.instant != instant for n in names):
-        raise UnsupportedError(
-            "two files bear one name, or a file bears another instant: rows would be lost", instant=instant
-        )
-    return stats
-
-
-def _check_columns(config: TableConfig, schema: pa.Schema) -> None:
-    names = set(schema.names)
-    needed = {*config.record_key_fields, *config.partition_fields, config.ordering_field}
-    if missing := sorted(needed - names):
-        raise ConfigError(f"columns {missing} are named by the table but not in its schema", table=config.name)
-    if clash := sorted(name for name in names if name.startswith("_hoodie_")):
-        raise UnsupportedError(f"columns {clash} bear names that Hudi keeps for itself", table=config.name)
-    if len({name.lower() for name in names}) != len(schema.names):
-        raise UnsupportedError("two columns differ only in case, or are the same", table=config.name)
+        self.config, self._index = config, None

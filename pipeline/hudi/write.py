@@ -2,11 +2,14 @@
 
 The file's name and bytes depend on the commit and the rows alone, so a retried or speculative task overwrites its own
 file with the same bytes. The marker goes first: a rollback finds what a dead task left.
+
+Column statistics for the metadata table come from the Arrow columns as they are written.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,8 +20,9 @@ import pyarrow.compute as pc
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_data_block, encode_delete_block
-from pipeline.hudi.files.names import LogFileName, in_partition, marker_path
+from pipeline.hudi.files.names import LogFileName, in_partition, marker_path, parse_log_name
 from pipeline.hudi.files.parquet_file import encode_parquet
+from pipeline.hudi.metadata.stats import ColumnRange, column_ranges
 from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.storage.base import Storage
@@ -26,7 +30,10 @@ from pipeline.storage.base import Storage
 
 @dataclass(frozen=True)
 class WriteContext:
-    """What every file group of a commit shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not."""
+    """What every file group of a commit shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not.
+
+    ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
+    """
 
     table_name: str
     instant: str
@@ -35,6 +42,7 @@ class WriteContext:
     ordering_field: str
     compression: str = "zstd"
     compression_level: int | None = 1
+    indexed_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,10 @@ class FileGroupWrite:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the commit needs to know of a written log file; nothing is read back."""
+    """What the commit needs to know of a written log file; nothing is read back.
+
+    ``ranges``: statistics of the indexed columns; None for a table without column statistics.
+    """
 
     partition_path: str
     file_id: str
@@ -64,6 +75,7 @@ class WriteResult:
     num_deletes: int
     min_record_key: str
     max_record_key: str
+    ranges: tuple[ColumnRange, ...] | None = None
 
     @property
     def path(self) -> str:
@@ -91,7 +103,8 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
 
     Raises UnsupportedError for columns that the schema lacks or values it cannot hold, StorageError.
     """
-    data = encode_log_file(context, group)
+    rows = _data_rows(context, group)
+    data = _encode(context, group, rows)
     name = str(LogFileName(group.file_id, context.instant))
     storage.write(marker_path(context.instant, group.partition_path, name), b"")
     storage.write(in_partition(group.partition_path, name), data)
@@ -105,14 +118,36 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
         num_deletes=group.deletes.num_rows if group.deletes is not None else 0,
         min_record_key=low,
         max_record_key=high,
+        ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
     )
+
+
+def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat, ...]:
+    """A commit's entries for its files. Raises UnsupportedError for files that are not one each and all its own."""
+    stats = tuple(result.stat(instant) for result in results)
+    names = [parse_log_name(stat.file_name) for stat in stats]
+    if len({stat.path for stat in stats}) != len(stats) or any(n is None or n.instant != instant for n in names):
+        raise UnsupportedError(
+            "two files bear one name, or a file bears another instant: rows would be lost", instant=instant
+        )
+    return stats
 
 
 def encode_log_file(context: WriteContext, group: FileGroupWrite) -> bytes:
     """The bytes of the group's log file: a data block for its upserts, then a delete block for its deletes."""
+    return _encode(context, group, _data_rows(context, group))
+
+
+def _data_rows(context: WriteContext, group: FileGroupWrite) -> pa.Table | None:
+    """The upserts as they are stored, meta fields first; None where there are none."""
+    if group.upserts is None or not group.upserts.num_rows:
+        return None
+    return _with_meta(context, group, group.upserts)
+
+
+def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None) -> bytes:
     blocks = []
-    if group.upserts is not None and group.upserts.num_rows:
-        rows = _with_meta(context, group, group.upserts)
+    if rows is not None:
         parquet = encode_parquet(rows, context.compression, context.compression_level)
         blocks.append(encode_data_block(context.instant, context.avro_schema_json, parquet))
     if group.deletes is not None and group.deletes.num_rows:

@@ -16,6 +16,7 @@ from hudi import HudiTableBuilder
 
 from pipeline.hudi.bucket import bucket_ids, file_id
 from pipeline.hudi.config import TableConfig
+from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.hudi.table import HudiTable
@@ -96,9 +97,9 @@ def config(name: str = "t1", *, buckets: int = 2, partitioned: bool = True) -> T
     return TableConfig(name, ("id",), ORDER, buckets, partition_fields=fields)
 
 
-def new_table(path: Path, **options: Any) -> HudiTable:  # noqa: ANN401 - options of config()
-    """An empty table on local disk."""
-    return HudiTable.create(storage_at(path), config(**options), SCHEMA)
+def new_table(path: Path, metadata: MetadataConfig | None = None, **options: Any) -> HudiTable:  # noqa: ANN401
+    """An empty table on local disk; ``options`` of ``config``."""
+    return HudiTable.create(storage_at(path), config(**options), SCHEMA, metadata)
 
 
 def groups(table: HudiTable, changes: Iterable[Change]) -> list[FileGroupWrite]:

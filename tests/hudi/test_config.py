@@ -55,10 +55,10 @@ def test_what_hudi_wrote() -> None:
     assert golden.bucket_count == 0
     assert golden.metadata_partitions == ("bloom_filters", "column_stats", "files", "partition_stats")
     assert load_properties(golden.to_properties()).items() >= load_properties(GOLDEN_PROPERTIES).items()
-    with pytest.raises(UnsupportedError, match="metadata"):
-        golden.check_writable()
     with pytest.raises(UnsupportedError, match="bucket count"):
-        golden.with_metadata_partitions(()).check_writable()
+        golden.check_writable()
+    with pytest.raises(UnsupportedError, match="cannot keep current: record_index"):
+        golden.with_metadata_partitions(("files", "record_index")).check_writable()
 
 
 @pytest.mark.parametrize(

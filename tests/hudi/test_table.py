@@ -148,14 +148,14 @@ def test_a_configuration_changed_under_us_is_refused(tmp_path: Path, old: str, n
     assert tree(tmp_path) == before
 
 
-def test_a_harmless_change_is_taken_over_and_metadata_partitions_stop_us(tmp_path: Path) -> None:
+def test_a_harmless_change_is_taken_over_and_a_foreign_index_stops_us(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     file = tmp_path / ".hoodie/hoodie.properties"
     file.write_text(file.read_text() + "hoodie.some=thing\n")
     table.abort(table.begin())
     assert table.config.extra["hoodie.some"] == "thing"
-    file.write_text(file.read_text() + "hoodie.table.metadata.partitions=files\n")
-    with pytest.raises(UnsupportedError, match="metadata"):
+    file.write_text(file.read_text() + "hoodie.table.metadata.partitions=files,record_index\n")
+    with pytest.raises(UnsupportedError, match="cannot keep current: record_index"):
         table.begin()
 
 

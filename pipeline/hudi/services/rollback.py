@@ -4,7 +4,8 @@ Order on storage (Hudi 1.2.0, ``BaseRollbackActionExecutor``), each step repeata
 
 1. ``<rollback>.rollback.requested`` with the plan (the files to delete), then ``.inflight``, empty. After a crash from
    here on, the next start finds the pending rollback and goes on with its plan.
-2. The data files named by the plan are deleted; none was ever visible.
+2. What the metadata table notes of the instant is undone (``metadata.rollback``), while the instant is still pending.
+   Then the data files named by the plan are deleted; none was ever visible.
 3. The instant's inflight file is deleted, then its requested file.
 4. ``<rollback>_<completion>.rollback`` is created; then the markers are deleted.
 
@@ -15,9 +16,9 @@ name. Without any marker the whole table is searched once: a foreign writer may 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pipeline.clock import InstantClock, monotonic_s
 from pipeline.errors import CorruptDataError
@@ -29,6 +30,8 @@ from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
 
 _TARGETS = (COMMIT, DELTA_COMMIT)
+#: Undoes an instant in the metadata table; takes its requested time and that of the rollback. Repeatable.
+Unnote: TypeAlias = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,13 @@ class RollbackPlan:
         return {"commitTime": self.target_time, "action": self.target_action}
 
 
-def roll_back_pending(storage: Storage, timeline: Timeline, clock: InstantClock) -> list[str]:
+def roll_back_pending(
+    storage: Storage, timeline: Timeline, clock: InstantClock, unnote: Unnote | None = None
+) -> list[str]:
     """Finish pending rollbacks, then roll back every pending commit and delta commit, oldest first.
 
-    Returns the requested times that were rolled back. Pending compactions, cleans and the like stay.
+    Returns the requested times that were rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a
+    table that keeps a metadata table.
     """
     done = []
     for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
@@ -109,15 +115,17 @@ def roll_back_pending(storage: Storage, timeline: Timeline, clock: InstantClock)
         if plan is None:
             _forget_rollback(storage, timeline, rollback)
             continue
-        _execute(storage, timeline, clock, rollback, plan)
+        _execute(storage, timeline, clock, rollback, plan, unnote)
         done.append(plan.target_time)
     for target in [i for i in timeline.pending() if i.action in _TARGETS]:
-        roll_back(storage, timeline, clock, target)
+        roll_back(storage, timeline, clock, target, unnote)
         done.append(target.requested_time)
     return done
 
 
-def roll_back(storage: Storage, timeline: Timeline, clock: InstantClock, target: Instant) -> Instant:
+def roll_back(
+    storage: Storage, timeline: Timeline, clock: InstantClock, target: Instant, unnote: Unnote | None = None
+) -> Instant:
     """Roll back one pending commit; returns the completed rollback.
 
     Raises LostOwnershipError if somebody completed it meanwhile, StorageError: then call again.
@@ -127,7 +135,7 @@ def roll_back(storage: Storage, timeline: Timeline, clock: InstantClock, target:
     rollback = Instant(clock.next(), ROLLBACK, State.REQUESTED)
     storage.create(rollback.path, plan.to_bytes(storage.uri))
     timeline.record(rollback)
-    return _execute(storage, timeline, clock, rollback, plan)
+    return _execute(storage, timeline, clock, rollback, plan, unnote)
 
 
 def files_of_instant(storage: Storage, target: Instant) -> list[tuple[str, str]]:
@@ -143,7 +151,12 @@ def files_of_instant(storage: Storage, target: Instant) -> list[tuple[str, str]]
 
 
 def _execute(
-    storage: Storage, timeline: Timeline, clock: InstantClock, rollback: Instant, plan: RollbackPlan
+    storage: Storage,
+    timeline: Timeline,
+    clock: InstantClock,
+    rollback: Instant,
+    plan: RollbackPlan,
+    unnote: Unnote | None,
 ) -> Instant:
     started = monotonic_s()
     check_not_completed(storage, plan.target_time)
@@ -151,6 +164,8 @@ def _execute(
     with contextlib.suppress(AlreadyExistsError):
         storage.create(inflight.path, b"")
     timeline.record(inflight)
+    if unnote is not None:
+        unnote(plan.target_time, rollback.requested_time)
     for partition, name in plan.files:
         storage.delete(in_partition(partition, name))
     for state in (State.INFLIGHT, State.REQUESTED):

@@ -1,0 +1,76 @@
+"""A data file's entry in the metadata table, computed from the file itself: to begin an index late, or to check one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.base_file import BLOOM_FILTER_KEY, BLOOM_TYPE_KEY
+from pipeline.hudi.files.bloom import DEFAULT_FPP, BloomFilter
+from pipeline.hudi.files.log_file import BlockType, iter_blocks
+from pipeline.hudi.files.names import in_partition
+from pipeline.hudi.files.parquet_file import decode_parquet, footer_of
+from pipeline.hudi.metadata.delta import AddedFile
+from pipeline.hudi.metadata.stats import ColumnRange, column_ranges
+from pipeline.hudi.schema import RECORD_KEY_FIELD
+from pipeline.storage.base import FileInfo, Storage
+
+
+def describe_file(
+    storage: Storage,
+    partition_path: str,
+    file: FileInfo,
+    columns: Sequence[str],
+    with_bloom: bool,
+    bloom_fpp: float = DEFAULT_FPP,
+) -> AddedFile:
+    """Read a data file and say what the metadata table keeps of it.
+
+    Args:
+        storage: rooted at the data table.
+        partition_path: its partition.
+        file: the file.
+        columns: whose statistics; empty for none.
+        with_bloom: whether a base file's record key filter is wanted: the one in its footer, or a new one.
+        bloom_fpp: false positive rate of a new one.
+
+    A log file whose blocks binlake cannot read stays out of the index. Raises CorruptDataError, StorageError.
+    """
+    name = file.path.rpartition("/")[2]
+    path = in_partition(partition_path, name)
+    if not columns and (not with_bloom or name.startswith(".")):
+        return AddedFile(partition_path, name, file.size)
+    content = storage.read(path)
+    if name.startswith("."):
+        return AddedFile(partition_path, name, len(content), _log_ranges(content, columns, path))
+    wanted = [*columns, *((RECORD_KEY_FIELD,) if with_bloom and RECORD_KEY_FIELD not in columns else ())]
+    rows = decode_parquet(content, wanted, path)
+    bloom = _bloom(content, rows, path, bloom_fpp) if with_bloom else None
+    return AddedFile(partition_path, name, len(content), column_ranges(rows, columns) if columns else None, bloom)
+
+
+def _bloom(content: bytes, rows: pa.Table, path: str, fpp: float) -> tuple[str, str]:
+    footer = footer_of(content, path)
+    if BLOOM_FILTER_KEY in footer and BLOOM_TYPE_KEY in footer:
+        return footer[BLOOM_TYPE_KEY], footer[BLOOM_FILTER_KEY]
+    made = BloomFilter.of(rows.column(RECORD_KEY_FIELD), fpp)
+    return made.kind, made.to_base64()
+
+
+def _log_ranges(content: bytes, columns: Sequence[str], path: str) -> tuple[ColumnRange, ...] | None:
+    parts = []
+    for block in iter_blocks(content, path):
+        if block.block_type is BlockType.DELETE:
+            continue
+        if block.block_type is not BlockType.PARQUET_DATA:
+            return None
+        parts.append(decode_parquet(block.content, columns, path, block.offset))
+    if not parts:
+        return column_ranges(None, columns)
+    try:
+        rows = pa.concat_tables(parts, promote_options="default")
+    except pa.ArrowException as error:
+        raise UnsupportedError(f"the blocks of a log file differ in their columns: {error}", path=path) from error
+    return column_ranges(rows, columns)

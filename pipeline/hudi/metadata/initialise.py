@@ -1,0 +1,234 @@
+"""Making a metadata table: with its table, or later from the files that a table has by then.
+
+Nothing of it counts before the last step, the table's ``hoodie.properties`` that lists the metadata partitions. What
+an attempt that died before it left is deleted by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline.clock import InstantClock
+from pipeline.errors import ConfigError
+from pipeline.hudi.commit import drop_markers, publish
+from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.files.names import PARTITION_METADATA, BaseFileName, LogFileName, parse_base_name, parse_log_name
+from pipeline.hudi.metadata.base_write import encode_base
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.delta import AddedFile, DeltaRecords, KeyedRecords, MetadataDelta
+from pipeline.hudi.metadata.describe import describe_file
+from pipeline.hudi.metadata.file_group import FileGroup
+from pipeline.hudi.metadata.first_base import groups_without_base, write_first_base
+from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns
+from pipeline.hudi.metadata.keys import ALL_PARTITIONS
+from pipeline.hudi.metadata.layout import (
+    INDEX_DEFINITIONS_KEY,
+    INDEX_DEFINITIONS_PATH,
+    METADATA_PATH,
+    Partition,
+    dump_index_definitions,
+    first_log_file,
+    metadata_properties,
+    partition_metadata,
+)
+from pipeline.hudi.metadata.outgrown import outgrown_of_table
+from pipeline.hudi.metadata.partition_ranges import PartitionRanges
+from pipeline.hudi.metadata.reader import MetadataReader, split_by_group
+from pipeline.hudi.metadata.records import RecordType, encode_listing, table_schema
+from pipeline.hudi.metadata.stats import fits
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.view import partition_paths
+from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
+
+_PARALLEL = 8
+#: Data files read at once, each whole in memory.
+_PARALLEL_FILES = 4
+#: Hadoop's local file system checks files that it wrote itself against this one.
+_PROPERTIES_CRC_PATH = ".hoodie/.hoodie.properties.crc"
+
+
+def initialise(
+    storage: Storage,
+    table: TableConfig,
+    data_timeline: Timeline,
+    clock: InstantClock,
+    schema: pa.Schema,
+    config: MetadataConfig,
+) -> TableConfig:
+    """Make the metadata table of a table that lists none; returns the table's configuration, which lists it now.
+
+    Args:
+        storage: rooted at the data table.
+        table: its configuration as it is.
+        data_timeline: its timeline, up to date.
+        clock: its clock.
+        schema: its columns.
+        config: what to keep.
+
+    Reads every data file once if there are any and statistics or filters are wanted, and writes an empty base file to
+    file groups that have none (``first_base``). Raises ConfigError if the table lists metadata partitions already or
+    has pending commits, CorruptDataError, StorageError.
+    """
+    if table.metadata_partitions:
+        raise ConfigError("the table has a metadata table already", do_next="open it", table=table.name)
+    if any(instant.action in WRITE_ACTIONS for instant in data_timeline.pending()):
+        raise ConfigError("the table has pending commits", do_next="roll them back first", table=table.name)
+    partitions = kept_partitions(table, config)
+    columns = indexed_columns(schema, config.columns) if Partition.COLUMN_STATS in partitions else ()
+    _write_first_bases(storage, data_timeline, schema, table.name)
+    delta = MetadataDelta(
+        tuple(_described(storage, data_timeline, columns, Partition.BLOOM_FILTERS in partitions, config.bloom_fpp))
+    )
+    columns = _usable(columns, delta, schema)
+    storage.delete_tree(METADATA_PATH)
+    root = storage.sub(METADATA_PATH)
+    root.create(PROPERTIES_PATH, metadata_properties(table.name))
+    records = _records_of(delta, data_timeline, column_types(schema, columns), partitions)
+    for partition in partitions:
+        _make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
+    if columns:
+        storage.write(INDEX_DEFINITIONS_PATH, dump_index_definitions(_read(storage, INDEX_DEFINITIONS_PATH), columns))
+    extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if columns else {})}
+    listed = replace(table, extra=extra).with_metadata_partitions(tuple(p.value for p in partitions))
+    write_properties(storage, listed)
+    return listed
+
+
+def _usable(columns: tuple[str, ...], delta: MetadataDelta, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns without those that hold a NaN, or whose older files hold a type that orders otherwise."""
+    types = column_types(schema, columns)
+    ranges = (item for file in delta.added for item in file.ranges or ())
+    out = {r.column for r in ranges if r.column in types and not fits(r, *types[r.column])} | delta.unordered_columns()
+    return tuple(column for column in columns if column not in out)
+
+
+def drop(storage: Storage, table: TableConfig) -> TableConfig:
+    """Delete a table's metadata table; returns its configuration, which lists none now. ``initialise`` rebuilds it."""
+    bare = table.with_metadata_partitions(())
+    write_properties(storage, bare)
+    storage.delete_tree(METADATA_PATH)
+    return bare
+
+
+def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[Partition]:
+    """The metadata partitions that the settings ask for. Only a partitioned table has partition_stats, as in Hudi."""
+    wanted = {
+        Partition.FILES: True,
+        Partition.COLUMN_STATS: config.column_stats,
+        Partition.BLOOM_FILTERS: config.bloom_filters,
+        Partition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
+    }
+    return [partition for partition in Partition if wanted[partition]]
+
+
+def write_properties(storage: Storage, table: TableConfig) -> None:
+    """Replace ``hoodie.properties``, and with it the checksum file that a Hadoop writer may have left beside it."""
+    storage.delete(_PROPERTIES_CRC_PATH)
+    storage.write(PROPERTIES_PATH, table.to_properties())
+
+
+def _file_group_count(partition: Partition, config: MetadataConfig) -> int:
+    counts = {
+        Partition.COLUMN_STATS: config.column_stats_file_groups,
+        Partition.BLOOM_FILTERS: config.bloom_file_groups,
+    }
+    return counts.get(partition, 1)
+
+
+def _records_of(
+    delta: MetadataDelta, timeline: Timeline, types: ColumnTypes, partitions: list[Partition]
+) -> dict[Partition, KeyedRecords]:
+    """The records of all files that count now, as if one commit had added them."""
+    paths = delta.partition_paths()
+    last = timeline.last_completed()
+    records = DeltaRecords(last.requested_time if last is not None else Partition.FILES.first_instant)
+    records.add_listings(delta, paths)
+    records.by_partition[Partition.FILES].setdefault(ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {}))
+    records.add_column_stats(delta, types)
+    records.add_bloom_filters(delta, outgrown_of_table(delta, timeline))
+    if Partition.PARTITION_STATS in partitions:
+        records.add_partition_stats(PartitionRanges(MetadataReader({})).grown_by(delta, types, paths))
+    return {partition: records.by_partition[partition] for partition in partitions}
+
+
+def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, table_name: str) -> None:
+    """Give every file group an empty base file that has none, below its oldest log file."""
+    files = [(path, file.path.rpartition("/")[2]) for path, file in _files(storage, timeline)]
+    for group, instant in groups_without_base(files).items():
+        write_first_base(storage, group, instant, schema, table_name, ())
+        drop_markers(storage, instant)
+
+
+def _files(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, FileInfo]]:
+    """The table's base and log files that count, with their partition paths."""
+    for path in partition_paths(storage):
+        for file in storage.list(path):
+            name = file.path.rpartition("/")[2]
+            parsed = parse_log_name(name) or parse_base_name(name)
+            if parsed is not None and file.size and timeline.is_completed(parsed.instant):
+                yield path, file
+
+
+def _described(
+    storage: Storage, timeline: Timeline, columns: tuple[str, ...], with_bloom: bool, fpp: float
+) -> list[AddedFile]:
+    def describe(found: tuple[str, FileInfo]) -> AddedFile:
+        return describe_file(storage, *found, columns, with_bloom, fpp)
+
+    with ThreadPoolExecutor(_PARALLEL_FILES) as pool:
+        return list(pool.map(describe, _files(storage, timeline)))
+
+
+def _make_partition(
+    root: Storage, partition: Partition, count: int, records: KeyedRecords, clock: InstantClock
+) -> None:
+    """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
+    with records."""
+    requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
+    root.create(requested.path, b"")
+    root.create(requested.at(State.INFLIGHT).path, b"")
+    root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
+    groups = [FileGroup(root, partition, index) for index in range(count)]
+    split = split_by_group(groups, list(records))
+    shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        made = list(pool.map(lambda group, share: _make_group(root, group, share), groups, shares))
+    body = CommitMetadata(
+        stats=tuple(stat for stat in made if stat is not None),
+        extra={SCHEMA_KEY: table_schema()},
+        operation="BULK_INSERT_PREPPED",
+    )
+    publish(root, requested.at(State.COMPLETED, clock.next()), body.to_bytes())
+
+
+def _make_group(root: Storage, group: FileGroup, records: KeyedRecords) -> WriteStat | None:
+    instant = group.partition.first_instant
+    root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(group.partition))
+    if not records:
+        return None
+    name = BaseFileName(group.file_id, instant, extension="hfile")
+    entries = sorted((key.encode(), value) for key, value in records.items() if value is not None)
+    data = encode_base(entries)
+    root.write(group.path(name), data)
+    return WriteStat(
+        partition_path=group.partition.value,
+        file_id=group.file_id,
+        path=group.path(name),
+        prev_commit="null",
+        num_writes=len(entries),
+        num_inserts=len(entries),
+        file_size=len(data),
+    )
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except StorageNotFoundError:
+        return None

@@ -1,0 +1,35 @@
+"""What a commit of the data table adds to the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from pipeline.hudi.metadata.delta import AddedFile
+from pipeline.hudi.metadata.first_base import write_first_base
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.write import WriteResult
+
+_PARALLEL_WRITES = 8
+
+
+def added_files(
+    index: MetadataTable, table_name: str, instant: str, results: Sequence[WriteResult], columns: pa.Schema
+) -> tuple[AddedFile, ...]:
+    """The log files written, and base files of file groups that are new, which are written here.
+
+    Args:
+        index: the table's metadata table.
+        table_name: the data table's.
+        instant: the commit's requested time.
+        results: its log files.
+        columns: the table's columns as of this commit.
+    """
+    indexed = index.columns_under(columns)
+    new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results))
+    storage = index.data_storage
+    with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+        first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
+        return (*first, *(AddedFile(r.partition_path, r.file_name, r.size_bytes, r.ranges) for r in results))

@@ -1,0 +1,1 @@
+"""Avro schemas, package data."""

@@ -1,0 +1,267 @@
+"""The metadata table as its one writer keeps it: every commit, compaction, clean and rollback of the data table is
+noted here under the same instant, before it completes there.
+
+What a crash leaves, step by step of ``apply``:
+
+1. ``index.json``, if the indexed columns change: fewer columns, or new ones that older files read as null.
+2. ``<instant>.deltacommit.requested``: nothing yet. The data instant is pending, so it is rolled back at the next
+   start, and with it (``rollback``) this one.
+3. ``.inflight`` and the log files, at once: no reader takes log files of an instant that is not completed.
+4. ``<instant>_<completion>.deltacommit``: readers still leave the entries out, because the instant is pending on the
+   data table. Rolled back as above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline.clock import InstantClock
+from pipeline.errors import LostOwnershipError
+from pipeline.hudi.commit import publish
+from pipeline.hudi.config import TableConfig
+from pipeline.hudi.files.names import parse_base_name, parse_log_name
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.delta import AddedFile, DeltaRecords, FileKey, Group, MetadataDelta
+from pipeline.hudi.metadata.indexed_columns import ColumnTypes, IndexedColumns
+from pipeline.hudi.metadata.layout import METADATA_PATH, Partition
+from pipeline.hudi.metadata.log_write import GroupLog, encode_logs
+from pipeline.hudi.metadata.new_columns import older_statistics
+from pipeline.hudi.metadata.outgrown import OutgrownFilters
+from pipeline.hudi.metadata.partition_ranges import Changes, PartitionRanges
+from pipeline.hudi.metadata.reader import MetadataReader, load_groups
+from pipeline.hudi.metadata.records import table_schema
+from pipeline.hudi.metadata.stats import ColumnRange, unknown_range
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import AlreadyExistsError, Storage
+
+_PARALLEL_WRITES = 8
+
+
+class MetadataTable:
+    """One writer's view of a table's metadata table. Not for use from several threads at once.
+
+    Args:
+        storage: rooted at the data table.
+        partitions: the metadata partitions the data table lists.
+        data_timeline: the data table's timeline, shared with its writer.
+        clock: the data table's clock, shared with its writer.
+        schema: the data table's columns.
+        config: settings.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        partitions: Sequence[Partition],
+        data_timeline: Timeline,
+        clock: InstantClock,
+        schema: pa.Schema,
+        config: MetadataConfig,
+    ) -> None:
+        self.data_storage, self.storage = storage, storage.sub(METADATA_PATH)
+        self.partitions = tuple(partitions)
+        self.config = config
+        self.clock = clock
+        self.data_timeline = data_timeline
+        self._schema = schema
+        self.refresh()
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        table: TableConfig,
+        data_timeline: Timeline,
+        clock: InstantClock,
+        schema: pa.Schema,
+        config: MetadataConfig | None = None,
+    ) -> MetadataTable | None:
+        """The metadata table of a data table, or None if its properties list none.
+
+        Args as for the class; ``table`` is what the data table's properties say. Raises UnsupportedError for a table
+        that binlake cannot write to, CorruptDataError if the metadata partitions listed are not there.
+        """
+        if not table.metadata_partitions:
+            return None
+        table.check_writable()
+        partitions = [partition for partition in Partition if partition in table.metadata_partitions]
+        return cls(storage, partitions, data_timeline, clock, schema, config or MetadataConfig())
+
+    def refresh(self, schema: pa.Schema | None = None) -> None:
+        """Take in what another writer did: timeline, file groups and index definitions are read anew.
+
+        Two storage calls and one for each metadata partition, whatever the table's size. ``schema``: the data table's
+        columns now, None if they are the same.
+        """
+        self._schema = self._schema if schema is None else schema
+        self.timeline = Timeline.load(self.storage)
+        groups = load_groups(self.storage, self.partitions, self.timeline, self.data_timeline)
+        self.reader = MetadataReader(groups)
+        self._columns: IndexedColumns | None = None
+        if self.keeps(Partition.COLUMN_STATS):
+            self._columns = IndexedColumns(self.data_storage, self._schema, self.config.columns)
+        self._ranges = PartitionRanges(self.reader)
+        self._outgrown = OutgrownFilters(self.reader, self.data_timeline)
+        self._known_partitions: set[str] | None = None
+        self._known_groups: set[Group] = set()
+        self._settled = False
+        self._undone = "", self._schema
+
+    def keeps(self, partition: Partition) -> bool:
+        """Whether that metadata partition is kept."""
+        return partition in self.partitions
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The indexed columns; none where no statistics are kept."""
+        return () if self._columns is None else self._columns.names
+
+    def columns_under(self, schema: pa.Schema) -> tuple[str, ...]:
+        """The columns whose statistics the tasks of a commit compute that brings (or keeps) this schema."""
+        return () if self._columns is None else self._columns.under(schema)
+
+    def partition_paths(self) -> set[str]:
+        """The data partitions known to the index."""
+        if self._known_partitions is None:
+            self._known_partitions = set(self.reader.partition_paths())
+        return self._known_partitions
+
+    def new_groups(self, files: Iterable[FileKey]) -> set[Group]:
+        """Of the file groups of these log files, (partition path, bare name), those that the index does not know:
+        their commit gives each an empty base file (``first_base.write_first_base``)."""
+        groups = {(path, log.file_id) for path, name in files if (log := parse_log_name(name)) is not None}
+        fresh = groups - self._known_groups
+        if fresh:
+            for path, names in self.reader.files({path for path, _ in fresh}).items():
+                parsed = (parse_base_name(name) for name in names)
+                self._known_groups |= {(path, base.file_id) for base in parsed if base is not None}
+        return fresh - self._known_groups
+
+    def apply(self, instant: str, delta: MetadataDelta, schema: pa.Schema | None = None) -> None:
+        """Note an action of the data table, while it is inflight there. Does nothing for an empty delta.
+
+        Args:
+            instant: the action's requested time.
+            delta: the files it adds and deletes.
+            schema: the table's columns from this action on, if they change with it.
+
+        Raises LostOwnershipError if another writer noted the same instant, CommitUnknownError, StorageError,
+        CorruptDataError if the index cannot be read.
+        """
+        schema = self._schema if schema is None else schema
+        before = self.columns, self._left()
+        if self._columns is not None:
+            self._columns.follow(schema, delta.unordered_columns())
+            delta = _with_unknown(delta, self._columns.types)
+        if not delta.added and not delta.deleted:
+            self._schema = schema
+            return
+        records, kept = self._records(instant, delta, *before)
+        logs = [
+            log
+            for partition, group in records.by_partition.items()
+            if group
+            for log in encode_logs(instant, partition, self.reader.groups[partition], group)
+        ]
+        self._commit(instant, logs)
+        for log in logs:
+            log.group.append(log.log_file, log.records)
+        kept()
+        self._undone = instant, self._schema
+        self._schema = schema
+
+    def schema_without(self, instant: str) -> pa.Schema:
+        """The table's columns if that instant is undone."""
+        return self._undone[1] if self._undone[0] == instant else self._schema
+
+    def _left(self) -> set[str]:
+        return set() if self._columns is None else set(self._columns.left)
+
+    def _records(
+        self, instant: str, delta: MetadataDelta, columns: tuple[str, ...], left: set[str]
+    ) -> tuple[DeltaRecords, Callable[[], None]]:
+        """The records, and what to note once they are committed. ``columns``, ``left``: what was indexed before, and
+        what had left the index."""
+        records = DeltaRecords(instant)
+        new = delta.partition_paths() - self.partition_paths()
+        records.add_listings(delta, new)
+        changed: Changes = {}
+        if self.keeps(Partition.COLUMN_STATS):
+            records.add_column_stats(delta, self.columns, self._of_older_files(columns, left))
+        if self.keeps(Partition.PARTITION_STATS) and self._columns is not None:
+            changed = self._changed_ranges(self._columns, delta, new, columns, left)
+            records.add_partition_stats(changed)
+        if self.keeps(Partition.BLOOM_FILTERS):
+            records.add_bloom_filters(delta, self._outgrown.of(instant, delta))
+
+        def kept() -> None:
+            self.partition_paths().update(new)
+            self._ranges.keep(changed)
+            self._settled = True
+            self._outgrown.keep(delta)
+
+        return records, kept
+
+    def _of_older_files(self, columns: tuple[str, ...], left: set[str]) -> Iterable[tuple[FileKey, ColumnRange]]:
+        """Statistics of the files so far for the columns that enter the index now."""
+        types = {} if self._columns is None else self._columns.types
+        entered = [column for column in types if column not in columns]
+        if not entered:
+            return ()
+        files = self.reader.files(self.partition_paths())
+        keys = [(path, name) for path, names in files.items() for name in names]
+        return older_statistics(self.reader, keys, types, entered, left)
+
+    def _changed_ranges(
+        self, now: IndexedColumns, delta: MetadataDelta, new: set[str], columns: tuple[str, ...], left: set[str]
+    ) -> Changes:
+        """The partition statistics that change: of the partitions written to, and of all if the indexed columns change
+        or an attempt to change them may have died."""
+        entered = [column for column in now.types if column not in columns]
+        changed: Changes = {}
+        if entered or now.left - left or (left and not self._settled):
+            changed = self._ranges.everywhere(self.partition_paths(), now.types, entered, left | now.left)
+        return changed | self._ranges.grown_by(delta, now.types, new, left)
+
+    def _commit(self, instant: str, logs: list[GroupLog]) -> None:
+        requested = Instant(instant, DELTA_COMMIT, State.REQUESTED)
+        try:
+            self.storage.create(requested.path, b"")
+        except AlreadyExistsError as error:
+            raise LostOwnershipError(
+                "another writer noted this instant in the metadata table", do_next="find it", instant=instant
+            ) from error
+        inflight = requested.at(State.INFLIGHT)
+        self.timeline.record(inflight)
+        with ThreadPoolExecutor(min(_PARALLEL_WRITES, len(logs) + 1)) as pool:
+            writes = [pool.submit(self.storage.write, log.path, log.data) for log in logs]
+            writes.append(pool.submit(self.storage.create, inflight.path, b""))
+        for write in writes:
+            write.result()
+        completed = inflight.at(State.COMPLETED, self.clock.next())
+        body = CommitMetadata(
+            stats=tuple(log.stat() for log in logs),
+            extra={SCHEMA_KEY: table_schema()},
+            operation="UPSERT_PREPPED",
+        )
+        publish(self.storage, completed, body.to_bytes())
+        self.timeline.record(completed)
+
+
+def _with_unknown(delta: MetadataDelta, types: ColumnTypes) -> MetadataDelta:
+    """The delta with a statistic of every indexed column: what a task did not compute may be anything."""
+    return replace(delta, added=tuple(_file_with_unknown(file, types) for file in delta.added))
+
+
+def _file_with_unknown(file: AddedFile, types: ColumnTypes) -> AddedFile:
+    if file.ranges is None:
+        return file
+    there = {item.column for item in file.ranges}
+    missing = tuple(unknown_range(column, *known) for column, known in types.items() if column not in there)
+    return replace(file, ranges=file.ranges + missing) if missing else file
