@@ -11,8 +11,11 @@ import yaml
 
 from pipeline.cli.check import exit_code, print_checks, run_checks
 from pipeline.cli.display import make_display
+from pipeline.cli.explain import explain
 from pipeline.cli.failure import print_error
+from pipeline.cli.fsck import fsck, repair
 from pipeline.cli.inspect import Inspection, print_inspection
+from pipeline.cli.query import query
 from pipeline.cli.run import run as run_settings
 from pipeline.cli.text import terminal
 from pipeline.errors import BinlakeError
@@ -80,6 +83,12 @@ def inspect(
 def config_schema() -> None:
     """Print the JSON schema of the settings file."""
     sys.stdout.write(json_schema() + "\n")
+
+
+app.command()(query)
+app.command()(explain)
+app.command()(fsck)
+app.command()(repair)
 
 
 def main() -> None:

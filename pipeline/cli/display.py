@@ -27,7 +27,7 @@ _COLUMNS: tuple[tuple[str, Callable[[TableTotals], str], bool], ...] = (
     ("quarantined", lambda t: number(t.quarantined), True),
     ("seen before", lambda t: number(t.already_applied), False),
     ("commits", lambda t: number(t.commits), False),
-    ("latency", lambda t: t.error or duration(t.commit_latency_ms), True),
+    ("latency", lambda t: t.error or t.warning or duration(t.commit_latency_ms), True),
     ("freshness", lambda t: duration(t.freshness_newest_ms), True),
     ("written", lambda t: size(t.bytes_written), False),
 )
@@ -158,4 +158,5 @@ def _table_line(part: TableProgress) -> str:
         return f"  {part.table}: {counts}; no commit"
     fresh = f"freshness {duration(part.freshness_newest_ms)} to {duration(part.freshness_oldest_ms)}"
     commit = f"commit {part.commit_instant} after {duration(part.commit_latency_ms)}, {size(part.bytes_written)}"
-    return f"  {part.table}: {counts}; {commit}, {fresh}"
+    warning = f"; WARNING: {part.warning}" if part.warning is not None else ""
+    return f"  {part.table}: {counts}; {commit}, {fresh}{warning}"

@@ -34,11 +34,12 @@ class Inspection:
 
         Raises ConfigError if there is none, and what the storage raises.
         """
-        table = HudiTable.open(_storage(name, settings))
+        table = HudiTable.open(table_storage(name, settings))
         return Inspection(table, file_slices(table.storage, table.timeline))
 
 
-def _storage(name: str, settings: Settings | None) -> Storage:
+def table_storage(name: str, settings: Settings | None) -> Storage:
+    """Where a table is. Arguments and errors as ``Inspection.of``."""
     if settings is None:
         if "://" in name or Path(name).is_dir():
             return open_storage(name)
@@ -67,6 +68,8 @@ def _print_config(found: Inspection, console: Console) -> None:
         f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
     )
     console.print(facts, markup=False, highlight=False, soft_wrap=True)
+    kept = ", ".join(config.metadata_partitions) or "none"
+    console.print(f"  metadata table: {kept}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_timeline(table: HudiTable, console: Console, limit: int) -> None:

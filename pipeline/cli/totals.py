@@ -28,6 +28,7 @@ class TableTotals:
     freshness_newest_ms: int | None = None
     freshness_oldest_ms: int | None = None
     error: str | None = None
+    warning: str | None = None
 
     def add(self, part: TableProgress) -> None:
         """Take in the table's part of a batch."""
@@ -38,7 +39,7 @@ class TableTotals:
         self.quarantined += part.quarantined
         self.already_applied += part.already_applied
         self.bytes_written += part.bytes_written
-        self.error = part.error
+        self.error, self.warning = part.error, part.warning
         if part.commit_instant is not None:
             self.commits += 1
             if part.commit_latency_ms is not None:

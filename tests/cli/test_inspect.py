@@ -27,6 +27,7 @@ def test_a_table_that_hudi_wrote_is_shown() -> None:
     assert str(GOLDEN) in text
     assert "region=eu/dt=2024-01-01" in text
     assert "deltacommit" in text
+    assert "metadata table: bloom_filters, column_stats, files, partition_stats" in text
     sizes = sum(f.stat().st_size for f in GOLDEN.rglob("*.parquet") if ".hoodie" not in f.parts)
     assert sizes > 0
 

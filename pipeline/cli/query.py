@@ -1,0 +1,136 @@
+"""``binlake query``: SQL over a table, reading only the file slices that may matter."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.cli.inspect import table_storage
+from pipeline.cli.text import number, terminal
+from pipeline.errors import ConfigError
+from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
+from pipeline.hudi.read.query import EARLIEST
+from pipeline.hudi.read.sql_engine import plan_sql, run_sql
+from pipeline.settings import Settings
+
+TableName = Annotated[
+    str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
+]
+Sql = Annotated[str, typer.Argument(help="One SELECT of DuckDB's dialect; the table is called t.", metavar="SQL")]
+Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", help="Time travel: an instant, or 2024-02-29 12:34:56 (UTC).")]
+After = Annotated[
+    str | None, typer.Option("--after", help=f"Incremental: commits completed after this; {EARLIEST} for all.")
+]
+Until = Annotated[str | None, typer.Option("--until", help="Incremental: the last moment that counts.")]
+BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Base files only, as of their compaction.")]
+UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or list and read all.")]
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def query(
+    table: TableName,
+    sql: Sql,
+    conf: Conf = None,
+    as_of: AsOf = None,
+    after: After = None,
+    until: Until = None,
+    read_optimized: BaseOnly = False,
+    index: UseIndex = True,
+    form: Annotated[Format, typer.Option("--format", help="A table, CSV, or a JSON object a line.")] = Format.TABLE,
+    rows: Annotated[int, typer.Option("--rows", help="The most rows of a table.", min=1)] = 1000,
+) -> None:
+    """Run an SQL query over a table."""
+    reader = open_reader(table, conf, index)
+    planned = plan_sql(reader, sql, question(as_of, after, until, read_optimized))
+    for warning in planned.plan.warnings:
+        terminal(stderr=True).print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    with run_sql(planned) as result:
+        if form is Format.TABLE:
+            _print_table(result, terminal(), rows)
+        elif form is Format.CSV:
+            _print_csv(result)
+        else:
+            _print_json(result)
+
+
+def open_reader(table: str, conf: Path | None, index: bool) -> TableReader:
+    """The table by its path or URI, or by its name in the lake of the settings."""
+    return TableReader.open(table_storage(table, Settings.load(conf) if conf else None), use_index=index)
+
+
+def question(as_of: str | None, after: str | None, until: str | None, read_optimized: bool) -> Query:
+    """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
+    if sum((as_of is not None, after is not None, read_optimized)) > 1 or (until is not None and after is None):
+        raise ConfigError(
+            "these options cannot be combined", do_next="give --as-of, or --after (with --until), or --read-optimized"
+        )
+    if read_optimized:
+        return ReadOptimized()
+    if after is not None:
+        begin = "" if after == EARLIEST else instant_of(after)
+        return Incremental(begin, instant_of(until) if until is not None else None)
+    return Snapshot(instant_of(as_of) if as_of is not None else None)
+
+
+def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> None:
+    grid = Table(*result.schema.names)
+    shown, more = 0, False
+    for row in _rows(result):
+        if shown == most:
+            more = True
+            break
+        grid.add_row(*("" if value is None else text(value) for value in row))
+        shown += 1
+    console.print(grid, markup=False)
+    console.print(f"the first {number(shown)} rows; more with --rows or --format" if more else f"{number(shown)} rows")
+
+
+def _print_csv(result: pa.RecordBatchReader) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(result.schema.names)
+    for row in _rows(result):
+        writer.writerow(["" if value is None else text(value) for value in row])
+
+
+def _print_json(result: pa.RecordBatchReader) -> None:
+    names: Sequence[str] = result.schema.names
+    for row in _rows(result):
+        found = dict(zip(names, row, strict=True))
+        sys.stdout.write(json.dumps(found, ensure_ascii=False, default=text) + "\n")
+
+
+def text(value: object) -> str:
+    """A value as it is printed: bytes in hexadecimal, times as ISO 8601."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,109 @@
+"""The file slices of a table: from the metadata table, else by listing storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.names import parse_base_name
+from pipeline.hudi.metadata.layout import Partition
+from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
+from pipeline.hudi.read.query import Incremental, Query, ReadOptimized, Snapshot
+from pipeline.hudi.timeline.avro_container import decode_container
+from pipeline.hudi.timeline.instant import CLEAN
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.view import FileSlice, partition_paths, slices_of_partition
+from pipeline.storage.base import FileInfo, Storage
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Where partitions and files are looked up. ``trouble`` tells why the metadata table was not used, if so."""
+
+    storage: Storage
+    index: TableIndex | None
+    trouble: str | None = None
+
+    @classmethod
+    def of(cls, storage: Storage, index: TableIndex | None, timeline: Timeline) -> Listing:
+        """By the metadata table if it can be read and knows of any partition, or there is none to know of."""
+        if index is None or not index.has(Partition.FILES):
+            return cls(storage, None)
+        try:
+            known = index.reader(Partition.FILES).partition_paths()
+        except INDEX_FAILURES as error:
+            return cls(storage, None, str(error))
+        if not known and any(timeline.commit_metadata(write).stats for write in reversed(timeline.completed())):
+            return cls(storage, None, "the metadata table lists no partition")
+        return cls(storage, index)
+
+    @property
+    def source(self) -> str:
+        """In words."""
+        return "the storage's listing" if self.index is None else "the metadata table"
+
+    def partitions(self) -> list[str]:
+        """The partition paths, sorted. Raises StorageError."""
+        if self.index is None:
+            return partition_paths(self.storage)
+        return self.index.reader(Partition.FILES).partition_paths()
+
+    def files(self, paths: Sequence[str]) -> dict[str, list[FileInfo]]:
+        """The files of those partitions. Raises as the metadata table does, StorageError.
+
+        A partition for which the metadata table has no file is listed: an entry may be lost, and this is cheap.
+        """
+        found = {} if self.index is None else self.index.reader(Partition.FILES).listed(paths)
+        return {path: found.get(path) or self.storage.list(path) for path in paths}
+
+
+def slices_for(
+    query: Query, files: dict[str, list[FileInfo]], timeline: Timeline, until: Timeline, storage: Storage
+) -> tuple[FileSlice, ...]:
+    """The file slices that a query reads, partition by partition.
+
+    Args:
+        query: what is asked.
+        files: of the partitions.
+        timeline: the table's.
+        until: the same as of the query's end (``window.timeline_until``).
+        storage: the table's root.
+
+    Raises UnsupportedError for replaced file groups, and where files of that time may have been cleaned.
+    """
+    as_of = query.as_of if isinstance(query, Snapshot) else None
+    slices = [s for path, infos in files.items() for s in slices_of_partition(path, infos, until, as_of)]
+    moment = as_of or (query.end if isinstance(query, Incremental) else None)
+    if moment is not None and moment < _retained_since(timeline, storage):
+        _refuse_cleaned(files, slices, timeline, moment)
+    if isinstance(query, ReadOptimized):
+        slices = [replace(s, log_files=()) for s in slices if s.base_file is not None]
+    return tuple(slices)
+
+
+def _retained_since(timeline: Timeline, storage: Storage) -> str:
+    """File slices of this moment and later are all there; "" for a table that was never cleaned."""
+    cleans = timeline.completed_actions({CLEAN})
+    if not cleans:
+        first = timeline.completed()[:1]
+        return first[0].requested_time if first and timeline.history().files else ""
+    newest = decode_container(storage.read(cleans[-1].path), cleans[-1].path)
+    return str(newest.get("earliestCommitToRetain") or cleans[-1].requested_time)
+
+
+def _refuse_cleaned(
+    files: dict[str, list[FileInfo]], slices: Iterable[FileSlice], timeline: Timeline, moment: str
+) -> None:
+    """A file group that has a base file now and had none then may have lost the files of that time."""
+    sound = {(s.partition_path, s.file_id) for s in slices if s.base_file is not None}
+    for path, infos in files.items():
+        for info in infos:
+            base = parse_base_name(info.path.rpartition("/")[2])
+            if base is not None and timeline.is_completed(base.instant) and (path, base.file_id) not in sound:
+                raise UnsupportedError(
+                    "files of that time may have been cleaned",
+                    do_next="ask for a later time; raise the cleaner's retention to keep more",
+                    instant=moment,
+                    file_group=base.file_id,
+                )

@@ -1,0 +1,138 @@
+"""A plan to read a table: the file slices that are left, what each step left and why, and how each slice is read: only
+the columns needed, only the rows that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import TransientError, UnsupportedError
+from pipeline.hudi.read.filters.evaluate import matches
+from pipeline.hudi.read.filters.expressions import TRUE, Filter, unknown_parts
+from pipeline.hudi.read.query import Query
+from pipeline.hudi.read.slice import SliceReader
+from pipeline.hudi.read.window import CommitWindow
+from pipeline.hudi.view import FileSlice
+from pipeline.storage.base import StorageNotFoundError
+
+#: The most rows of one batch.
+BATCH_ROWS: Final = 65_536
+#: The step of warnings about parts of the condition that the caller must evaluate.
+CONDITION: Final = "condition"
+
+
+@dataclass(frozen=True)
+class ScanWarning:
+    """A step that could not do its work, so that more is read than needed."""
+
+    step: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.what}"
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """What one step left. ``partitions``, ``slices`` and ``files`` are None where they are not known at that point."""
+
+    name: str
+    why: str
+    partitions: int | None = None
+    slices: int | None = None
+    files: int | None = None
+
+
+@dataclass(frozen=True)
+class SliceScan:
+    """How to read each slice of a plan. It can be pickled.
+
+    Args:
+        reader: gives at least the columns of the condition and the window, in the types of the table.
+        columns: what to give.
+        condition: normalised; what is not understood of it lets rows pass.
+        expression: a pyarrow expression that is evaluated as it is, or None.
+        window: of an incremental read, or None.
+        batch_rows: the most rows of one batch.
+    """
+
+    reader: SliceReader
+    columns: tuple[str, ...]
+    condition: Filter = TRUE
+    expression: pc.Expression | None = None
+    window: CommitWindow | None = None
+    batch_rows: int = BATCH_ROWS
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return pa.schema([self.reader.schema.field(name) for name in self.columns])
+
+    def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The rows of one slice that pass. The slice is in memory as long as the iterator.
+
+        Raises CorruptDataError, UnsupportedError, StorageError; TransientError if a file is gone, for the table was
+        cleaned since the plan was made.
+        """
+        try:
+            rows = self.reader.read(file_slice)
+        except StorageNotFoundError as error:
+            raise TransientError(
+                "a file of the plan is gone: it was cleaned while being read",
+                do_next="plan and read again; raise the cleaner's retention if readers take long",
+                path=str(error),
+            ) from error
+        yield from self._passing(rows).select(self.columns).to_batches(max_chunksize=self.batch_rows)
+
+    def _passing(self, rows: pa.Table) -> pa.Table:
+        kept = np.ones(rows.num_rows, dtype=np.bool_) if self.condition == TRUE else matches(self.condition, rows)
+        if self.window is not None:
+            kept &= self.window.matches(rows)
+        if not kept.all():
+            rows = rows.filter(pa.array(kept))
+        return rows if self.expression is None else rows.filter(self.expression)
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What will be read, and how it came to that. A value: it can be pickled and its slices read anywhere.
+
+    ``condition`` is normalised. Rows that pass what is understood of it are given; ``exact`` says whether that is all.
+    """
+
+    table: str
+    query: Query
+    condition: Filter
+    columns: tuple[str, ...]
+    slices: tuple[FileSlice, ...]
+    steps: tuple[PlanStep, ...]
+    warnings: tuple[ScanWarning, ...]
+    scan: SliceScan
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rows given are exactly those that pass; else the caller must still evaluate its condition."""
+        return not unknown_parts(self.condition) or self.scan.expression is not None
+
+    def require_exact(self) -> None:
+        """Raise UnsupportedError if the rows given may be more than those that pass."""
+        if not self.exact:
+            raise UnsupportedError(
+                f"parts of the condition are not understood: {', '.join(unknown_parts(self.condition))}",
+                do_next="leave them out, and filter the rows yourself",
+            )
+
+    @property
+    def files(self) -> int:
+        """Files that will be read."""
+        return sum((s.base_file is not None) + len(s.log_files) for s in self.slices)
+
+    @property
+    def size(self) -> int:
+        """Bytes of those files."""
+        return sum(s.base_size + s.log_size for s in self.slices)

@@ -1,0 +1,123 @@
+"""From a question to the file slices that must be read for it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.hudi.read.filters.bounds import may_match
+from pipeline.hudi.read.filters.expressions import columns_of, unknown_parts
+from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
+from pipeline.hudi.read.listing import Listing, slices_for
+from pipeline.hudi.read.lookups import LoadedStats
+from pipeline.hudi.read.partition_values import partition_bounds
+from pipeline.hudi.read.plan import CONDITION, PlanStep, ScanPlan
+from pipeline.hudi.read.pruning import IndexReads, Pruning
+from pipeline.hudi.read.question import Question
+from pipeline.hudi.read.slice_files import SliceFiles
+from pipeline.hudi.table import HudiTable
+
+_LISTINGS_KEPT = 8
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The slices of some partitions, and what was read of their statistics so far."""
+
+    slices: SliceFiles
+    stats: LoadedStats
+
+
+@dataclass
+class Planner:
+    """Plans over one state of a table, keeping file slices and statistics from plan to plan.
+
+    Args:
+        table: open.
+        index: its metadata table, or None to do without.
+        reads: where the index is read.
+    """
+
+    table: HudiTable
+    index: TableIndex | None
+    reads: IndexReads
+    _known: OrderedDict[object, _Listed] = field(default_factory=OrderedDict)
+
+    def plan(self, question: Question, count_all: bool, batch_rows: int) -> ScanPlan:
+        """The plan; by storage alone where the metadata table's listing cannot be read. Errors as ``TableReader``."""
+        listing = Listing.of(self.table.storage, self.index, self.table.timeline)
+        try:
+            pruning = self._pruned(listing, question, count_all)
+        except INDEX_FAILURES as error:
+            if listing.index is None:
+                raise
+            pruning = self._pruned(Listing(self.table.storage, None, str(error)), question, count_all)
+        for text in unknown_parts(question.condition) if question.expression is None else ():
+            pruning.warn(CONDITION, f"not understood, left to the caller: {text}")
+        return ScanPlan(
+            table=self.table.config.name,
+            query=question.query,
+            condition=question.condition,
+            columns=question.columns,
+            slices=pruning.slices.chosen(pruning.kept),
+            steps=tuple(pruning.steps),
+            warnings=tuple(pruning.warnings),
+            scan=question.scan(self.table, batch_rows),
+        )
+
+    def _pruned(self, listing: Listing, question: Question, count_all: bool) -> Pruning:
+        paths = listing.partitions()
+        bounds = partition_bounds(paths, self.table.config, question.schema)
+        keep = may_match(question.condition, bounds, len(paths))
+        kept = [path for path, flag in zip(paths, keep.tolist(), strict=True) if flag]
+        listed = self._listed(listing, question, paths if count_all else kept)
+        pruning = Pruning(
+            config=self.table.config,
+            schema=question.schema,
+            condition=question.condition,
+            slices=listed.slices,
+            stats=listed.stats,
+            index=listing.index,
+            reads=self.reads,
+            decided=frozenset(bounds),
+            kept=np.ones(len(listed.slices.slices), dtype=np.bool_),
+        )
+        if listing.trouble is not None:
+            pruning.warn("listing", f"by listing storage, the metadata table cannot be used: {listing.trouble}")
+        self._note_partitions(pruning, listing, len(paths), kept, count_all)
+        pruning.by_window(question.window())
+        pruning.by_index(pruning.by_keys())
+        return pruning
+
+    def _note_partitions(
+        self, pruning: Pruning, listing: Listing, total: int, kept: Sequence[str], count_all: bool
+    ) -> None:
+        """The first line of the account: everything; the second, if partitions are skipped: what those left."""
+        files = pruning.slices
+        everything = count_all or len(kept) == total
+        counts = (len(files.slices), len(files.files)) if everything else (None, None)
+        pruning.steps.append(PlanStep("table", f"from {listing.source}", total, *counts))
+        if len(kept) < total or self._names_partition(pruning):
+            chosen = set(kept)
+            inside = np.array([s.partition_path in chosen for s in files.slices], dtype=np.bool_)
+            pruning.narrow("partition", str(pruning.condition), inside, partitions=len(kept))
+
+    def _names_partition(self, pruning: Pruning) -> bool:
+        return bool(set(columns_of(pruning.condition)) & set(self.table.config.partition_fields))
+
+    def _listed(self, listing: Listing, question: Question, paths: Sequence[str]) -> _Listed:
+        """The slices of those partitions, from an earlier plan if the same were asked for."""
+        key = (question.query, question.schema, listing.index is None, tuple(paths))
+        found = self._known.get(key)
+        if found is None:
+            table = self.table
+            slices = slices_for(question.query, listing.files(paths), table.timeline, question.until, table.storage)
+            files = SliceFiles(slices)
+            found = self._known[key] = _Listed(files, LoadedStats(files, question.schema))
+            if len(self._known) > _LISTINGS_KEPT:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return found

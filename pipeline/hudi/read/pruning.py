@@ -1,0 +1,204 @@
+"""The steps that drop file slices from a question's plan.
+
+Each step may only drop slices that certainly hold no row that passes. A step that fails drops nothing and leaves a
+warning: the answer stays right, more is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.hudi.config import TableConfig
+from pipeline.hudi.metadata.layout import Partition
+from pipeline.hudi.read.filters.bounds import ColumnBounds, may_match
+from pipeline.hudi.read.filters.evaluate import Flags
+from pipeline.hudi.read.filters.expressions import And, Filter, Ge, In, all_of, columns_of
+from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
+from pipeline.hudi.read.lookups import (
+    ROWS_PER_TASK,
+    BloomTask,
+    IndexExecutor,
+    LoadedStats,
+    StatsTask,
+    chunked,
+    key_spans,
+    run_here,
+    run_tasks,
+)
+from pipeline.hudi.read.plan import PlanStep, ScanWarning
+from pipeline.hudi.read.record_keys import KeyLookup, key_lookup
+from pipeline.hudi.read.slice_files import SliceFiles
+from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow
+from pipeline.hudi.schema import RECORD_KEY_FIELD
+
+#: Index rows (files times columns) up to which the index is read in this process.
+INDEX_ROWS_IN_PROCESS: Final = 100_000
+
+
+@dataclass(frozen=True)
+class IndexReads:
+    """Where the index is read.
+
+    Args:
+        in_process: index rows (files times columns) up to which it is read here and kept for the next plan.
+        executor: runs the reads above that; by default here too, piece by piece and without keeping them.
+    """
+
+    in_process: int = INDEX_ROWS_IN_PROCESS
+    executor: IndexExecutor = run_here
+
+
+@dataclass
+class Pruning:
+    """The slices of one question on their way through the steps.
+
+    Args:
+        config: the table's.
+        schema: its columns at that time, meta fields included.
+        condition: normalised.
+        slices: what the listing gave.
+        stats: what was read of column_stats for these slices.
+        index: the metadata table, or None.
+        reads: where the index is read.
+        decided: columns of which a partition path says every row's value.
+        kept: slices not dropped yet.
+        steps, warnings: what happened so far.
+    """
+
+    config: TableConfig
+    schema: pa.Schema
+    condition: Filter
+    slices: SliceFiles
+    stats: LoadedStats
+    index: TableIndex | None
+    reads: IndexReads
+    decided: frozenset[str]
+    kept: Flags
+    steps: list[PlanStep] = field(default_factory=list)
+    warnings: list[ScanWarning] = field(default_factory=list)
+    _bounds: dict[str, ColumnBounds] = field(default_factory=dict)
+
+    def narrow(self, name: str, why: str, keep: Flags, partitions: int | None = None) -> None:
+        """Note a step's outcome. ``keep``: bool array over the slices."""
+        self.kept = self.kept & keep
+        files = int(self.slices.files_of(self.kept).sum())
+        self.steps.append(PlanStep(name, why, partitions, int(self.kept.sum()), files))
+
+    def by_window(self, window: CommitWindow | None) -> None:
+        """Incremental reads: slices that the commits asked for did not touch."""
+        if window is None:
+            return
+        keep = window.may_hold_rows(self.slices.slices)
+        self.narrow("commits", "files that the commits wrote or may be in", keep)
+        if window.earliest:
+            since = Ge(COMMIT_TIME_FIELD, window.earliest)
+            self._attempt("commit times", Partition.COLUMN_STATS, lambda name: self._by_stats(name, since))
+
+    def by_keys(self) -> KeyLookup | None:
+        """Bucket pruning; returns the record keys that the condition binds."""
+        lookup = key_lookup(self.condition, self.config, self.schema)
+        buckets = None if lookup is None else lookup.buckets(self.config)
+        if lookup is None or buckets is None:
+            return lookup
+        if self.slices.buckets.max(initial=0) >= self.config.bucket_count:
+            self.warn("bucket", f"a file group's bucket is not below the bucket count {self.config.bucket_count}")
+            return lookup
+        keep = np.isin(self.slices.buckets, [-1, *buckets])
+        self.narrow(
+            "bucket", f"record keys: {len(lookup.keys)}, in {len(buckets)} of {self.config.bucket_count} buckets", keep
+        )
+        return lookup
+
+    def warn(self, step: str, what: str) -> None:
+        """Note that a step could not do its work."""
+        self.warnings.append(ScanWarning(step, what))
+
+    def by_index(self, lookup: KeyLookup | None) -> None:
+        """Column statistics, key ranges and bloom filters."""
+        rest = self._undecided()
+        if columns_of(rest):
+            self._attempt("column stats", Partition.COLUMN_STATS, lambda name: self._by_stats(name, rest))
+        if lookup is None:
+            return
+        among = In(RECORD_KEY_FIELD, tuple(lookup.keys.to_pylist()))
+        self._attempt("key range", Partition.COLUMN_STATS, lambda name: self._by_stats(name, among))
+        self._attempt("bloom filters", Partition.BLOOM_FILTERS, lambda name: self._by_bloom(name, lookup))
+
+    def _undecided(self) -> Filter:
+        """The condition without the parts that the partition paths have decided."""
+        parts = self.condition.parts if isinstance(self.condition, And) else (self.condition,)
+        return all_of(*(part for part in parts if not set(columns_of(part)) <= self.decided or not columns_of(part)))
+
+    def _attempt(self, name: str, partition: Partition, step: Callable[[str], None]) -> None:
+        if self.index is None or not self.index.has(partition) or not self.kept.any():
+            return
+        try:
+            step(name)
+        except INDEX_FAILURES as error:
+            self.warn(name, f"not used, the index cannot be read: {error}")
+
+    def _by_stats(self, name: str, condition: Filter) -> None:
+        assert self.index is not None
+        wanted = self.slices.files_of(self.kept)
+        columns = columns_of(condition)
+        if self.stats.missing(columns, wanted) > self.reads.in_process:
+            files = self._by_tasks(condition, wanted)
+            why = f"{condition}; read in tasks"
+        else:
+            bounds = self.stats.bounds(self.index.reader(Partition.COLUMN_STATS), columns, wanted)
+            self._bounds.update(bounds)
+            files = may_match(condition, bounds, len(self.slices.files)) & wanted
+            why = f"{condition}; indexed files: {self.stats.indexed(columns, wanted)} of {int(wanted.sum())}"
+        self.narrow(name, why, self.slices.with_any(files))
+
+    def _by_tasks(self, condition: Filter, wanted: Flags) -> Flags:
+        assert self.index is not None
+        rows = np.flatnonzero(wanted)
+        size = ROWS_PER_TASK // max(len(columns_of(condition)), 1)
+        groups = self.index.groups(Partition.COLUMN_STATS)
+        schema = pa.schema([self.schema.field(name) for name in columns_of(condition)])
+        tasks = [
+            StatsTask(groups, tuple(self.slices.files[i] for i in rows[piece].tolist()), condition, schema)
+            for piece in chunked(len(rows), size)
+        ]
+        out = np.zeros(len(wanted), dtype=np.bool_)
+        out[rows] = run_tasks(self.reads.executor, tasks)
+        return out
+
+    def _by_bloom(self, name: str, lookup: KeyLookup) -> None:
+        """A slice stays for a log file whose key range admits a key, or for a base file whose filter does."""
+        assert self.index is not None
+        keys = lookup.keys
+        first, last = key_spans(self._bounds, keys, len(self.slices.files))
+        wanted = self.slices.files_of(self.kept) & (np.array(first) < np.array(last))
+        by_log = self.slices.with_any(wanted & self.slices.in_log)
+        asked = np.flatnonzero(wanted & ~self.slices.in_log & ~self.slices.files_of(by_log))
+        tasks = [
+            BloomTask(
+                (),
+                tuple(self.slices.files[i] for i in piece.tolist()),
+                keys,
+                tuple(first[i] for i in piece.tolist()),
+                tuple(last[i] for i in piece.tolist()),
+            )
+            for piece in (asked[part] for part in chunked(len(asked), ROWS_PER_TASK // 10))
+        ]
+        found = np.zeros(len(wanted), dtype=np.bool_)
+        found[asked] = self._run_bloom(tasks)
+        why = f"record keys: {len(keys)}, base files asked: {len(asked)}"
+        self.narrow(name, why, by_log | self.slices.with_any(found))
+
+    def _run_bloom(self, tasks: list[BloomTask]) -> Flags:
+        assert self.index is not None
+        if sum(len(task.files) for task in tasks) <= self.reads.in_process:
+            reader = self.index.reader(Partition.BLOOM_FILTERS)
+            parts = [task.run(reader) for task in tasks]
+            return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+        groups = self.index.groups(Partition.BLOOM_FILTERS)
+        sent = [BloomTask(groups, t.files, t.keys, t.first, t.last) for t in tasks]
+        return run_tasks(self.reads.executor, sent)

@@ -1,0 +1,100 @@
+"""One question to a table, checked: what is asked, of which columns, under which conditions, at which time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.read.filters.arrow_filter import from_arrow
+from pipeline.hudi.read.filters.evaluate import matches
+from pipeline.hudi.read.filters.expressions import TRUE, Filter, columns_of, normalised
+from pipeline.hudi.read.plan import SliceScan
+from pipeline.hudi.read.query import Incremental, Query, Snapshot
+from pipeline.hudi.read.slice import SliceReader
+from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
+from pipeline.hudi.schema import META_FIELDS
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.timeline import Timeline
+
+#: A filter, the text of an SQL condition, or a pyarrow expression.
+Condition: TypeAlias = Filter | str | pc.Expression | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, resolved against the table.
+
+    Args:
+        query: snapshot, read optimized or incremental.
+        condition: normalised.
+        expression: the pyarrow expression that the condition stands for, or None.
+        columns: to give.
+        schema: the table's columns at that time, the meta fields first.
+        until: the timeline as of the query's end, small to send.
+    """
+
+    query: Query
+    condition: Filter
+    expression: pc.Expression | None
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    until: Timeline
+
+    @property
+    def as_of(self) -> str | None:
+        """The instant of a time travel."""
+        return self.query.as_of if isinstance(self.query, Snapshot) else None
+
+    def window(self) -> CommitWindow | None:
+        """The commits of an incremental read."""
+        if not isinstance(self.query, Incremental):
+            return None
+        return CommitWindow(self.until, self.query.begin, self.query.end)
+
+    def scan(self, table: HudiTable, batch_rows: int) -> SliceScan:
+        """How each slice is read: the columns to give, and those that decide about rows."""
+        window = self.window()
+        needed = dict.fromkeys([*self.columns, *columns_of(self.condition)])
+        if window is not None:
+            needed[COMMIT_TIME_FIELD] = None
+        if self.expression is not None:
+            needed = dict.fromkeys(self.schema.names)  # it may name columns in ways that are not understood
+        schema = pa.schema([self.schema.field(name) for name in needed])
+        reader = SliceReader(table.storage, schema, table.config.ordering_field, self.until, self.as_of)
+        return SliceScan(reader, self.columns, self.condition, self.expression, window, batch_rows)
+
+
+def with_meta(schema: pa.Schema) -> pa.Schema:
+    """The meta fields, then the table's columns."""
+    return pa.schema([pa.field(name, pa.string()) for name in META_FIELDS] + list(schema))
+
+
+def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[str] | None) -> Question:
+    """Resolve a question. Arguments and errors as ``TableReader.plan``."""
+    as_of = query.as_of if isinstance(query, Snapshot) else None
+    schema = with_meta(table.schema if as_of is None else table.schema_as_of(as_of))
+    part = normalised(_filter(condition, schema))
+    wanted = tuple(schema.names if columns is None else columns)
+    if unknown := [name for name in (*wanted, *columns_of(part)) if name not in schema.names]:
+        raise UnsupportedError(f"the table has no columns {unknown}", table=table.config.name)
+    matches(part, schema.empty_table())  # refuses literals that do not compare
+    expression = condition if isinstance(condition, pc.Expression) else None
+    end = query.end if isinstance(query, Incremental) else None
+    return Question(query, part, expression, wanted, schema, timeline_until(table.storage, table.timeline, end))
+
+
+def _filter(condition: Condition, schema: pa.Schema) -> Filter:
+    if condition is None:
+        return TRUE
+    if isinstance(condition, pc.Expression):
+        return from_arrow(condition, schema)
+    if isinstance(condition, str):
+        from pipeline.hudi.read.filters.sql_filter import parse_filter  # tasks that only read need no SQL parser
+
+        return parse_filter(condition, schema)
+    return condition

@@ -1,0 +1,121 @@
+"""The record keys that a filter lets through, and what follows: their buckets."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.bucket import bucket_ids
+from pipeline.hudi.config import TableConfig
+from pipeline.hudi.keys import key_text, record_keys
+from pipeline.hudi.read.filters.expressions import And, Compare, Constant, Filter, In, Op, Or, Value
+from pipeline.hudi.read.filters.literals import members
+from pipeline.hudi.schema import RECORD_KEY_FIELD
+
+#: More keys than this are not looked up one by one.
+MAX_KEYS = 10_000
+_KEYGENERATOR = "hoodie.table.keygenerator.type"
+_HASH_FIELD = "hoodie.bucket.index.hash.field"
+#: Key generators that spell a single key field as its bare value; others may put ``name:`` before it.
+_BARE = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
+_WIDE = Context(prec=80)
+
+
+@dataclass(frozen=True)
+class KeyLookup:
+    """``keys``: string array of the only record keys that may pass, ascending, none twice; at most MAX_KEYS."""
+
+    keys: pa.Array
+
+    def buckets(self, config: TableConfig) -> set[int] | None:
+        """The buckets of the keys; None for a table whose files are not placed by this bucket index."""
+        said = config.properties()
+        if not config.bucket_count or said.get("hoodie.index.type") != "BUCKET":
+            return None
+        if said.get("hoodie.index.bucket.engine") != "SIMPLE" or "hoodie.bucket.index.partition.expressions" in said:
+            return None
+        if said.get(_HASH_FIELD) != ",".join(config.record_key_fields):
+            return None
+        if not len(self.keys):
+            return set()
+        return set(np.unique(bucket_ids(self.keys, config.record_key_fields, config.bucket_count)).tolist())
+
+
+def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema) -> KeyLookup | None:
+    """The record keys that a filter binds: by ``_hoodie_record_key``, or by all record key fields.
+
+    Args:
+        part: normalised (``expressions.normalised``).
+        config: the table's.
+        schema: its columns.
+
+    None if the filter does not bind them, or to too many, or the keys' text depends on who wrote it. Raises
+    UnsupportedError for a literal that does not compare with its column.
+    """
+    direct = bound_values(part, RECORD_KEY_FIELD)
+    if direct is not None:
+        return _lookup(members(pa.string(), tuple(direct)))
+    columns = []
+    for name in config.record_key_fields:
+        values = bound_values(part, name)
+        if values is None or name not in schema.names or not _has_known_texts(schema.field(name).type):
+            return None
+        columns.append(_texts(members(schema.field(name).type, tuple(values))))
+    sizes = [len(column) for column in columns]
+    if not columns or np.prod(sizes, dtype=float) > MAX_KEYS:
+        return None
+    return _lookup(_spelled(config, columns))
+
+
+def _lookup(keys: pa.Array) -> KeyLookup | None:
+    return KeyLookup(pc.unique(keys).sort()) if len(keys) <= MAX_KEYS else None
+
+
+def _has_known_texts(kind: pa.DataType) -> bool:
+    """Whether every key generator makes a known text of a value; times it writes in several ways."""
+    known = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_boolean)
+    return kind == pa.date32() or any(check(kind) for check in known)
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Every text that a writer may have made of the values, string array: a decimal was spelled with the scale that
+    its column had then, and scales may have grown."""
+    if not pa.types.is_decimal(values.type):
+        return key_text(values)
+    steps = [Decimal(1).scaleb(-scale) for scale in range(values.type.scale + 1)]
+    spelled = ((value, value.quantize(step, context=_WIDE)) for value in values.to_pylist() for step in steps)
+    return pa.array([str(text) for value, text in spelled if text == value], pa.string())
+
+
+def _spelled(config: TableConfig, columns: list[pa.Array]) -> pa.Array:
+    """The record keys of all combinations of the columns' texts, in every spelling the table may use."""
+    rows = list(itertools.product(*(range(len(column)) for column in columns)))
+    picked = [column.take(pa.array([row[i] for row in rows], pa.int64())) for i, column in enumerate(columns)]
+    keys = record_keys(pa.Table.from_arrays(picked, names=list(config.record_key_fields)), config.record_key_fields)
+    if len(columns) > 1 or config.properties().get(_KEYGENERATOR) in _BARE:
+        return keys
+    (name,) = config.record_key_fields
+    return pa.concat_arrays([keys, pc.binary_join_element_wise(pa.scalar(f"{name}:"), keys, "")])
+
+
+def bound_values(part: Filter, column: str) -> set[Value] | None:
+    """The only values of a column that a normalised filter lets through; None if it does not bind them.
+
+    For several columns of one filter the combinations of their values are a superset of what passes.
+    """
+    if isinstance(part, And):
+        bound = [values for inner in part.parts if (values := bound_values(inner, column)) is not None]
+        return min(bound, key=len, default=None)
+    if isinstance(part, Or):
+        either = [bound_values(inner, column) for inner in part.parts]
+        return None if any(v is None for v in either) else set().union(*(v for v in either if v is not None))
+    if isinstance(part, Compare) and part.column == column and part.op is Op.EQ:
+        return {part.value}
+    if isinstance(part, In) and part.column == column and not part.negated:
+        return set(part.values)
+    return set() if part == Constant(False) else None

@@ -1,0 +1,109 @@
+"""SQL over a table: DuckDB over the Arrow batches of the slices that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.read.plan import CONDITION, ScanPlan
+from pipeline.hudi.read.query import Query
+from pipeline.hudi.read.sql_query import query_needs
+from pipeline.hudi.read.table_reader import TableReader
+
+#: What every table may be called in a query, besides its own name.
+TABLE_NAME = "t"
+_ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """A query and the plan of what it reads.
+
+    ``names``: how the query calls the table, as (schema or "", name).
+    """
+
+    sql: str
+    names: tuple[tuple[str, str], ...]
+    plan: ScanPlan
+
+
+def plan_sql(reader: TableReader, sql: str, query: Query | None = None, count_all: bool = False) -> SqlQuery:
+    """Plan an SQL query of DuckDB's dialect; timestamps are in UTC.
+
+    Args:
+        reader: the table, called ``t``, or by its own name with or without its database.
+        sql: one SELECT statement. ``*`` stands for the table's own columns; meta fields are read where they are named.
+        query: which rows of the table it sees.
+        count_all: as in ``TableReader.plan``.
+
+    Raises ConfigError for text that is no query over the table, and as ``TableReader.plan``.
+    """
+    config = reader.table.config
+    needs = query_needs(sql, reader.schema, [TABLE_NAME, config.name, f"{config.database}.{config.name}"])
+    plan = reader.plan(query, needs.condition, needs.columns, count_all)
+    own = tuple(warning for warning in plan.warnings if warning.step != CONDITION)  # DuckDB evaluates all of it
+    return SqlQuery(sql, needs.names, replace(plan, warnings=own))
+
+
+class _Rows:
+    """The plan's batches, as often as DuckDB asks for them."""
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self.plan = plan
+        self.failure: BinlakeError | None = None
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for file_slice in self.plan.slices:
+                yield from self.plan.scan.read(file_slice)
+        except BinlakeError as error:
+            self.failure = error
+            raise
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:  # noqa: ANN401 - a capsule
+        reader = pa.RecordBatchReader.from_batches(self.plan.scan.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+@contextmanager
+def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
+    """Run a planned query; its result is read while the context is open.
+
+    Raises ConfigError for what DuckDB refuses, and what reading the table raises.
+    """
+    rows = _Rows(query.plan)
+    connection = duckdb.connect(config={"python_enable_replacements": False})
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("__rows", rows)
+        for schema, name in query.names:
+            if schema:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+            called = f"{_quoted(schema)}.{_quoted(name)}" if schema else _quoted(name)
+            connection.execute(f"CREATE VIEW {called} AS {_select(query.plan.scan.schema)}")
+        yield connection.sql(query.sql).to_arrow_reader(_ROWS_AT_ONCE)
+    except (duckdb.Error, pa.ArrowException) as error:
+        if rows.failure is not None:
+            raise rows.failure from error
+        raise ConfigError(f"DuckDB: {error}", do_next="correct the query", query=query.sql) from error
+    finally:
+        connection.close()
+
+
+def _select(schema: pa.Schema) -> str:
+    """All rows. Columns of floats go through an expression that changes nothing, so that DuckDB compares them itself:
+    comparisons with a bare column of Arrow it leaves to pyarrow, for which NaN is not greater than a number, as it is
+    in SQL (measured, DuckDB 1.5.6)."""
+    floats = [_quoted(field.name) for field in schema if pa.types.is_floating(field.type)]
+    itself = ", ".join(f"CASE WHEN isnan({name}) THEN 'nan' ELSE {name} END AS {name}" for name in floats)
+    return f"SELECT * REPLACE ({itself}) FROM __rows" if floats else "SELECT * FROM __rows"  # noqa: S608 - quoted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,134 @@
+"""Reading a table: a question becomes a plan, a plan becomes Arrow batches.
+
+::
+
+    reader = TableReader.open("s3://lake/shop/orders")
+    plan = reader.plan(condition="customer_id = 42 and placed_at >= '2024-01-01'", columns=["id", "total"])
+    for batch in reader.batches(plan): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.errors import TransientError
+from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan
+from pipeline.hudi.read.planner import Planner
+from pipeline.hudi.read.pruning import IndexReads
+from pipeline.hudi.read.query import Query, Snapshot
+from pipeline.hudi.read.question import Condition, ask, with_meta
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import CLEAN
+from pipeline.storage import Storage, open_storage
+
+_PLAN_ATTEMPTS = 3
+
+
+@dataclass
+class TableReader:
+    """A table opened for reading, as of its last ``refresh``. Not for use from several threads at once.
+
+    Args:
+        table: open.
+        use_index: whether the metadata table may be used at all.
+        reads: where the index is read.
+    """
+
+    table: HudiTable
+    use_index: bool = True
+    reads: IndexReads = field(default_factory=IndexReads)
+    _planner: Planner | None = field(init=False, default=None)
+
+    @classmethod
+    def open(
+        cls,
+        source: str | Storage,
+        options: Mapping[str, str] | None = None,
+        use_index: bool = True,
+        reads: IndexReads | None = None,
+    ) -> TableReader:
+        """Open the table at a path or URI (with the store's options), or at a storage's root.
+
+        Raises ConfigError if there is none, CorruptDataError, StorageError.
+        """
+        storage = open_storage(source, options) if isinstance(source, str) else source
+        return cls(HudiTable.open(storage), use_index, reads or IndexReads())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The latest columns, the meta fields first."""
+        return with_meta(self.table.schema)
+
+    def refresh(self) -> bool:
+        """Take in what was committed since. True if there was anything."""
+        news = self.table.refresh()
+        if news:
+            self._planner = None
+        return news
+
+    def plan(
+        self,
+        query: Query | None = None,
+        condition: Condition = None,
+        columns: Sequence[str] | None = None,
+        count_all: bool = False,
+        batch_rows: int = BATCH_ROWS,
+    ) -> ScanPlan:
+        """Find the file slices to read. Reads no data file.
+
+        Args:
+            query: what to read; a snapshot of the latest rows if None.
+            condition: rows wanted.
+            columns: to give, meta fields among them if wanted; None for all of both.
+            count_all: also count the slices of partitions that are skipped (their files are looked up for it).
+            batch_rows: the most rows of one batch.
+
+        Raises UnsupportedError for columns the table lacks, literals that do not compare with their column, table
+        features that are not supported, and moments whose files may have been cleaned; ConfigError for a condition that
+        cannot be parsed; CorruptDataError, StorageError.
+        """
+        for _ in range(_PLAN_ATTEMPTS):
+            question = ask(self.table, query or Snapshot(), condition, columns)
+            plan = self._current_planner().plan(question, count_all, batch_rows)
+            if not self._cleaned_meanwhile():
+                return plan
+        raise TransientError("the table is cleaned faster than it can be planned", do_next="try again")
+
+    def batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan, slice after slice; no more than one slice is in memory. Errors as ``SliceScan.read``."""
+        for file_slice in plan.slices:
+            yield from plan.scan.read(file_slice)
+
+    def read(
+        self, query: Query | None = None, condition: Condition = None, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Plan and read at once. Arguments and errors as ``plan`` and ``batches``, and UnsupportedError for a condition
+        with parts that are not understood."""
+        plan = self.plan(query, condition, columns)
+        plan.require_exact()
+        return pa.RecordBatchReader.from_batches(plan.scan.schema, self.batches(plan))
+
+    def _current_planner(self) -> Planner:
+        if self._planner is None:
+            table, listed = self.table, self.table.config.metadata_partitions
+            use = self.use_index and bool(listed)
+            index = TableIndex(table.storage, listed, table.timeline) if use else None
+            self._planner = Planner(table, index, self.reads)
+        return self._planner
+
+    def _cleaned_meanwhile(self) -> bool:
+        """Whether a clean has begun since the timeline was read: then a file may have been gone when files were listed,
+        and with the older timeline its newer replacement would not have counted either."""
+        before = self._cleans()
+        if not self.refresh():
+            return False
+        return not self._cleans() <= before
+
+    def _cleans(self) -> set[str]:
+        timeline = self.table.timeline
+        begun = [instant for instant in timeline.pending() if instant.action == CLEAN]
+        return {instant.requested_time for instant in [*begun, *timeline.completed_actions({CLEAN})]}

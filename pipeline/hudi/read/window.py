@@ -1,0 +1,84 @@
+"""Incremental reads: which commits are asked for, and the timeline as it was when the last of them had completed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.read.filters.evaluate import Flags
+from pipeline.hudi.timeline.instant import COMMIT, COMPLETED_ACTIONS, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.view import FileSlice
+from pipeline.storage.base import Storage
+
+COMMIT_TIME_FIELD = "_hoodie_commit_time"
+
+
+@dataclass(frozen=True)
+class CommitWindow:
+    """The commits that completed after ``begin`` (exclusive) and up to ``end`` (None: no limit).
+
+    Args:
+        timeline: as of ``end``; archived commits are looked up in its history.
+    """
+
+    timeline: Timeline
+    begin: str
+    end: str | None
+
+    def holds(self, requested_time: str) -> bool:
+        """Whether the commit of that requested time is one of them."""
+        completed = self.timeline.completion_time(requested_time)
+        return completed is not None and completed > self.begin and (self.end is None or completed <= self.end)
+
+    def may_hold_rows(self, slices: Sequence[FileSlice]) -> Flags:
+        """The slices that may hold rows which these commits wrote, bool array of n: in a log file of theirs, or in a
+        base file, which has rows of all commits before its own and maybe of that."""
+        found = [
+            (s.base_file is not None and s.base_file.name.instant >= self.earliest)
+            or any(self.holds(log.name.instant) for log in s.log_files)
+            for s in slices
+        ]
+        return np.array(found, dtype=np.bool_)
+
+    @cached_property
+    def earliest(self) -> str:
+        """No row of the window has a commit time before this. Reads what compactions say of themselves."""
+        writes = self.timeline.completed()
+        if not writes or self.begin < min(w.completion_time or "" for w in writes):
+            return ""  # archived commits may be among them
+        own = (w.requested_time for w in writes if self.holds(w.requested_time) and not self._is_compaction(w))
+        return next(own, "~")
+
+    def _is_compaction(self, write: Instant) -> bool:
+        """A compaction keeps the commit times of the rows it copies."""
+        return write.action == COMMIT and self.timeline.commit_metadata(write).compacted
+
+    def matches(self, rows: pa.Table) -> Flags:
+        """The rows that these commits wrote. ``rows``: n rows with ``_hoodie_commit_time``; bool array of n."""
+        times = rows.column(COMMIT_TIME_FIELD).combine_chunks().dictionary_encode()
+        known = [time is not None and self.holds(time) for time in times.dictionary.to_pylist()]
+        inside = np.array([*known, False], dtype=np.bool_)
+        return np.asarray(inside[times.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)])
+
+
+def timeline_until(storage: Storage, timeline: Timeline, end: str | None) -> Timeline:
+    """A copy of the timeline that is small to send, and that knows of no completion after ``end``.
+
+    Raises UnsupportedError for an ``end`` before the oldest commit of the active timeline, once older ones are
+    archived: when those completed says nothing reliable about the file slices of that time.
+    """
+    copy = Timeline(storage)
+    for instant in timeline.pending():
+        copy.record(instant)
+    for instant in timeline.completed_actions(COMPLETED_ACTIONS):
+        late = end is not None and (instant.completion_time or "") > end
+        copy.record(instant.at(State.INFLIGHT) if late else instant)
+    if end is not None and not copy.completed() and timeline.completed() and timeline.history().files:
+        raise UnsupportedError("the end lies in the archived timeline", do_next="give a later end", instant=end)
+    return copy
