@@ -1,0 +1,82 @@
+"""All checks of a table, in one pass over its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.services.fsck.content import read_content, too_few_rows, wrong_bucket
+from pipeline.hudi.services.fsck.evidence import GRACE_MS, Evidence
+from pipeline.hudi.services.fsck.files_check import check_files
+from pipeline.hudi.services.fsck.findings import Check, Finding, Report, Severity
+from pipeline.hudi.services.fsck.index_check import IndexCheck
+from pipeline.hudi.services.fsck.offsets_check import OffsetKeys, check_offsets
+from pipeline.hudi.services.fsck.timeline_check import check_timeline
+from pipeline.storage.base import Storage
+
+
+def fsck(
+    storage: Storage, offset_keys: OffsetKeys | None = None, *, with_data: bool = True, grace_ms: int = GRACE_MS
+) -> Report:
+    """Check a table against itself. Changes nothing.
+
+    Args:
+        storage: the table's root.
+        offset_keys: where its commits say which offsets they cover; None leaves that check out.
+        with_data: read every data file; False looks at names, sizes and the timeline only.
+        grace_ms: how long a writer must be silent before its leftovers are called dead.
+
+    One file's rows are in memory at a time. Raises ConfigError if there is no table, StorageError.
+    """
+    evidence = Evidence.gather(storage, grace_ms)
+    pass_over = _DataPass(evidence)
+    findings = [*evidence.findings, *check_timeline(evidence), *check_files(evidence)]
+    findings += pass_over.index.open()
+    findings += pass_over.index.listing()
+    unknown = _unknown_schema(evidence)
+    if unknown is not None:
+        findings.append(unknown)
+    elif with_data:
+        findings += pass_over.run()
+    if offset_keys is not None:
+        findings += check_offsets(evidence, offset_keys)
+    order = list(Severity)
+    findings.sort(key=lambda f: order.index(f.severity))
+    unique = tuple(dict.fromkeys(findings))
+    return Report(evidence.config.name, unique, pass_over.files, pass_over.bytes_read)
+
+
+def _unknown_schema(evidence: Evidence) -> Finding | None:
+    """Why the rows cannot be checked, if the table has columns that binlake does not read, or says nothing of them."""
+    try:
+        if evidence.schema is not None:
+            return None
+        what = "the rows are not checked: no readable commit says what columns the table has"
+    except UnsupportedError as error:
+        what = f"the rows are not checked: {error.what}"
+    return Finding(Severity.INFO, Check.CONTENT, what)
+
+
+class _DataPass:
+    """Reads every file that counts, once."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.index = IndexCheck(evidence)
+        self.files = self.bytes_read = 0
+
+    def run(self) -> Iterator[Finding]:
+        """Each file's content, and what the metadata table says of it, partition by partition."""
+        files = sorted(self.evidence.visible, key=lambda file: file.partition_path)
+        for path, group in groupby(files, key=lambda file: file.partition_path):
+            members = list(group)
+            yield from self.index.enter(path, members)
+            for file in members:
+                content = read_content(self.evidence.storage, file)
+                self.files += 1
+                self.bytes_read += content.size
+                yield from content.findings
+                yield from too_few_rows(self.evidence, file, content)
+                yield from wrong_bucket(self.evidence.config, file, content)
+                yield from self.index.compare(file, content)

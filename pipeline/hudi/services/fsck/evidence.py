@@ -1,0 +1,181 @@
+"""A table as it lies on storage, read without trusting it: nothing here fails because of a damaged file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from pipeline.clock import now_ms
+from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
+from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
+from pipeline.hudi.files.names import (
+    TEMP_PATH,
+    BaseFileName,
+    LogFileName,
+    in_partition,
+    parse_base_name,
+    parse_log_name,
+)
+from pipeline.hudi.schema import arrow_schema, value_schema
+from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
+from pipeline.hudi.timeline.avro_container import decode_container
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pipeline.hudi.timeline.history import History
+from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
+
+#: How long nothing of an instant or a file may have changed before its writer counts as dead.
+GRACE_MS = 3600 * 1000
+_HIDDEN = ".hoodie/"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A base or log file on storage."""
+
+    partition_path: str
+    name: BaseFileName | LogFileName
+    info: FileInfo
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return self.info.path
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """As the metadata table names it: partition path, bare name."""
+        return self.partition_path, str(self.name)
+
+
+@dataclass
+class Evidence:
+    """One look at a table: the timeline first, so that a file of a later commit is young and never called dead.
+
+    ``bodies`` and ``archived``: what completed commits say, by requested time. ``unreadable``: completed writes whose
+    file says nothing. ``findings``: what was wrong while looking.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    files: dict[str, FileInfo]
+    grace_ms: int = GRACE_MS
+    bodies: dict[str, CommitMetadata] = field(default_factory=dict)
+    archived: dict[str, CommitMetadata] = field(default_factory=dict)
+    unreadable: dict[str, Instant] = field(default_factory=dict)
+    history_readable: bool = True
+    findings: list[Finding] = field(default_factory=list)
+
+    @classmethod
+    def gather(cls, storage: Storage, grace_ms: int = GRACE_MS) -> Evidence:
+        """Read configuration and timeline, list everything. Raises ConfigError if there is no table, StorageError."""
+        findings: list[Finding] = []
+        config = _config(storage, findings)
+        timeline = Timeline.load(storage)
+        files = {info.path: info for info in storage.walk("")}
+        found = cls(storage, config, timeline, files, grace_ms, findings=findings)
+        found._read_commits()
+        found._read_history()
+        return found
+
+    def _read_commits(self) -> None:
+        for instant in self.timeline.completed():
+            try:
+                self.bodies[instant.requested_time] = CommitMetadata.from_bytes(
+                    self.storage.read(instant.path), instant.path
+                )
+            except (CorruptDataError, StorageNotFoundError):
+                self.unreadable[instant.requested_time] = instant
+
+    def _read_history(self) -> None:
+        try:
+            for old in self.timeline.history().commits():
+                body = CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
+                self.archived[old.requested_time] = body
+        except (BinlakeError, pa.ArrowException, OSError) as error:
+            self.history_readable = False
+            self.timeline._history = History(self.storage, ())  # later questions to it must not fail again
+            self.findings.append(
+                Finding(
+                    Severity.ERROR,
+                    Check.TIMELINE,
+                    f"the archived timeline cannot be read: {error}",
+                    f"{TIMELINE_PATH}/history",
+                    advice="restore it from a copy; without it, old log files may count for the wrong file slice",
+                )
+            )
+
+    @cached_property
+    def data_files(self) -> list[DataFile]:
+        """Every base and log file, by path."""
+        found = []
+        for path, info in sorted(self.files.items()):
+            if path.startswith(_HIDDEN):
+                continue
+            partition, _, bare = path.rpartition("/")
+            name = parse_log_name(bare) or parse_base_name(bare)
+            if name is not None:
+                found.append(DataFile(partition, name, info))
+        return found
+
+    @cached_property
+    def visible(self) -> list[DataFile]:
+        """The data files that readers count."""
+        return [file for file in self.data_files if self.timeline.is_completed(file.name.instant)]
+
+    @cached_property
+    def schema(self) -> pa.Schema | None:
+        """The table's columns; None if no readable commit and no property names them."""
+        said = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]
+        text = next((t for t in reversed(said) if t), self.config.extra.get(CREATE_SCHEMA))
+        return value_schema(arrow_schema(text)) if text else None
+
+    @cached_property
+    def rolled_back(self) -> set[str]:
+        """Requested times that a completed rollback of the active timeline names."""
+        times: set[str] = set()
+        for rollback in self.timeline.completed_actions({ROLLBACK}):
+            try:
+                record = decode_container(self.storage.read(rollback.path), rollback.path)
+            except (CorruptDataError, StorageNotFoundError):
+                continue  # told by the timeline's check
+            times.update(record.get("commitsRollback") or ())
+        return times
+
+    def below(self, prefix: str) -> Iterator[FileInfo]:
+        """The files at or below a directory."""
+        return (info for path, info in self.files.items() if path.startswith(f"{prefix}/"))
+
+    def is_old(self, info: FileInfo) -> bool:
+        """Whether nobody can still be at work on a file."""
+        return now_ms() - info.modified_ms >= self.grace_ms
+
+    def is_dead(self, instant: Instant) -> bool:
+        """Whether nothing of a pending instant (timeline, markers, heartbeat) has changed for the grace time."""
+        time = instant.requested_time
+        traces = [i for p, i in self.files.items() if p.startswith(f"{TIMELINE_PATH}/{time}")]
+        traces += [*self.below(f"{TEMP_PATH}/{time}"), *self.below(f".hoodie/.heartbeat/{time}")]
+        traces += [i for i in [self.files.get(f".hoodie/.heartbeat/{time}")] if i is not None]
+        return all(self.is_old(info) for info in traces)
+
+    def data_path(self, partition_path: str, name: str) -> FileInfo | None:
+        """A file of a partition, if it is there."""
+        return self.files.get(in_partition(partition_path, name))
+
+
+def _config(storage: Storage, findings: list[Finding]) -> TableConfig:
+    for path in (PROPERTIES_PATH, PROPERTIES_BACKUP_PATH):
+        try:
+            return TableConfig.from_properties(storage.read(path))
+        except StorageNotFoundError:
+            continue
+        except CorruptDataError as error:
+            findings.append(
+                Finding(Severity.ERROR, Check.CONFIG, error.what, path, advice="restore it from its backup or a copy")
+            )
+    raise ConfigError("there is no Hudi table here that can be read", do_next="check the path", path=storage.uri)

@@ -1,0 +1,305 @@
+"""Mending what ``fsck`` found, where that loses nothing: leftovers of dead writers, and the metadata table.
+
+Every step looks again before it acts, and can be done again after a crash. No step changes or deletes a file of a
+completed commit, save the files of a commit whose own file is empty (``Repair.DISCARD_COMMIT``): a write that failed.
+
+The metadata table is dropped first and made anew last when it is to be rebuilt: between the two, readers list storage.
+While a data file is damaged it is only dropped: nothing can be said about the rows of such a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pipeline.clock import InstantClock, now_ms
+from pipeline.errors import ConfigError, LostOwnershipError
+from pipeline.hudi.commit import drop_markers
+from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.files.names import parse_base_name, parse_log_name
+from pipeline.hudi.files.properties import dump_properties
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.initialise import drop, initialise
+from pipeline.hudi.metadata.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, Partition, indexed_fields
+from pipeline.hudi.metadata.reader import MetadataReader
+from pipeline.hudi.metadata.rollback import roll_back
+from pipeline.hudi.metadata.services import recover
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.read.index import INDEX_FAILURES
+from pipeline.hudi.services.fsck.evidence import GRACE_MS
+from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
+from pipeline.hudi.services.rollback import roll_back_pending
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import AlreadyExistsError, LeavesUnfinished, Storage
+
+_TABLE_WIDE = frozenset((Repair.ROLL_BACK, Repair.RECOVER_INDEX, Repair.REBUILD_INDEX))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do: to the file at ``path`` or the instant, or to the table as a whole."""
+
+    repair: Repair
+    path: str = ""
+    instant: str = ""
+
+    def __str__(self) -> str:
+        place = self.path or self.instant
+        return f"{self.repair.value}: {place}" if place else self.repair.value
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """Steps in order. ``reindex``: False drops the metadata table without making a new one (damaged data)."""
+
+    steps: tuple[Step, ...]
+    reindex: bool = True
+
+    def lines(self) -> list[str]:
+        """The steps in words."""
+        note = "drop the metadata table; it is made anew once the damaged data files are restored"
+        return [note if s.repair is Repair.REBUILD_INDEX and not self.reindex else str(s) for s in self.steps]
+
+
+def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
+    """What is safe to do about the findings of ``fsck``."""
+    found = list(findings)
+    steps = {_step(f.repair, f): None for f in found if f.repair is not None}
+    order = list(Repair)
+    damaged = any(f.check is Check.CONTENT and f.severity is Severity.ERROR for f in found)
+    return RepairPlan(tuple(sorted(steps, key=lambda s: (order.index(s.repair), s.path))), reindex=not damaged)
+
+
+def _step(repair: Repair, finding: Finding) -> Step:
+    return Step(repair) if repair in _TABLE_WIDE else Step(repair, finding.path, finding.instant)
+
+
+def repair(storage: Storage, plan: RepairPlan, *, grace_ms: int = GRACE_MS) -> Iterator[str]:
+    """Do the steps, in order; gives a line for each that is done, and for each that no longer applies.
+
+    Args:
+        storage: the table's root. No writer may be at work: each commit of one makes a step stop with an error.
+        plan: from ``plan_repair``.
+        grace_ms: files changed more recently are not deleted.
+
+    Raises ConfigError, LostOwnershipError where a writer is at work, CorruptDataError, StorageError.
+    """
+    yield from _Repairer(storage, plan, grace_ms).run()
+
+
+@dataclass
+class _Repairer:
+    storage: Storage
+    plan: RepairPlan
+    grace_ms: int
+    clock: InstantClock = field(default_factory=InstantClock)
+    _settings: MetadataConfig | None = None
+
+    def run(self) -> Iterator[str]:
+        wanted = {step.repair for step in self.plan.steps}
+        if Repair.REBUILD_INDEX in wanted:
+            if not wanted & {Repair.ROLL_BACK, Repair.DISCARD_COMMIT}:
+                self._check_nothing_pending()
+            self._drop_index()
+        for step in self.plan.steps:
+            yield self._do(step)
+        if self._settings is not None and Repair.REBUILD_INDEX not in wanted:
+            yield self._reindex()
+
+    def _do(self, step: Step) -> str:
+        match step.repair:
+            case Repair.DISCARD_COMMIT:
+                return self._discard(step)
+            case Repair.ROLL_BACK:
+                return self._roll_back()
+            case Repair.DELETE_FILE:
+                return self._delete_file(step)
+            case Repair.DELETE_UNFINISHED:
+                return self._delete_unfinished(step)
+            case Repair.DELETE_MARKERS:
+                return self._delete_markers(step)
+            case Repair.ADD_PARTITION_METADATA:
+                return self._add_partition_metadata(step)
+            case Repair.RECOVER_INDEX:
+                return self._recover_index()
+            case Repair.REBUILD_INDEX:
+                return self._reindex()
+
+    def _timeline(self) -> Timeline:
+        timeline = Timeline.load(self.storage)
+        latest = timeline.latest_time()
+        if latest is not None:
+            with contextlib.suppress(ValueError):
+                self.clock.observe(latest)
+        return timeline
+
+    def _config(self) -> TableConfig:
+        return TableConfig.from_properties(self.storage.read(PROPERTIES_PATH))
+
+    def _discard(self, step: Step) -> str:
+        """Take the empty completed file away: the instant is pending then, and is rolled back like any other."""
+        timeline = self._timeline()
+        last, info = timeline.last_completed(), self.storage.stat(step.path)
+        if info is None or info.size or last is None or last.path != step.path:
+            return f"left as it is: {step.path} is not the newest commit any more, or not empty"
+        if not self._old_enough(step.path):
+            return f"left as it is: {step.path} was changed just now"
+        self.storage.delete(step.path)
+        return f"{self._roll_back()} (its file was empty)"
+
+    def _roll_back(self) -> str:
+        timeline = self._timeline()
+        for pending in timeline.pending():
+            if pending.action in (COMMIT, DELTA_COMMIT):
+                self._check_dead(pending)
+        index = self._index_to_follow(timeline)
+
+        def unnote(instant: str, rollback: str) -> None:
+            nonlocal index
+            if index is None:
+                return
+            try:
+                roll_back(index, instant, rollback)
+            except INDEX_FAILURES:
+                self._drop_index()
+                index = None
+
+        done = roll_back_pending(self.storage, timeline, self.clock, unnote)
+        if index is not None:
+            recover(index)
+        return f"rolled back {', '.join(done) or 'nothing'}"
+
+    def _index_to_follow(self, timeline: Timeline) -> MetadataTable | None:
+        """The metadata table; one that cannot follow a rollback is dropped, and made anew at the end."""
+        try:
+            return self._metadata_table(timeline)
+        except INDEX_FAILURES:
+            self._drop_index()
+            return None
+
+    def _check_dead(self, pending: Instant) -> None:
+        """The writer may have woken up since the table was checked."""
+        paths = [pending.at(state).path for state in (State.REQUESTED, State.INFLIGHT)]
+        if not all(self._old_enough(path) for path in paths):
+            raise LostOwnershipError(
+                "a pending commit was begun or went on just now: its writer is alive",
+                do_next="stop it, then run binlake fsck again",
+                instant=pending.requested_time,
+            )
+
+    def _check_nothing_pending(self) -> None:
+        pending = [i for i in self._timeline().pending() if i.action in (COMMIT, DELTA_COMMIT)]
+        if pending:
+            raise LostOwnershipError(
+                "a commit is pending whose writer may be alive: the metadata table cannot be rebuilt under it",
+                do_next="stop the writer and wait for the grace time, or finish the commit",
+                instant=pending[0].requested_time,
+            )
+
+    def _old_enough(self, path: str) -> bool:
+        info = self.storage.stat(path)
+        return info is None or now_ms() - info.modified_ms >= self.grace_ms
+
+    def _delete_file(self, step: Step) -> str:
+        name = step.path.rpartition("/")[2]
+        parsed = parse_log_name(name) or parse_base_name(name)
+        if parsed is None or self._timeline().find(parsed.instant) is not None or not self._old_enough(step.path):
+            return f"left as it is: {step.path} belongs to an instant now, or is new"
+        self.storage.delete(step.path)
+        return f"deleted {step.path}"
+
+    def _delete_unfinished(self, step: Step) -> str:
+        directory = step.path.rpartition("/")[0]
+        if not isinstance(self.storage, LeavesUnfinished) or not self._old_enough(step.path):
+            return f"left as it is: {step.path} is new"
+        if step.path not in {info.path for info in self.storage.unfinished(directory)}:
+            return f"left as it is: {step.path} is not half-written"
+        self.storage.delete(step.path)
+        return f"deleted {step.path}"
+
+    def _delete_markers(self, step: Step) -> str:
+        found = self._timeline().find(step.instant)
+        if found is not None and not found.completed:
+            return f"left as it is: {step.instant} is pending"
+        drop_markers(self.storage, step.instant)
+        return f"deleted the markers of {step.instant}"
+
+    def _add_partition_metadata(self, step: Step) -> str:
+        partition = step.path.rpartition("/")[0]
+        names = [info.path.rpartition("/")[2] for info in self.storage.list(partition)]
+        parsed = [name for text in names if (name := parse_log_name(text) or parse_base_name(text)) is not None]
+        first = min(name.instant for name in parsed) if parsed else ""
+        depth = partition.count("/") + 1 if partition else 0
+        body = dump_properties({"commitTime": first, "partitionDepth": str(depth)}, "partition metadata")
+        with contextlib.suppress(AlreadyExistsError):
+            self.storage.create(step.path, body)
+        return f"wrote {step.path}"
+
+    def _metadata_table(self, timeline: Timeline) -> MetadataTable | None:
+        config = self._config()
+        if not config.metadata_partitions:
+            return None
+        schema = HudiTable.open(self.storage).schema
+        return MetadataTable.open(self.storage, config, timeline, self.clock, schema)
+
+    def _recover_index(self) -> str:
+        index = self._metadata_table(self._timeline())
+        if index is None:
+            return "left as it is: there is no metadata table any more"
+        recover(index)
+        return "finished or undid what was pending in the metadata table"
+
+    def _drop_index(self) -> None:
+        config = self._config()
+        self._settings = settings_of(self.storage, config, self._timeline())
+        drop(self.storage, config)
+
+    def _reindex(self) -> str:
+        settings = self._settings
+        if not self.plan.reindex or settings is None:
+            return "dropped the metadata table: readers list storage now"
+        timeline = self._timeline()
+        schema = HudiTable.open(self.storage).schema
+        listed = initialise(self.storage, self._config(), timeline, self.clock, schema, settings)
+        return f"rebuilt the metadata table: {', '.join(listed.metadata_partitions)}"
+
+
+def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataConfig:
+    """The settings by which a table's metadata table was made, as far as what is left of it tells."""
+    listed = set(config.metadata_partitions)
+    if foreign := sorted(listed - set(Partition)):
+        raise ConfigError(
+            f"the table has metadata partitions that binlake cannot rebuild: {', '.join(foreign)}",
+            do_next="drop those indexes with Hudi, or rebuild the metadata table with Hudi",
+            table=config.name,
+        )
+    base = MetadataConfig()
+    return MetadataConfig(
+        columns=_indexed(storage),
+        column_stats=Partition.COLUMN_STATS in listed,
+        bloom_filters=Partition.BLOOM_FILTERS in listed,
+        column_stats_file_groups=_group_count(storage, Partition.COLUMN_STATS, timeline)
+        or base.column_stats_file_groups,
+        bloom_file_groups=_group_count(storage, Partition.BLOOM_FILTERS, timeline) or base.bloom_file_groups,
+    )
+
+
+def _indexed(storage: Storage) -> tuple[str, ...] | None:
+    try:
+        columns = indexed_fields(storage.read(INDEX_DEFINITIONS_PATH))
+    except INDEX_FAILURES:
+        return None
+    return tuple(c for c in columns if not c.startswith("_hoodie_")) if columns else None
+
+
+def _group_count(storage: Storage, partition: Partition, timeline: Timeline) -> int:
+    """How many file groups a metadata partition has; 0 if that cannot be told."""
+    if not storage.list(f"{METADATA_PATH}/{partition.value}"):
+        return 0
+    try:
+        return len(MetadataReader.open(storage, [partition.value], timeline).groups[partition])
+    except INDEX_FAILURES:
+        return 0
