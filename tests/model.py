@@ -12,7 +12,7 @@ source's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -127,10 +127,19 @@ class Entry:
 
     order: int
     row: Row | None
-    commit: int
 
 
 Place = tuple[str, str]
+
+
+def merged(commits: Iterable[Mapping[Place, Entry]]) -> dict[Place, Entry]:
+    """What commits leave at each place: the greatest ordering value wins, of equal ones the later commit."""
+    result: dict[Place, Entry] = {}
+    for written in commits:
+        for place, entry in written.items():
+            if place not in result or result[place].order <= entry.order:
+                result[place] = entry
+    return result
 
 
 @dataclass
@@ -140,7 +149,7 @@ class TableModel:
     shape: Shape
     entries: dict[Place, Entry] = field(default_factory=dict)
     truncated: int = -1
-    commits: int = 0
+    commits: list[dict[Place, Entry]] = field(default_factory=list)
 
     def commit(self, batch: Iterable[Delivered]) -> None:
         """One commit: the newest change of each place in the batch, against what the place holds.
@@ -149,21 +158,19 @@ class TableModel:
         commit wins.
         """
         records = list(batch)
-        self.commits += 1
         truncated = max((d.change.order for d in records if d.change.is_truncate), default=-1)
-        if truncated > self.truncated:
-            self.truncated = truncated
-            self.entries = {place: e for place, e in self.entries.items() if e.order > truncated}
+        gone = [place for place, e in self.entries.items() if e.row is not None and e.order <= truncated]
+        self.truncated = max(self.truncated, truncated)
         newest: dict[Place, tuple[tuple[int, int, int], Row | None]] = {}
         for record in records:
             for place, row in self._effects(record.change):
                 rank = (record.change.order, record.change.row, record.offset)
                 if place not in newest or newest[place][0] <= rank:
                     newest[place] = rank, row
-        for place, (rank, row) in newest.items():
-            known = self.entries.get(place)
-            if known is None or known.order <= rank[0]:
-                self.entries[place] = Entry(rank[0], row, self.commits)
+        written = {place: Entry(truncated, None) for place in gone}
+        written |= {place: Entry(rank[0], row) for place, (rank, row) in newest.items()}
+        self.commits.append(written)
+        self.entries = merged([self.entries, written])
 
     def _effects(self, change: Change) -> list[tuple[Place, Row | None]]:
         """What a change does where: a row that leaves its place leaves a tombstone there."""
@@ -180,8 +187,13 @@ class TableModel:
         return self.shape.path(row), self.shape.record_key(row)
 
     def rows(self, since: int = 0) -> list[Row]:
-        """The live rows as the lake shows them, with key, path and ordering value; only those written by later
-        commits than the one numbered ``since`` (from 1)."""
+        """The live rows as the lake shows them, with key, path and ordering value.
+
+        Args:
+            since: leave this many commits aside, as an incremental read does: a row that one of them has outdated or
+                deleted already is shown where it comes again, for the read does not look at them.
+        """
+        entries = merged(self.commits[since:]) if since else self.entries
         return [
             {
                 **self.shape.lake_row(e.row),
@@ -189,8 +201,8 @@ class TableModel:
                 "_hoodie_record_key": key,
                 "_hoodie_partition_path": path,
             }
-            for (path, key), e in self.entries.items()
-            if e.row is not None and e.commit > since
+            for (path, key), e in entries.items()
+            if e.row is not None
         ]
 
 

@@ -41,12 +41,23 @@ class PartitionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataRule:
+    """What a lake table's metadata table keeps besides the list of files. ``columns``: None for the first 32."""
+
+    columns: tuple[str, ...] | None = None
+    column_stats: bool = True
+    bloom_filters: bool = True
+    column_stats_file_groups: int = 2
+    bloom_file_groups: int = 4
+
+
+@dataclass(frozen=True, slots=True)
 class TableRules:
     """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
 
     ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
-    be read.
+    be read. ``metadata`` None means a table without a metadata table.
     """
 
     path: str
@@ -57,6 +68,7 @@ class TableRules:
     compression_level: int
     immutable_partition: bool
     hive_style: bool
+    metadata: MetadataRule | None = MetadataRule()
 
 
 class PartitionSettings(Section):
@@ -85,6 +97,27 @@ class PartitionSettings(Section):
         return PartitionRule(self.column, self.transform, self.name or derived)
 
 
+class MetadataSettings(Section):
+    """The metadata table of a lake table: readers list files and skip them by it."""
+
+    enabled: bool = True
+    """Keep one. Turned off, an existing metadata table is dropped; turned on, it is made from the files there are."""
+    columns: tuple[Text, ...] | None = None
+    """Columns whose ranges are kept; null for the first 32 of the table."""
+    column_stats: bool = True
+    """Keep column ranges of files (and of partitions, for a partitioned table)."""
+    bloom_filters: bool = True
+    """Keep the record key filters of base files."""
+    column_stats_file_groups: Count = 2
+    """File groups of column_stats; fixed when it is made."""
+    bloom_file_groups: Count = 4
+    """File groups of bloom_filters; fixed when it is made."""
+
+    def rule(self) -> MetadataRule | None:
+        """The same as a rule; None if there shall be none."""
+        return MetadataRule(**self.model_dump(exclude={"enabled"})) if self.enabled else None
+
+
 class TableSettings(Section):
     """Rules of lake tables."""
 
@@ -102,6 +135,8 @@ class TableSettings(Section):
     """Promise that the partition column of a row never changes."""
     hive_style: bool = True
     """Partition directories as ``name=value`` instead of ``value``."""
+    metadata: MetadataSettings = Field(default_factory=MetadataSettings)
+    """The metadata table."""
 
 
 class TableOverride(TableSettings):
@@ -151,6 +186,7 @@ class TablesSettings(Section):
             override = self.overrides[taken]
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
         partition: PartitionSettings | None = given.pop("partition")
+        given["metadata"] = given["metadata"].rule()
         path = self.path.format(database=path_name(source.database), table=path_name(source.table))
         return TableRules(path=path, partition=partition.rule() if partition else None, **given)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, BinlakeError
 from pipeline.settings import QuarantineSettings
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.plan import TableReport, TaskReport
 from pipeline.stream.progress import TableProgress
+from pipeline.stream.tablewrite import TableOutcome
 
 #: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
 _SHARE_JUDGED_FROM = 100
@@ -37,10 +37,10 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Seque
 
 
 def table_progress(
-    report: TableReport, instant: str | None, bytes_written: int, trigger_ms: int, error: BinlakeError | None
+    report: TableReport, outcome: TableOutcome, trigger_ms: int, error: BinlakeError | None
 ) -> TableProgress:
-    """What a table's part of the batch came to; ``instant`` is None where it made no commit."""
-    visible, counts = now_ms(), report.counts
+    """What a table's part of the batch came to."""
+    visible, counts, instant = outcome.visible_ms, report.counts, outcome.instant
     return TableProgress(
         table=str(report.target.source),
         events_read=counts.read + counts.already_applied,
@@ -53,8 +53,9 @@ def table_progress(
         commit_latency_ms=float(visible - trigger_ms) if instant else None,
         freshness_oldest_ms=visible - report.oldest_ms if instant and report.oldest_ms else None,
         freshness_newest_ms=visible - report.newest_ms if instant and report.newest_ms else None,
-        bytes_written=bytes_written,
+        bytes_written=outcome.bytes_written,
         error=str(error) if error is not None else None,
+        warning=outcome.warning,
     )
 
 

@@ -6,6 +6,7 @@ offsets a commit covers, and up to where each stream's events are in the table.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,9 +18,9 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import ConfigError
 from pipeline.hudi.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.config import TableConfig
-from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table import HudiTable
-from pipeline.hudi.view import file_slices
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import Settings, TableRules
 from pipeline.source.ranges import OffsetRange, Positions, furthest
@@ -73,9 +74,11 @@ class LakeTable:
     @classmethod
     def open(cls, storage: Storage, rules: TableRules) -> LakeTable:
         """Open a table that exists, roll back what a dead run left, and read what it has applied."""
-        table = HudiTable.open(storage)
+        metadata = metadata_config(rules)
+        table = HudiTable.open(storage, metadata=metadata)
         table.config.check_writable()
         table.rollback_pending()
+        table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
         opened._load()
         return opened
@@ -83,7 +86,8 @@ class LakeTable:
     @classmethod
     def create(cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         """Create the table of a target on first sight."""
-        table = HudiTable.create(storage, table_config(target), table_schema(target, columns))
+        metadata = metadata_config(rules)
+        table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata)
         return cls(storage, table, rules, keyless=None if target.key else KeylessState())
 
     def _load(self) -> None:
@@ -98,7 +102,7 @@ class LakeTable:
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = KeylessState.from_text(table.extra_metadata(KEYLESS))
         self.foreign_file_ids = {}
-        for piece in file_slices(self.storage, table.timeline):
+        for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
             if piece.file_id != file_id(table.config.name, *place):
                 self.foreign_file_ids[place] = piece.file_id
@@ -192,12 +196,18 @@ class LakeTable:
         found: dict[str, list[LiveRow]] = {}
         wanted = pa.array(sorted(digests), pa.string())
         names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
-        for rows in read_table(self.storage, columns=names):
+        for piece in self.table.file_slices():
+            rows = read_file_slice(self.table, piece, columns=names)
             spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
             kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
                 found.setdefault(digest, []).append((order, path, key))
         return found
+
+
+def metadata_config(rules: TableRules) -> MetadataConfig | None:
+    """What the table's metadata table shall keep; None for none."""
+    return MetadataConfig(**dataclasses.asdict(rules.metadata)) if rules.metadata is not None else None
 
 
 def table_config(target: Target) -> TableConfig:

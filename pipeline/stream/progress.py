@@ -30,6 +30,7 @@ class TableProgress:
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
         error: why this table could not commit; the other tables did.
+        warning: what went wrong beside its commit, which stands.
     """
 
     table: str
@@ -45,6 +46,7 @@ class TableProgress:
     freshness_newest_ms: int | None = None
     bytes_written: int = 0
     error: str | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.read.slice import read_file_slice
-from pipeline.hudi.view import file_slices
 from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.lake import CommitFacts, LakeTable
@@ -44,10 +44,13 @@ class TableWork:
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """A table's commit: its instant (None where nothing had to be written), and the bytes of its files."""
+    """A table's commit: its instant (None where nothing had to be written), the bytes of its files, when it was visible
+    (epoch, milliseconds), and what went wrong beside it."""
 
     instant: str | None
     bytes_written: int = 0
+    visible_ms: int = 0
+    warning: str | None = None
 
 
 def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor) -> TableOutcome:
@@ -77,7 +80,8 @@ def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int,
         with contextlib.suppress(BinlakeError):
             table.table.abort(instant)
         raise
-    return TableOutcome(instant, sum(r.size_bytes for r in results))
+    visible_ms = now_ms()
+    return TableOutcome(instant, sum(r.size_bytes for r in results), visible_ms, table.table.maintain())
 
 
 def _write(
@@ -138,7 +142,7 @@ def _drop_truncated(table: LakeTable, work: TableWork, groups: dict[Place, pa.Ta
     for place, rows in groups.items():
         groups[place] = rows.filter(pc.greater(rows.column("__order"), order))
         dropped.append(records(rows) - records(groups[place]))
-    for piece in file_slices(table.storage, table.table.timeline):
+    for piece in table.table.file_slices():
         place = (piece.partition_path, bucket_of_file_id(piece.file_id))
         deletes = truncated(read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD]), order)
         mine = [groups[place]] if place in groups else []

@@ -53,7 +53,7 @@ def assert_judges_agree(
     spark: HudiSpark | None = None,
     columns: Sequence[str] | None = None,
 ) -> None:
-    """Our reader, hudi-rs and, if given, Hudi Spark show exactly the expected rows.
+    """Our reader, hudi-rs and, if given, Hudi Spark with and without the metadata table show exactly the expected rows.
 
     Args:
         uri: the table's root.
@@ -66,3 +66,5 @@ def assert_judges_agree(
     assert_same("hudi-rs", hudi_rs.snapshot(uri), expected, columns)
     if spark is not None:
         assert_same("Hudi Spark", spark.snapshot(str(uri)), expected, columns)
+        by_listing = spark.with_options(hoodie__metadata__enable="false")
+        assert_same("Hudi Spark without the metadata table", by_listing.snapshot(str(uri)), expected, columns)

@@ -25,6 +25,8 @@ from pipeline.stream.schemas import SchemaRegistry
 from tests.stream.dying_store import DyingStore, Fate, Killed
 from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
 
+#: What a death at any other call leaves is what a death after the last of these leaves.
+CHANGING = ("create", "write", "delete", "delete_tree")
 ACCOUNTS, ORDERS = SourceTable("shop", "accounts"), SourceTable("shop", "orders")
 
 
@@ -108,7 +110,7 @@ def test_a_batch_is_applied_and_accounted_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_death_at_every_storage_call(tmp_path: Path, shuffle: bool) -> None:
+def test_death_at_every_change_of_the_store(tmp_path: Path, shuffle: bool) -> None:
     extra = {"batch": {"shuffle_above_bytes": 0}} if shuffle else {}
     base = tmp_path / "base"
     _, log = prepare(base)
@@ -119,8 +121,9 @@ def test_death_at_every_storage_call(tmp_path: Path, shuffle: bool) -> None:
     runner(config, DyingStore(open_storage(str(copy), {"fsync": "false"}), counting)).run(
         1, log.end(), 0, LocalEngine(log)
     )
-    assert len(counting.calls) > 20
-    for at in range(len(counting.calls)):
+    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
+    assert len(changes) > 20
+    for at in changes:
         for before in (True, False):
             place = tmp_path / f"{at}-{before}"
             shutil.copytree(base, place)
