@@ -65,8 +65,9 @@ class Storage(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Write or replace a file, whole or not at all, durable on return. Two tasks may write the same
-        bytes at once."""
+        """Write or replace a file, whole or not at all, durable on return. Two tasks may write the same bytes at once.
+
+        A large file may come as an ``mmap`` in place of bytes: implementations slice it or hand its buffer on."""
         ...
 
     def delete(self, path: str) -> bool:

@@ -28,6 +28,7 @@ from pipeline.storage.paths import dir_path, file_path, is_temporary, join, temp
 
 _CONNECT_ATTEMPTS = 3
 _CONNECT_TIMEOUT_S = 10
+_WRITE_BYTES = 8 << 20
 _OWN_OPTIONS = frozenset({"hsync", "config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache"})
 
 
@@ -182,10 +183,10 @@ class HdfsStorage:
 
     def _write_temporary(self, temporary: str, data: bytes) -> None:
         with self._client.create(temporary, WriteOptions(overwrite=True, create_parent=True)) as file:
-            if data:
-                file.write(data)
-                if self.hsync:
-                    file.hsync()
+            for at in range(0, len(data), _WRITE_BYTES):
+                file.write(data[at : at + _WRITE_BYTES])
+            if data and self.hsync:
+                file.hsync()
 
     def _rename(self, temporary: str, target: str, path: str, *, overwrite: bool) -> None:
         def rename() -> None:

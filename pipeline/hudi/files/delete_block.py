@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.files.plain_deletes import decode_plain
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
@@ -55,15 +56,20 @@ def decode_deletes(content: bytes | memoryview, path: str = "") -> pa.Table:
         version, length = _HEAD.unpack_from(content)
         if version != _VERSION:
             raise ValueError(f"delete block version {version}")
-        datum = io.BytesIO(content[_HEAD.size : _HEAD.size + length])
-        record: Any = fastavro.schemaless_reader(datum, delete_list_schema(), None, return_record_name=True)
+        datum = bytes(content[_HEAD.size : _HEAD.size + length])
+        columns = decode_plain(datum) or _by_record(datum)
     except (struct.error, ValueError, EOFError, IndexError) as error:
         raise CorruptDataError(
             f"a delete block cannot be read: {error}", do_next="run binlake fsck", path=path
         ) from error
+    return pa.Table.from_arrays(list(columns), schema=DELETES_SCHEMA)
+
+
+def _by_record(datum: bytes) -> tuple[pa.Array, pa.Array]:
+    """Keys and ordering values of any layout."""
+    record: Any = fastavro.schemaless_reader(io.BytesIO(datum), delete_list_schema(), None, return_record_name=True)
     records = record["deleteRecordList"]
-    keys = pa.array([r["recordKey"] for r in records], pa.string())
-    return pa.Table.from_arrays([keys, _orderings(records)], schema=DELETES_SCHEMA)
+    return pa.array([r["recordKey"] for r in records], pa.string()), _orderings(records)
 
 
 def _orderings(records: list[dict[str, Any]]) -> pa.Array:

@@ -20,6 +20,7 @@ from pipeline.hudi.files.names import (
     parse_log_name,
 )
 from pipeline.hudi.schema import arrow_schema, value_schema
+from pipeline.hudi.services.clean_action import pending_cleans, read_plan
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
@@ -146,6 +147,18 @@ class Evidence:
                 continue  # told by the timeline's check
             times.update(record.get("commitsRollback") or ())
         return times
+
+    @cached_property
+    def going(self) -> set[str]:
+        """The paths that pending cleans are about to delete, or have deleted."""
+        paths: set[str] = set()
+        for clean in pending_cleans(self.timeline):
+            try:
+                plan = read_plan(self.storage, clean)
+            except (CorruptDataError, StorageNotFoundError):
+                continue  # told by the timeline's check
+            paths.update(in_partition(partition, name) for partition, names in plan.files.items() for name in names)
+        return paths
 
     def below(self, prefix: str) -> Iterator[FileInfo]:
         """The files at or below a directory."""

@@ -123,7 +123,7 @@ def _absent(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding
         missing = {path: stat for path, stat in missing.items() if path in needed}
     replaced = bool(evidence.timeline.completed_actions({REPLACE_COMMIT}))
     for path, stat in sorted(missing.items()):
-        if path in (cleaned or ()) and path not in needed:
+        if (path in (cleaned or ()) or path in evidence.going) and path not in needed:
             continue
         lost = path in needed and not replaced
         yield Finding(

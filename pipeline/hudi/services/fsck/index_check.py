@@ -140,6 +140,8 @@ class IndexCheck:
                 )
         for name in sorted(listed.keys() - stored.keys()):
             parsed = parse_log_name(name) or parse_base_name(name)
+            if in_partition(path, name) in self.evidence.going:
+                continue
             if parsed is None or self.evidence.timeline.is_completed(parsed.instant):
                 yield _rebuild("the metadata table lists a file that is gone", in_partition(path, name))
         for name in sorted(listed.keys() & stored.keys()):

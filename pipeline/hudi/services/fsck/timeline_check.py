@@ -30,7 +30,7 @@ _ALIVE = "a writer may be at work: stop it, wait for the grace time, check again
 
 def check_timeline(evidence: Evidence) -> Iterator[Finding]:
     """Files that are no instant, unreadable instants, instants completed twice, pending instants, old markers."""
-    by_time: dict[str, list[Instant]] = {}
+    by_identity: dict[tuple[str, str], list[Instant]] = {}
     for info in evidence.below(TIMELINE_PATH):
         name = info.path[len(TIMELINE_PATH) + 1 :]
         if "/" in name or name.startswith("."):
@@ -39,8 +39,8 @@ def check_timeline(evidence: Evidence) -> Iterator[Finding]:
         if instant is None:
             yield Finding(Severity.WARNING, Check.TIMELINE, "a file of the timeline is no instant", info.path)
         elif instant.completed:
-            by_time.setdefault(instant.requested_time, []).append(instant)
-    for _, instants in sorted(by_time.items()):
+            by_identity.setdefault(instant.identity, []).append(instant)
+    for _, instants in sorted(by_identity.items()):
         yield from _completed_twice(instants)
         for instant in instants:
             yield from _unreadable(evidence, instant)

@@ -1,0 +1,48 @@
+"""Compaction: log files become base files, on a schedule, in steps that can each be done again.
+
+1. ``schedule`` writes ``<t>.compaction.requested`` with the plan: which files of which file groups. From then on delta
+   commits that complete belong to the next file slice of those groups, whatever their own time.
+2. ``execute`` writes one base file for each operation, in tasks that need nothing but the plan.
+3. ``complete`` tells the metadata table, then creates ``<t>_<completion>.commit``.
+
+``run`` does what is due; ``finish_pending`` goes on after a crash. Steps 1 and 3 change the timeline: between writers
+they belong under the table's lock. Step 2 may take place in another thread or process, while the table's writer goes
+on.
+"""
+
+from pipeline.hudi.services.compaction.completion import (
+    OlderWriterError,
+    UnsoundPlanError,
+    complete,
+    wait_for_older_writers,
+)
+from pipeline.hudi.services.compaction.config import CompactionConfig
+from pipeline.hudi.services.compaction.job import CompactionJob, MapTasks, execute, prepare
+from pipeline.hudi.services.compaction.pending import finish_pending, resume, unschedule
+from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation
+from pipeline.hudi.services.compaction.scheduling import due, schedule
+from pipeline.hudi.services.compaction.service import run
+from pipeline.hudi.services.compaction.task import CompactedFile, CompactionContext, compact_file_group
+
+__all__ = [
+    "CompactedFile",
+    "CompactionConfig",
+    "CompactionContext",
+    "CompactionJob",
+    "CompactionPlan",
+    "MapTasks",
+    "OlderWriterError",
+    "Operation",
+    "UnsoundPlanError",
+    "compact_file_group",
+    "complete",
+    "due",
+    "execute",
+    "finish_pending",
+    "prepare",
+    "resume",
+    "run",
+    "schedule",
+    "unschedule",
+    "wait_for_older_writers",
+]

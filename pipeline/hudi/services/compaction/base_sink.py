@@ -1,0 +1,141 @@
+"""A base file as it grows: row groups of a bounded size into a temporary file, statistics and bloom filter on the way.
+
+What stays in memory is the row group that is being filled, and the bloom filter (a byte for each of its bits). The
+finished bytes are mapped, not read, when they go to storage.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.hudi.files.base_file import base_footer
+from pipeline.hudi.files.bloom import DYNAMIC, BloomFilter
+from pipeline.hudi.files.parquet_file import parquet_writer
+from pipeline.hudi.metadata.stats import ColumnRange, column_ranges, unknown_range, widen
+from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
+from pipeline.hudi.services.compaction.config import CompactionConfig
+
+_FILE_NAME = "_hoodie_file_name"
+_CONSTANT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class Written:
+    """What there is to say of a finished base file. ``ranges``: None where no statistics are kept."""
+
+    rows: int
+    ranges: tuple[ColumnRange, ...] | None
+    bloom: tuple[str, str] | None
+
+
+class BaseFileSink:
+    """Takes rows in key order.
+
+    Args:
+        path: the temporary file.
+        schema: of the rows that will come, meta fields first.
+        name: the base file's name, which every row gets in ``_hoodie_file_name``.
+        expected: how many rows may come at most; sizes the bloom filter.
+        indexed: the columns to keep statistics of; None for none.
+        config: how to write.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        name: str,
+        expected: int,
+        indexed: tuple[str, ...] | None,
+        config: CompactionConfig,
+    ) -> None:
+        self._name, self._indexed, self._config = name, indexed, config
+        self._schema = schema.set(schema.get_field_index(_FILE_NAME), pa.field(_FILE_NAME, _CONSTANT))
+        self._writer = parquet_writer(str(path), self._schema, config.compression, config.compression_level)
+        self._bloom = _filter(config, expected)
+        self._group_rows = 0
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self._rows = 0
+        self._keys: tuple[str, str] | None = None
+        self._ranges: dict[str, ColumnRange] = {}
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, whose keys come after those before."""
+        if not rows.num_rows:
+            return
+        if not self._group_rows:
+            bytes_a_row = max(1, rows.nbytes // rows.num_rows)
+            self._group_rows = max(1, min(self._config.row_group_rows, self._config.row_group_bytes // bytes_a_row))
+        self._waiting.append(rows)
+        self._waiting_rows += rows.num_rows
+        while self._waiting_rows >= self._group_rows:
+            waiting = pa.concat_tables(self._waiting)
+            self._put(waiting.slice(0, self._group_rows))
+            rest = waiting.slice(self._group_rows)
+            self._waiting, self._waiting_rows = [rest], rest.num_rows
+
+    def close(self, avro_schema_json: str) -> Written:
+        """Write the last row group and the footer."""
+        if self._waiting_rows or not self._rows:
+            self._put(pa.concat_tables(self._waiting or [self._empty()]))
+        bloom = (self._bloom.kind, self._bloom.to_base64()) if self._bloom is not None else None
+        self._writer.add_key_value_metadata(base_footer(avro_schema_json, self._keys, bloom))
+        self._writer.close()
+        ranges = None
+        if self._indexed is not None:
+            ranges = tuple(self._ranges[column] for column in self._indexed if column in self._ranges)
+        return Written(self._rows, ranges, bloom)
+
+    def abandon(self) -> None:
+        """Close without finishing."""
+        self._writer.close()
+
+    def _put(self, rows: pa.Table) -> None:
+        rows = self._named(rows)
+        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        self._rows += rows.num_rows
+        self._note_ranges(rows)
+        if rows.num_rows:
+            keys = rows.column(RECORD_KEY_FIELD)
+            self._keys = (self._keys[0] if self._keys else keys[0].as_py(), keys[-1].as_py())
+            if self._bloom is not None:
+                self._bloom.add(keys)
+
+    def _named(self, rows: pa.Table) -> pa.Table:
+        names = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows.num_rows, dtype=np.int32)), pa.array([self._name])
+        )
+        return rows.set_column(rows.column_names.index(_FILE_NAME), self._schema.field(_FILE_NAME), names)
+
+    def _note_ranges(self, rows: pa.Table) -> None:
+        for item in column_ranges(rows, self._indexed) if self._indexed is not None else ():
+            known = self._ranges.get(item.column)
+            whole = item if known is None else widen(known, item)
+            self._ranges[item.column] = whole or unknown_range(item.column, item.value_type, item.info)
+
+    def _empty(self) -> pa.Table:
+        plain = pa.schema([pa.field(f.name, pa.string()) if f.name in META_FIELDS else f for f in self._schema])
+        return plain.empty_table()
+
+
+def mapped(path: Path) -> bytes:
+    """A file's bytes without reading them into memory: an object that can be sliced and written as bytes can.
+
+    It outlives the file's name, and goes when nobody holds it any more (a store in memory does).
+    """
+    with path.open("rb") as file:
+        return cast("bytes", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _filter(config: CompactionConfig, expected: int) -> BloomFilter | None:
+    if config.bloom_kind is None:
+        return None
+    if config.bloom_kind == DYNAMIC:
+        return BloomFilter.dynamic(config.bloom_entries, config.bloom_fpp, config.bloom_max_entries)
+    return BloomFilter.simple(expected, config.bloom_fpp)

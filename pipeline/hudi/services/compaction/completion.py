@@ -1,0 +1,127 @@
+"""The end of a compaction: metadata table first, then the completed file.
+
+What a crash leaves: before the metadata table's entry completes, files that no reader counts. After it, entries that
+readers leave out because the compaction is pending; the next attempt takes them back and notes its own. After
+``<t>_<completion>.commit``, markers that nobody asks for.
+
+Looked at again before anything is published: the instant must still be inflight, and no delta commit may have completed
+before it without being in the plan. Nor may one that was begun before it still be pending: the newest instant says what
+the table's columns are, so a compaction that completes first would hide the columns such a commit may add (measured: in
+Hudi Spark, hudi-rs and here).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from time import sleep
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import TransientError
+from pipeline.hudi.commit import check_still_inflight, drop_markers, publish
+from pipeline.hudi.metadata import rollback as metadata_rollback
+from pipeline.hudi.metadata.delta import MetadataDelta
+from pipeline.hudi.schema import avro_schema
+from pipeline.hudi.services.compaction.plan import Operation
+from pipeline.hudi.services.compaction.scheduling import logs_before
+from pipeline.hudi.services.compaction.task import CompactedFile
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pipeline.hudi.timeline.instant import COMPACTION, DELTA_COMMIT, Instant, State
+
+_PAUSE_S = 0.1
+
+
+class UnsoundPlanError(TransientError):
+    """A plan that would lose rows: a commit completed before it and is not in it. Unschedule it and plan again."""
+
+
+class OlderWriterError(TransientError):
+    """A delta commit that was begun before the compaction is still pending. Wait for it, or roll it back."""
+
+
+def complete(table: HudiTable, instant: Instant, results: Iterable[CompactedFile]) -> Instant:
+    """Publish a compaction whose base files are written; returns the completed instant.
+
+    Args:
+        table: the table, refreshed here. No other process may change the timeline meanwhile.
+        instant: from ``schedule``.
+        results: one for each operation of its plan.
+
+    Raises LostOwnershipError if somebody completed or unscheduled it, UnsoundPlanError, OlderWriterError,
+    CommitUnknownError and StorageError as ``commit.apply_commit`` says.
+    """
+    time, files = instant.requested_time, list(results)
+    inflight = Instant(time, COMPACTION, State.INFLIGHT)
+    table.refresh()
+    check_still_inflight(table.storage, inflight)
+    _check_settled(table, time)
+    _check_sound(table, time, [file.operation for file in files])
+    note(table, time, files)
+    check_still_inflight(table.storage, inflight)
+    columns = avro_schema(table.schema_as_of(time), table.config.name, with_meta=False)
+    stats = tuple(stat for file in files for stat in file.stats)
+    body = CommitMetadata(stats, {SCHEMA_KEY: columns}, operation="COMPACT", compacted=True)
+    completed = inflight.at(State.COMPLETED, table.clock.next())
+    publish(table.storage, completed, body.to_bytes())
+    table.timeline.record(completed)
+    table.timeline.remember(completed, body)
+    drop_markers(table.storage, time)
+    return completed
+
+
+def wait_for_older_writers(table: HudiTable, time: str, patience_s: float) -> None:
+    """Wait until every delta commit that was begun before an instant has completed or is gone, but no longer than that.
+
+    Holds nothing, so the writers can go on. ``complete`` looks again.
+    """
+    deadline = monotonic_s() + patience_s
+    while _older_writers(table, time) and monotonic_s() < deadline:
+        sleep(_PAUSE_S)
+        table.refresh()
+
+
+def note(table: HudiTable, time: str, files: Sequence[CompactedFile]) -> None:
+    """Tell the metadata table of the files, after taking back what an attempt that died may have told it."""
+    index = table.metadata_table
+    if index is None:
+        return
+    unnote(table, time)
+    index.apply(time, MetadataDelta(tuple(added for file in files for added in file.added)))
+
+
+def unnote(table: HudiTable, time: str) -> None:
+    """Take back what the metadata table was told of a compaction that is still pending."""
+    index = table.metadata_table
+    if index is not None and index.timeline.find(time) is not None:
+        metadata_rollback.roll_back(index, time, table.clock.next())
+
+
+def _older_writers(table: HudiTable, time: str) -> list[str]:
+    pending = (i for i in table.timeline.pending() if i.action == DELTA_COMMIT)
+    return [instant.requested_time for instant in pending if instant.requested_time < time]
+
+
+def _check_settled(table: HudiTable, time: str) -> None:
+    if older := _older_writers(table, time):
+        raise OlderWriterError(
+            "a delta commit that was begun before this compaction is still pending",
+            do_next="run the compaction again; if that writer is dead, start it anew: it rolls back what it left",
+            instant=time,
+            pending=older[0],
+        )
+
+
+def _check_sound(table: HudiTable, time: str, operations: Iterable[Operation]) -> None:
+    planned = {operation.group: set(operation.log_files) for operation in operations}
+    for file_slice in table.file_slices():
+        names = planned.get((file_slice.partition_path, file_slice.file_id))
+        if names is None:
+            continue
+        logs = {str(log.name) for log in logs_before(table.timeline, file_slice.log_files, time)}
+        if missing := sorted(logs - names):
+            raise UnsoundPlanError(
+                "a commit completed before this compaction and is not in its plan",
+                do_next="unschedule the compaction; it is planned again when it is due",
+                instant=time,
+                file=missing[0],
+            )

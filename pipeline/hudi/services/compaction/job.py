@@ -1,0 +1,84 @@
+"""A plan and all that executing it takes: nothing of the table is held meanwhile, so it may run anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.schema import avro_schema
+from pipeline.hudi.services.compaction.config import CompactionConfig
+from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, read_plan
+from pipeline.hudi.services.compaction.task import (
+    CompactedFile,
+    CompactionContext,
+    CompletedInstants,
+    compact_file_group,
+)
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import Instant, State
+from pipeline.storage.base import AlreadyExistsError, Storage
+
+#: Runs a function over operations, one task each, and gives the results: a thread pool's or Spark's map.
+MapTasks: TypeAlias = Callable[[Callable[[Operation], CompactedFile], Sequence[Operation]], list[CompactedFile]]
+
+
+@dataclass(frozen=True)
+class CompactionJob:
+    """All that executing a plan takes; it knows nothing of the table's state and travels by pickle."""
+
+    instant: Instant
+    storage: Storage
+    context: CompactionContext
+    plan: CompactionPlan
+
+
+def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> CompactionJob:
+    """Put a scheduled compaction in flight.
+
+    Args:
+        table: as of its last refresh, which must not lie before the schedule.
+        instant: from ``schedule``.
+        config: how base files are written.
+
+    Raises CorruptDataError for a plan that cannot be read, UnsupportedError for tombstones of a table not ordered
+    by a long, StorageError.
+    """
+    columns = table.schema_as_of(instant.requested_time)
+    _check_tombstones(columns, table.config.ordering_field, config)
+    plan = read_plan(table.storage, instant)
+    inflight = instant.at(State.INFLIGHT)
+    with suppress(AlreadyExistsError):
+        table.storage.create(inflight.path, b"")
+    table.timeline.record(inflight)
+    index = table.metadata_table
+    context = CompactionContext(
+        instant=instant.requested_time,
+        avro_schema_json=avro_schema(columns, table.config.name, with_meta=True),
+        arrow_schema=columns,
+        ordering_field=table.config.ordering_field,
+        completed=CompletedInstants.of(table.timeline),
+        config=config,
+        indexed_columns=(index.columns or None) if index is not None else None,
+    )
+    return CompactionJob(inflight, table.storage, context, plan)
+
+
+def _check_tombstones(columns: pa.Schema, ordering_field: str, config: CompactionConfig) -> None:
+    """Deletes are stated again with the ordering values of longs; Hudi Spark fails on such of another type."""
+    kind = columns.field(ordering_field).type if ordering_field in columns.names else None
+    if config.tombstone_retention_hours and kind != pa.int64():
+        raise UnsupportedError(
+            f"tombstones are kept in tables ordered by a long, and {ordering_field or 'no column'} is {kind}",
+            do_next="set tombstone_retention_hours to 0",
+        )
+
+
+def execute(job: CompactionJob, map_tasks: MapTasks) -> list[CompactedFile]:
+    """Write the base files of a plan, one task each. Errors as ``compact_file_group``."""
+    return map_tasks(partial(compact_file_group, job.storage, job.context), job.plan.operations)

@@ -1,0 +1,201 @@
+"""A file group's rows in key order: the log's winners streamed over the base file, one stretch of it at a time.
+
+Base files of binlake are sorted by record key, so that log rows find their place as the base file passes by. Other
+writers' may not be: their rows are put aside in a temporary file on local disk and gathered in order, with nothing but
+the keys in memory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.log_merge import Flags, LogEvents, LogWinners, Longs
+from pipeline.hudi.schema import RECORD_KEY_FIELD
+
+#: Rows of a row group that are merged at once: what is copied on the way stays small.
+STRETCH_ROWS = 65_536
+
+
+class NotSortedError(Exception):
+    """The base file's keys do not ascend: begin again with ``merge_unsorted``."""
+
+
+@dataclass
+class Counts:
+    """What became of the base file's rows and the log's: the numbers of the commit."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+class SortedLog:
+    """The log's winners in key order with their rows; what loses to the base file is noted as it passes by.
+
+    Args:
+        events: the log's; its rows are taken out.
+    """
+
+    def __init__(self, events: LogEvents) -> None:
+        winners = events.winners()
+        self.events = sum(len(part) for part in events.row)
+        self.instants = events.instants
+        self.ordering_field = events.ordering_field
+        winners = winners.take(np.asarray(pc.sort_indices(winners.keys).to_numpy(), dtype=np.int64))
+        places = winners.row[winners.row >= 0]
+        tables = pa.concat_tables(events.tables or [events.schema.empty_table()])
+        self.rows = tables.take(pa.array(places)).combine_chunks()
+        events.tables.clear()
+        #: How many rows lie before each winner, and behind the last: their places in ``rows``.
+        self._rows_before = np.concatenate(([0], np.cumsum(winners.row >= 0)))
+        self.winners = LogWinners(
+            winners.keys,
+            winners.ordering,
+            winners.unconditional,
+            np.where(winners.row >= 0, self._rows_before[:-1], -1),
+            winners.block,
+        )
+        self._keys = np.asarray(winners.keys.to_numpy(zero_copy_only=False), dtype=object)
+        self.lost = np.zeros(len(self._keys), dtype=np.bool_)
+        self.counts = Counts()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def forget(self) -> None:
+        """Forget what has passed by: the base file is read again."""
+        self.lost[:] = False
+        self.counts = Counts()
+
+    def up_to(self, key: str) -> int:
+        """How many winners have keys up to that one, itself included."""
+        return bisect_right(self._keys, key)
+
+    def merged(self, base: pa.Table, low: int, high: int, *, sorted_keys: bool) -> tuple[pa.Table, Flags]:
+        """Some rows of the base file with the winners from ``low`` to ``high``.
+
+        ``sorted_keys``: put the rows of keys that are not in ``base`` in their places; otherwise they are left out.
+        Returns the rows, and which of those winners met none.
+        """
+        if low == high:
+            return base, np.empty(0, dtype=np.bool_)
+        part = self.winners.slice(low, high)
+        met, wins = part.against(base, self.ordering_field)
+        meets = met >= 0
+        self.lost[low + met[meets & ~wins]] = True
+        alone = np.ones(high - low, dtype=np.bool_)
+        alone[met[meets]] = False
+        first, last = self._rows_before[low], self._rows_before[high]
+        source = np.arange(base.num_rows, dtype=np.int64)
+        hit = np.flatnonzero(wins)
+        theirs = part.row[met[hit]]
+        source[hit] = np.where(theirs >= 0, base.num_rows + theirs - first, -1)
+        self.counts.updates += int((theirs >= 0).sum())
+        self.counts.deletes += int((theirs < 0).sum())
+        fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
+        if len(fresh):
+            keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
+            at = np.searchsorted(keys, self._keys[low:high][fresh])
+            source = np.insert(source, at, base.num_rows + part.row[fresh] - first)
+            self.counts.inserts += len(fresh)
+        source = source[source >= 0]
+        rows = pa.concat_tables([base, self.rows.slice(first, last - first)])
+        return rows.take(pa.array(source)), alone
+
+    def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
+        """The rows of the winners from ``low`` on, in key order; ``alone``: only of those winners."""
+        if alone is None:
+            rows = self.rows.slice(self._rows_before[low])
+        else:
+            places = self.winners.row[alone]
+            rows = self.rows.take(pa.array(places[places >= 0]))
+        self.counts.inserts += rows.num_rows
+        return rows
+
+
+def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:
+    """The live rows in key order.
+
+    Args:
+        base: the base file's rows, in the log's columns, row group by row group.
+        log: what goes over them.
+
+    Raises NotSortedError once a key of the base file does not ascend; what was given until then is of no use.
+    """
+    low, last = 0, ""
+    for rows in _stretches(base):
+        keys = rows.column(RECORD_KEY_FIELD)
+        if not _ascends(keys, last):
+            raise NotSortedError
+        last = keys[-1].as_py()
+        high = log.up_to(last)
+        yield log.merged(rows, low, high, sorted_keys=True)[0]
+        low = high
+    yield from _stretches([log.fresh_rows(low=low)])
+
+
+def merge_unsorted(
+    base: Iterable[pa.Table], log: SortedLog, aside: Path, at_once: tuple[int, int]
+) -> Iterator[pa.Table]:
+    """The same for a base file in any order.
+
+    Args:
+        base, log: as ``merge_sorted``.
+        aside: a file to be made on local disk, of the base file's size when it is not compressed.
+        at_once: the most rows, and about the most bytes, that are gathered at once.
+    """
+    alone = np.ones(len(log), dtype=np.bool_)
+    with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.schema) as writer:
+        keys: list[pa.Array] = []
+
+        def put(rows: pa.Table) -> None:
+            writer.write_table(rows.combine_chunks())
+            keys.extend(rows.column(RECORD_KEY_FIELD).chunks)
+
+        for rows in _stretches(base):
+            merged, unmet = log.merged(rows, 0, len(log), sorted_keys=False)
+            alone &= unmet
+            put(merged)
+        for rows in _stretches([log.fresh_rows(alone)]):
+            put(rows)
+    order = np.asarray(pc.sort_indices(pa.chunked_array(keys, pa.string())).to_numpy(), dtype=np.int64)
+    bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
+    step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))
+    with pa.memory_map(str(aside)) as source:
+        reader = pa.ipc.open_file(source)
+        starts = np.cumsum([0, *(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))])
+        for at in range(0, len(order), step):
+            yield _gathered(reader, starts, order[at : at + step])
+
+
+def _gathered(reader: pa.ipc.RecordBatchFileReader, starts: Longs, places: Longs) -> pa.Table:
+    """The rows at some places of the batches laid end to end, in that order."""
+    number = np.searchsorted(starts, places, side="right") - 1
+    by_batch = np.argsort(number, kind="stable")
+    parts = [
+        pa.table(reader.get_batch(n)).take(pa.array(places[by_batch][number[by_batch] == n] - starts[n]))
+        for n in np.unique(number)
+    ]
+    back = np.empty(len(places), dtype=np.int64)
+    back[by_batch] = np.arange(len(places))
+    return pa.concat_tables(parts).take(pa.array(back))
+
+
+def _stretches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    for table in tables:
+        for at in range(0, table.num_rows, STRETCH_ROWS):
+            yield table.slice(at, STRETCH_ROWS)
+
+
+def _ascends(keys: pa.ChunkedArray, last: str) -> bool:
+    """Whether keys ascend, the first of them after ``last`` or equal to it."""
+    if keys[0].as_py() < last:
+        return False
+    return bool(pc.all(pc.less_equal(keys.slice(0, len(keys) - 1), keys.slice(1))).as_py() is not False)

@@ -1,0 +1,148 @@
+"""When a compaction is due, and its plan.
+
+The instant lies after the completion of every log file in the plan, and a delta commit that completes later is in the
+next slice. So no delta commit may take its completion time before the instant and appear after the plan was made: with
+several writers the table's lock is held over ``schedule``, and over completion time and completed file of each commit.
+(``complete`` looks again, and gives up a plan that such a commit has made unsound.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.clock import now_ms, parse_instant
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.services.compaction.config import CompactionConfig
+from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import (
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    Instant,
+    State,
+)
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.view import FileSlice, LogFile
+from pipeline.storage.base import AlreadyExistsError
+
+_ATTEMPTS = 5
+_MS_PER_MINUTE = 60_000
+_FOREIGN = (CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT)
+
+
+def due(table: HudiTable, config: CompactionConfig) -> str | None:
+    """Why a compaction is due now, as of the table's last refresh; None if it is not.
+
+    The first two reasons cost no storage call; the ratio asks for the file slices.
+    """
+    commits = _since_last(table.timeline)
+    if not commits:
+        return None
+    if config.after_commits is not None and len(commits) >= config.after_commits:
+        return f"{len(commits)} delta commits since the last compaction"
+    age_ms = now_ms() - parse_instant(min(i.completion_time or i.requested_time for i in commits))
+    if config.after_minutes is not None and age_ms >= config.after_minutes * _MS_PER_MINUTE:
+        return f"the oldest delta commit since the last compaction is {age_ms // _MS_PER_MINUTE} minutes old"
+    return _ratio_met(table, config)
+
+
+def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
+    """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
+
+    None if there is nothing to compact. Raises UnsupportedError for a table that binlake cannot write to or that has a
+    pending clustering or log compaction, CorruptDataError, StorageError.
+    """
+    table.config.check_writable()
+    for attempt in range(_ATTEMPTS):
+        time = table.clock.next()
+        table.refresh()
+        _refuse_foreign(table.timeline)
+        operations = _chosen(_candidates(table, time), config)
+        if not operations:
+            return None
+        requested = Instant(time, COMPACTION, State.REQUESTED)
+        try:
+            table.storage.create(requested.path, CompactionPlan(tuple(operations)).to_bytes())
+        except AlreadyExistsError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue  # a commit may have completed meanwhile: plan anew
+        table.timeline.record(requested)
+        return requested
+    return None
+
+
+def logs_before(timeline: Timeline, logs: Iterable[LogFile], time: str) -> tuple[LogFile, ...]:
+    """Those whose commits completed before an instant: what a compaction of that instant has to merge."""
+    return tuple(log for log in logs if (timeline.completion_time(log.name.instant) or time) < time)
+
+
+def _since_last(timeline: Timeline) -> list[Instant]:
+    """The delta commits that completed since a compaction was last scheduled."""
+    compactions = [i.requested_time for i in timeline.completed() if i.action == COMMIT]
+    last = max([*compactions, *(i.requested_time for i in pending_compactions(timeline))], default="")
+    return [i for i in timeline.completed() if i.action == DELTA_COMMIT and (i.completion_time or "") >= last]
+
+
+def _ratio_met(table: HudiTable, config: CompactionConfig) -> str | None:
+    if config.log_ratio is None:
+        return None
+    slices = table.file_slices()
+    logs, bases = sum(s.log_size for s in slices), sum(s.base_size for s in slices if s.log_files)
+    if logs < config.log_ratio_from_bytes or logs < config.log_ratio * bases:
+        return None
+    return f"{logs} bytes of log files over {bases} bytes of base files"
+
+
+def _refuse_foreign(timeline: Timeline) -> None:
+    for pending in timeline.pending():
+        if pending.action in _FOREIGN:
+            raise UnsupportedError(
+                f"a {pending.action} is pending, and its file groups must not be compacted meanwhile",
+                do_next="let Hudi finish it or roll it back",
+                instant=pending.requested_time,
+            )
+
+
+def _candidates(table: HudiTable, time: str) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:
+    """The slices with something to merge, and the log files to merge."""
+    planned = {
+        operation.group
+        for pending in pending_compactions(table.timeline)
+        for operation in read_plan(table.storage, pending).operations
+    }
+    found = []
+    for file_slice in table.file_slices():
+        base = file_slice.base_file
+        logs = logs_before(table.timeline, file_slice.log_files, time)
+        restated = base.name.instant if base is not None and _is_compaction(table.timeline, base.name.instant) else ""
+        # A log file of a compaction's own instant only states tombstones again.
+        news = any(log.name.instant != restated for log in logs)
+        if news and (file_slice.partition_path, file_slice.file_id) not in planned:
+            found.append((file_slice, logs))
+    return found
+
+
+def _is_compaction(timeline: Timeline, instant: str) -> bool:
+    """Not known of an archived one: its tombstones are then compacted once for nothing."""
+    found = timeline.find(instant)
+    return found is not None and found.action == COMMIT
+
+
+def _chosen(candidates: list[tuple[FileSlice, tuple[LogFile, ...]]], config: CompactionConfig) -> list[Operation]:
+    """As many as the caps allow, those with the most log bytes for their base first."""
+    ordered = sorted(
+        candidates, key=lambda c: (-c[0].log_size / (c[0].base_size + 1), c[0].partition_path, c[0].file_id)
+    )
+    chosen: list[Operation] = []
+    total = 0
+    for file_slice, logs in ordered[: config.max_file_groups]:
+        total += 2 * file_slice.base_size + sum(log.size for log in logs)
+        if chosen and config.max_io_bytes is not None and total > config.max_io_bytes:
+            break
+        chosen.append(Operation.of(file_slice, logs))
+    return sorted(chosen, key=lambda operation: operation.group)

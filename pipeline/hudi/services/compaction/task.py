@@ -1,0 +1,250 @@
+"""What a task does for one file group: read its slice, write its base file.
+
+It needs the storage, the context and the operation, all of which travel by pickle. Names and bytes depend on them
+alone, so a retried or speculative task overwrites its own files with the same bytes. Markers go first: whoever takes
+the compaction back finds what a dead task left. In memory: the decoded log files, a row group of the base file read and
+one of the base file written, the bloom filter; the rest is in temporary files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
+from pipeline.hudi.files.log_file import iter_blocks
+from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
+from pipeline.hudi.log_merge import LogEvents, aligned
+from pipeline.hudi.metadata.delta import AddedFile
+from pipeline.hudi.metadata.stats import column_ranges
+from pipeline.hudi.schema import META_FIELDS
+from pipeline.hudi.services.compaction.base_sink import BaseFileSink, Written, mapped
+from pipeline.hudi.services.compaction.config import CompactionConfig
+from pipeline.hudi.services.compaction.merge import (
+    NotSortedError,
+    SortedLog,
+    merge_sorted,
+    merge_unsorted,
+)
+from pipeline.hudi.services.compaction.plan import Operation
+from pipeline.hudi.services.compaction.tombstones import Restated, restate
+from pipeline.hudi.timeline.commit_metadata import WriteStat
+from pipeline.hudi.timeline.instant import WRITE_ACTIONS
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import Storage, StorageNotFoundError
+
+_PARALLEL_READS = 4
+
+
+@dataclass(frozen=True)
+class CompletedInstants:
+    """Which log blocks count: those of completed commits, and those older than the active timeline."""
+
+    times: frozenset[str]
+    oldest: str
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> CompletedInstants:
+        """As the timeline stands now."""
+        times = [instant.requested_time for instant in timeline.completed()]
+        started = [*times[:1], *(i.requested_time for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS)]
+        return cls(frozenset(times), min(started, default=""))
+
+    def __contains__(self, instant: str | None) -> bool:
+        return instant is not None and (instant in self.times or instant < self.oldest)
+
+
+@dataclass(frozen=True)
+class CompactionContext:
+    """What every file group of a compaction shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not.
+
+    ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
+    """
+
+    instant: str
+    avro_schema_json: str
+    arrow_schema: pa.Schema
+    ordering_field: str
+    completed: CompletedInstants
+    config: CompactionConfig
+    indexed_columns: tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a base file, meta fields first."""
+        return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.arrow_schema])
+
+
+@dataclass(frozen=True)
+class CompactedFile:
+    """What ``complete`` needs to know of a compacted file group: the base file, the log file of restated tombstones if
+    there is one, and the numbers of the commit."""
+
+    operation: Operation
+    base: AddedFile
+    base_stat: WriteStat
+    tombstones: AddedFile | None = None
+    tombstone_stat: WriteStat | None = None
+
+    @property
+    def added(self) -> list[AddedFile]:
+        """The files it adds."""
+        return [self.base] if self.tombstones is None else [self.base, self.tombstones]
+
+    @property
+    def stats(self) -> list[WriteStat]:
+        """Their entries in the commit."""
+        return [self.base_stat] if self.tombstone_stat is None else [self.base_stat, self.tombstone_stat]
+
+
+@dataclass
+class _LogRead:
+    """The log as it was read: events, blocks that counted, bytes."""
+
+    events: LogEvents
+    blocks: int = 0
+    size: int = 0
+
+
+def compact_file_group(storage: Storage, context: CompactionContext, operation: Operation) -> CompactedFile:
+    """Write the base file of a file group, and the log file of the tombstones that stay.
+
+    Args:
+        storage: the table's root.
+        context: of the compaction.
+        operation: the file group's part of the plan.
+
+    Raises CorruptDataError, UnsupportedError for log blocks that binlake cannot merge, StorageNotFoundError if the plan
+    names files that are gone, StorageError.
+    """
+    read = _read_log(storage, context, operation)
+    log = SortedLog(read.events)
+    name = str(BaseFileName(operation.file_id, context.instant))
+    storage.write(marker_path(context.instant, operation.partition_path, name), b"")
+    with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as place:
+        written = _write_base(storage, context, operation, log, name, Path(place))
+        content = mapped(Path(place) / "base")
+        storage.write(operation.path(name), content)
+    base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
+    stat = _base_stat(operation, base, written, log, read)
+    restated = restate(
+        log,
+        context.config.tombstone_retention_hours,
+        context.instant,
+        context.avro_schema_json,
+        operation.partition_path,
+    )
+    if restated is None:
+        return CompactedFile(operation, base, stat)
+    return CompactedFile(operation, base, stat, *_write_tombstones(storage, context, operation, restated))
+
+
+def _read_log(storage: Storage, context: CompactionContext, operation: Operation) -> _LogRead:
+    found = _LogRead(LogEvents(context.schema, context.ordering_field))
+    names = sorted(operation.log_files, key=_order)
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        for name, data in zip(names, pool.map(lambda n: storage.read(operation.path(n)), names), strict=True):
+            found.size += len(data)
+            for block in iter_blocks(data, operation.path(name)):
+                if block.instant in context.completed:
+                    found.events.add(block, operation.path(name))
+                    found.blocks += 1
+    return found
+
+
+def _order(name: str) -> tuple[str, int, str]:
+    parsed = parse_log_name(name)
+    return parsed.order if parsed is not None else ("", 0, "")
+
+
+def _write_base(
+    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog, name: str, place: Path
+) -> Written:
+    """The base file under ``place``, sorted by key whatever the old one was."""
+    with _open_base(storage, context, operation) as base:
+        expected = (base.num_rows if base is not None else 0) + log.rows.num_rows
+
+        def sink() -> BaseFileSink:
+            return BaseFileSink(place / "base", context.schema, name, expected, context.indexed_columns, context.config)
+
+        try:
+            return _fill(sink(), merge_sorted(_rows(base, context), log), context)
+        except NotSortedError:
+            log.forget()
+            at_once = context.config.row_group_rows, context.config.row_group_bytes
+            return _fill(sink(), merge_unsorted(_rows(base, context), log, place / "aside", at_once), context)
+
+
+def _fill(sink: BaseFileSink, merged: Iterator[pa.Table], context: CompactionContext) -> Written:
+    try:
+        for rows in merged:
+            sink.write(rows)
+    except BaseException:
+        sink.abandon()
+        raise
+    return sink.close(context.avro_schema_json)
+
+
+@contextlib.contextmanager
+def _open_base(storage: Storage, context: CompactionContext, operation: Operation) -> Iterator[BaseFileRows | None]:
+    if operation.base_file is None:
+        yield None
+        return
+    path = operation.path(operation.base_file)
+    info = storage.stat(path)
+    if info is None:
+        raise StorageNotFoundError("a base file is gone", do_next="run binlake fsck", path=path)
+    with open_base_file(storage, path, context.schema.names, info.size) as base:
+        yield base
+
+
+def _rows(base: BaseFileRows | None, context: CompactionContext) -> Iterator[pa.Table]:
+    schema = context.schema
+    if base is not None:
+        for rows in base.row_groups():
+            yield aligned(rows, schema)
+
+
+def _base_stat(operation: Operation, base: AddedFile, written: Written, log: SortedLog, read: _LogRead) -> WriteStat:
+    return WriteStat(
+        partition_path=operation.partition_path,
+        file_id=operation.file_id,
+        path=operation.path(base.name),
+        prev_commit=operation.base_instant if operation.base_file is not None else "null",
+        num_writes=written.rows,
+        num_deletes=log.counts.deletes,
+        num_update_writes=log.counts.updates,
+        num_inserts=log.counts.inserts,
+        file_size=base.size,
+        prev_base_file=operation.base_file,
+        total_log_records=log.events,
+        total_log_blocks=read.blocks,
+        total_log_files_compacted=len(operation.log_files),
+        total_log_size_compacted=read.size,
+    )
+
+
+def _write_tombstones(
+    storage: Storage, context: CompactionContext, operation: Operation, restated: Restated
+) -> tuple[AddedFile, WriteStat]:
+    name = str(LogFileName(operation.file_id, context.instant))
+    storage.write(marker_path(context.instant, operation.partition_path, name), b"")
+    storage.write(operation.path(name), restated.data)
+    ranges = None if context.indexed_columns is None else column_ranges(None, context.indexed_columns)
+    stat = WriteStat(
+        partition_path=operation.partition_path,
+        file_id=operation.file_id,
+        path=operation.path(name),
+        prev_commit=context.instant,
+        num_deletes=restated.count,
+        file_size=len(restated.data),
+        log_version=1,
+        log_files=(name,),
+    )
+    return AddedFile(operation.partition_path, name, len(restated.data), ranges), stat

@@ -1,0 +1,81 @@
+"""Durable tombstones: the deletes that the slice opened by a compaction states again.
+
+Hudi forgets a delete once it is compacted away, and an older event that comes late brings the row back. So the new
+slice begins with a log file of the compaction's own instant that holds delete blocks only: every delete with an
+ordering value that is younger than the retention and that no newer row has overruled. Readers of any kind take them for
+what they are, deletes of rows that are not there (measured: Hudi Spark 1.2.0 and hudi-rs 0.5.0, with and without the
+metadata table; the log file is of the new slice, for its instant completes after it was requested).
+
+The age of a delete is kept in the header of its block: not the compaction's instant stands there but that of the delta
+commit that deleted, so that the next compaction restates the block as it stands or lets it go. Commits close together
+share a block, under the instant of the youngest of them; a block spans at most 1/32 of the retention, in windows fixed
+in time, so that no delete grows younger and younger by being stated again.
+
+Hudi's own compactor merges these log files like any others and does not state the deletes again: where Hudi compacts,
+the retention ends. A delete without an ordering value, which is what Hudi Spark writes, cannot outlive a compaction at
+all. A row with the very ordering value of a delete stays out if its commit began before the compaction and completed
+after its schedule: its log file is merged before the restated delete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import parse_instant
+from pipeline.hudi.files.delete_block import encode_deletes
+from pipeline.hudi.files.log_file import encode_delete_block
+from pipeline.hudi.log_merge import Longs
+from pipeline.hudi.services.compaction.merge import SortedLog
+
+_MS_PER_HOUR = 3_600_000
+_BLOCKS = 32
+
+
+@dataclass(frozen=True)
+class Restated:
+    """The tombstones of one slice: the bytes of their log file, and how many there are."""
+
+    data: bytes
+    count: int
+
+
+def restate(
+    log: SortedLog, retention_hours: float, instant: str, schema_json: str, partition_path: str
+) -> Restated | None:
+    """The deletes to state again; None if there are none.
+
+    Args:
+        log: after its rows went over the base file.
+        retention_hours: how old a delete may be.
+        instant: the compaction's, which is the time their age is counted to.
+        schema_json: the table's Avro schema with the meta fields.
+        partition_path: of the file group.
+    """
+    retention_ms = int(retention_hours * _MS_PER_HOUR)
+    winners = log.winners
+    live = np.flatnonzero((winners.row < 0) & ~winners.unconditional & ~log.lost)
+    if retention_ms <= 0 or not len(live):
+        return None
+    now, blocks, count = parse_instant(instant), list[bytes](), 0
+    for time, places in _by_window(log, live, max(1, retention_ms // _BLOCKS)):
+        if now - parse_instant(time) < retention_ms:
+            keys = winners.keys.take(pa.array(places))
+            content = encode_deletes(keys, pa.array(winners.ordering[places]), partition_path)
+            blocks.append(encode_delete_block(time, schema_json, content))
+            count += len(places)
+    return Restated(b"".join(blocks), count) if blocks else None
+
+
+def _by_window(log: SortedLog, places: Longs, width_ms: int) -> list[tuple[str, Longs]]:
+    """(instant of the youngest commit, its window's winners in key order), oldest window first."""
+    block = log.winners.block[places]
+    windows: dict[int, list[int]] = {}
+    for number in np.unique(block):
+        windows.setdefault(parse_instant(log.instants[number]) // width_ms, []).append(int(number))
+    return [
+        (max(log.instants[number] for number in numbers), places[np.isin(block, numbers)])
+        for _, numbers in sorted(windows.items())
+    ]
