@@ -14,13 +14,23 @@ from pipeline.settings.sections import (
     SparkSettings,
     StateSettings,
 )
-from pipeline.settings.tables import PartitionRule, SourceName, TableRules, TablesSettings, path_name
+from pipeline.settings.tables import (
+    CompactionRule,
+    MetadataRule,
+    PartitionRule,
+    SourceName,
+    TableRules,
+    TablesSettings,
+    path_name,
+)
 
 __all__ = [
     "BatchSettings",
+    "CompactionRule",
     "DebeziumSettings",
     "KafkaSettings",
     "LakeSettings",
+    "MetadataRule",
     "PartitionRule",
     "Problem",
     "QuarantineSettings",

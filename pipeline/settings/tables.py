@@ -52,12 +52,27 @@ class MetadataRule:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionRule:
+    """When a lake table's log files become base files: at the first of three triggers, None switches one off.
+
+    ``inline``: between two batches, instead of beside them. The rest as in ``CompactionSettings``.
+    """
+
+    inline: bool = False
+    after_commits: int | None = 100
+    after_minutes: float | None = None
+    log_ratio: float | None = 0.5
+    tombstone_retention_hours: float = 24.0
+    row_group_rows: int = 250_000
+
+
+@dataclass(frozen=True, slots=True)
 class TableRules:
     """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
 
     ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
-    be read. ``metadata`` None means a table without a metadata table.
+    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted.
     """
 
     path: str
@@ -69,6 +84,7 @@ class TableRules:
     immutable_partition: bool
     hive_style: bool
     metadata: MetadataRule | None = MetadataRule()
+    compaction: CompactionRule | None = None
 
 
 class PartitionSettings(Section):
@@ -118,6 +134,29 @@ class MetadataSettings(Section):
         return MetadataRule(**self.model_dump(exclude={"enabled"})) if self.enabled else None
 
 
+class CompactionSettings(Section):
+    """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
+
+    mode: Literal["async", "inline", "off"] = "async"
+    """``async`` works beside the batches, ``inline`` between them."""
+    after_commits: Count | None = 100
+    """Commits since the last one was scheduled; null switches this trigger off."""
+    after_minutes: float | None = Field(default=None, gt=0)
+    """Age of the oldest of those commits; null switches this trigger off."""
+    log_ratio: float | None = Field(default=0.5, gt=0)
+    """Bytes of log files over bytes of base files, once there are 16 MiB of logs; null switches this trigger off."""
+    tombstone_retention_hours: float = Field(default=24.0, ge=0)
+    """How long a delete keeps late, older events of its key out after it was compacted."""
+    row_group_rows: Count = 250_000
+    """Rows of a row group of the base files."""
+
+    def rule(self) -> CompactionRule | None:
+        """The same as a rule; None if there shall be none."""
+        if self.mode == "off":
+            return None
+        return CompactionRule(inline=self.mode == "inline", **self.model_dump(exclude={"mode"}))
+
+
 class TableSettings(Section):
     """Rules of lake tables."""
 
@@ -137,6 +176,8 @@ class TableSettings(Section):
     """Partition directories as ``name=value`` instead of ``value``."""
     metadata: MetadataSettings = Field(default_factory=MetadataSettings)
     """The metadata table."""
+    compaction: CompactionSettings = Field(default_factory=CompactionSettings)
+    """Compaction."""
 
 
 class TableOverride(TableSettings):
@@ -186,7 +227,7 @@ class TablesSettings(Section):
             override = self.overrides[taken]
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
         partition: PartitionSettings | None = given.pop("partition")
-        given["metadata"] = given["metadata"].rule()
+        given |= {"metadata": given["metadata"].rule(), "compaction": given["compaction"].rule()}
         path = self.path.format(database=path_name(source.database), table=path_name(source.table))
         return TableRules(path=path, partition=partition.rule() if partition else None, **given)
 

@@ -40,6 +40,7 @@ from pipeline.stream.quarantine import QuarantineTable
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
 from pipeline.stream.tasks import Item
+from pipeline.stream.upkeep import Upkeep
 from pipeline.upsert.parcel import Parcel
 
 _PASSES = 4
@@ -77,14 +78,21 @@ class BatchRunner:
     """Runs the batches of one stream, one after the other, with the state kept between them."""
 
     def __init__(
-        self, settings: Settings, lake: Lake, state: Storage, ledger: Ledger, registry: SchemaRegistry
+        self,
+        settings: Settings,
+        lake: Lake,
+        state: Storage,
+        ledger: Ledger,
+        registry: SchemaRegistry,
+        upkeep: Upkeep,
     ) -> None:
         self.ledger = ledger
         self._settings = settings
         self._lake = lake
         self._state = state
         self._registry = registry
-        self._quarantine = QuarantineTable(settings, lake)
+        self._upkeep = upkeep
+        self._quarantine = QuarantineTable(settings, lake, upkeep)
         self._before_of: set[SourceTable] = set()
         self._refused: dict[SourceTable, str] = {}
         self._by_topic: dict[str, set[SourceTable]] = {}
@@ -96,7 +104,8 @@ class BatchRunner:
         self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
 
     def close(self) -> None:
-        """Stop the writing threads."""
+        """Stop the threads."""
+        self._upkeep.close()
         self._tables.shutdown()
         self._files.shutdown()
 
@@ -324,7 +333,7 @@ class BatchRunner:
             table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
             if work.context is None:
                 table.refresh()
-            outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files)
+            outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files, self._upkeep)
             self.ledger.tables[target.source] = target.path
             self._note_topics(target.source)
         except BinlakeError as failure:

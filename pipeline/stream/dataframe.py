@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.errors import TransientError, UnsupportedError
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.read import IndexReads, Query, ScanPlan, TableReader
 from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
 from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
+from pipeline.stream.spark_tasks import map_in_tasks
 
 #: The setting of a Spark session above how many index rows the index is read in tasks.
 ROWS_IN_PROCESS_KEY = "spark.binlake.indexRowsInProcess"
@@ -80,21 +79,10 @@ def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
 
 
 def in_tasks(spark: SparkSession) -> IndexExecutor:
-    """Runs the pieces of an index read as Spark tasks. A job that fails raises TransientError: the plan then skips
-    nothing by it."""
+    """Runs the pieces of an index read as Spark tasks. What fails raises a BinlakeError: the plan then skips nothing by
+    it."""
 
     def run(tasks: Sequence[IndexTask]) -> Iterable[bytes]:
-        pieces = spark.sparkContext.parallelize(list(tasks), max(len(tasks), 1))
-        try:
-            return pieces.map(lambda task: task()).collect()
-        except (Py4JError, PySparkException) as error:
-            raise TransientError(f"a Spark job over the index failed: {_cause(error)}") from error
+        return map_in_tasks(spark.sparkContext, lambda task: task(), tasks, max(len(tasks), 1))
 
     return run
-
-
-def _cause(error: Exception) -> str:
-    """The task's own error: the last line of the Python traceback in Spark's message, else its first line."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    told = [line.strip() for line in lines if line.startswith("pipeline.errors.")]
-    return told[-1] if told else lines[0]

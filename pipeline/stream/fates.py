@@ -55,7 +55,8 @@ def table_progress(
         freshness_newest_ms=visible - report.newest_ms if instant and report.newest_ms else None,
         bytes_written=outcome.bytes_written,
         error=str(error) if error is not None else None,
-        warning=outcome.warning,
+        compaction_instant=outcome.upkeep.compacted,
+        warning=outcome.upkeep.warning,
     )
 
 

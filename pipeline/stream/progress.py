@@ -29,6 +29,7 @@ class TableProgress:
         freshness_oldest_ms, freshness_newest_ms: visible commit time minus the source's timestamp of the oldest and
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
+        compaction_instant: a compaction that completed after this commit, None if none did.
         error: why this table could not commit; the other tables did.
         warning: what went wrong beside its commit, which stands.
     """
@@ -45,6 +46,7 @@ class TableProgress:
     freshness_oldest_ms: int | None = None
     freshness_newest_ms: int | None = None
     bytes_written: int = 0
+    compaction_instant: str | None = None
     error: str | None = None
     warning: str | None = None
 

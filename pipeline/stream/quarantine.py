@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
-from pipeline.settings import Settings, TableRules
+from pipeline.settings import CompactionRule, Settings, TableRules
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.lake import Lake
 from pipeline.stream.plan import TableReport
 from pipeline.stream.tablewrite import TableWork, write_and_commit
+from pipeline.stream.upkeep import Upkeep
 from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import Target
@@ -44,9 +45,10 @@ _KEY = ("topic", "partition", "offset")
 class QuarantineTable:
     """Writes a stream's quarantined records; the table is made when the first one comes."""
 
-    def __init__(self, settings: Settings, lake: Lake) -> None:
+    def __init__(self, settings: Settings, lake: Lake, upkeep: Upkeep) -> None:
         self._stream = settings.name
         self._lake = lake
+        self._upkeep = upkeep
         self._rules = TableRules(
             path=settings.quarantine_path,
             buckets=1,
@@ -56,6 +58,7 @@ class QuarantineTable:
             compression_level=1,
             immutable_partition=True,
             hive_style=True,
+            compaction=CompactionRule(),
         )
 
     def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:
@@ -69,7 +72,7 @@ class QuarantineTable:
         work = TableWork(report, covered, list(pack(self._rules.path, "", 0, _rows(records))))
         table = self._lake.get_or_create(self._rules, target, COLUMNS)
         table.refresh()
-        write_and_commit(table, work, self._stream, batch, pool)
+        write_and_commit(table, work, self._stream, batch, pool, self._upkeep)
 
 
 def _rows(records: Sequence[Quarantined]) -> pa.Table:

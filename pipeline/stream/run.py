@@ -7,14 +7,18 @@ import json
 import re
 import tempfile
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
+from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.settings import Settings
 from pipeline.source.positions import starting_positions, topics_of
 from pipeline.source.ranges import Positions, format_positions, merged
@@ -28,6 +32,8 @@ from pipeline.stream.progress import OnProgress, ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.session import spark_session
+from pipeline.stream.spark_tasks import map_in_tasks
+from pipeline.stream.upkeep import Upkeep
 
 _CATCH_UP_EVERY_S = 30.0
 _LOOK_S = 1
@@ -57,7 +63,8 @@ class Stream:
         self._start = self._starting_positions(ledger)
         ledger.positions = merged(ledger.positions, self._start)
         self._open_known(lake, ledger)
-        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings))
+        upkeep = Upkeep(partial(_compact_in_tasks, spark.sparkContext))
+        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep)
         self._checkpoint_dir = self._checkpoint_place()
         self._checkpoint = open_storage(self._checkpoint_dir)
         ledger.check_no_gap(last_finished(self._checkpoint))
@@ -188,6 +195,14 @@ class Stream:
             for p in event.partitions
         )
         return dataclasses.replace(event, partitions=partitions)
+
+
+def _compact_in_tasks(
+    context: SparkContext, function: Callable[[Operation], CompactedFile], operations: Sequence[Operation]
+) -> list[CompactedFile]:
+    """Compactions in a scheduler pool of their own, and never on every core: the batches keep one."""
+    context.setLocalProperty("spark.scheduler.pool", "compaction")
+    return map_in_tasks(context, function, operations, max(1, context.defaultParallelism - 1))
 
 
 def java_properties(properties: dict[str, str]) -> dict[str, str]:

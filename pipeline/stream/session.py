@@ -53,6 +53,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "5",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.python.worker.reuse": "true",
+        "spark.scheduler.mode": "FAIR",
     }
     if (settings.spark.master or "").startswith("local"):
         conf |= {

@@ -19,6 +19,7 @@ from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.lake import CommitFacts, LakeTable
 from pipeline.stream.plan import TableReport, Written
+from pipeline.stream.upkeep import Upkeep, UpkeepOutcome
 from pipeline.upsert.keyless import KeylessState, resolve
 from pipeline.upsert.merge import Place, merge, records, truncated
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
@@ -45,16 +46,18 @@ class TableWork:
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
     """A table's commit: its instant (None where nothing had to be written), the bytes of its files, when it was visible
-    (epoch, milliseconds), and what went wrong beside it."""
+    (epoch, milliseconds), and the upkeep after it."""
 
     instant: str | None
     bytes_written: int = 0
     visible_ms: int = 0
-    warning: str | None = None
+    upkeep: UpkeepOutcome = field(default_factory=UpkeepOutcome)
 
 
-def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor) -> TableOutcome:
-    """Write what the tasks left to the driver, then commit all of it.
+def write_and_commit(
+    table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+) -> TableOutcome:
+    """Write what the tasks left to the driver, commit all of it, then see to the table's upkeep.
 
     On an error the instant is rolled back before the error goes on; not where the outcome is unknown or the instant is
     no longer ours.
@@ -81,7 +84,7 @@ def write_and_commit(table: LakeTable, work: TableWork, stream: str, batch: int,
             table.table.abort(instant)
         raise
     visible_ms = now_ms()
-    return TableOutcome(instant, sum(r.size_bytes for r in results), visible_ms, table.table.maintain())
+    return TableOutcome(instant, sum(r.size_bytes for r in results), visible_ms, upkeep.after_commit(table))
 
 
 def _write(

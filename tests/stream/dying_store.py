@@ -24,7 +24,8 @@ class Fate:
     at: int = -1
     before: bool = True
     calls: list[tuple[str, str]] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    under_way: int = 0
+    lock: threading.Condition = field(default_factory=threading.Condition)
 
     def call(self, method: str, path: str, action: Callable[[], T]) -> T:
         """Do it, or die."""
@@ -33,12 +34,23 @@ class Fate:
             if turn > self.at >= 0:
                 raise Killed
             self.calls.append((method, path))
-        if turn == self.at and self.before:
-            raise Killed
-        result = action()
-        if turn == self.at:
-            raise Killed
-        return result
+            self.under_way += 1
+        try:
+            if turn == self.at and self.before:
+                raise Killed
+            result = action()
+            if turn == self.at:
+                raise Killed
+            return result
+        finally:
+            with self.lock:
+                self.under_way -= 1
+                self.lock.notify_all()
+
+    def settle(self) -> None:
+        """Wait for the calls that other threads had begun: a dead process leaves none that lands later."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: self.under_way == 0, timeout=30)
 
 
 @dataclass

@@ -109,6 +109,6 @@ def test_tasks_that_cannot_read_the_index_leave_every_file(spark: SparkSession, 
     plan = reader.plan(condition="n > 1000")
     assert len(plan.slices) == plan.steps[0].slices
     (warning,) = plan.warnings
-    assert (warning.step, "CorruptDataError" in warning.what) == ("column stats", True), warning
+    assert (warning.step, "cannot be read" in warning.what) == ("column stats", True), warning
     expected = sorted(r["id"] for r in everything(lake) if (r["n"] or 0) > 2)
     assert keys(read_dataframe(spark, str(path), condition="n > 2", index_rows_in_process=0).collect()) == expected

@@ -23,9 +23,9 @@ from pipeline.stream.ledger import Ledger
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.stream.dying_store import DyingStore, Fate, Killed
-from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
+from tests.stream.topic_log import LocalEngine, TopicLog, event, settings, upkeep
 
-#: What a death at any other call leaves is what a death after the last of these leaves.
+#: What a death at any other call leaves is what a death after the last of these leaves; so is a death before the next.
 CHANGING = ("create", "write", "delete", "delete_tree")
 ACCOUNTS, ORDERS = SourceTable("shop", "accounts"), SourceTable("shop", "orders")
 
@@ -59,7 +59,7 @@ def runner(config: Settings, root: Storage) -> BatchRunner:
     ledger = Ledger.load(state, config.name) or recover(config, root, lake)
     for source in ledger.tables:
         lake.get(config.table_rules(source))
-    return BatchRunner(config, lake, state, ledger, SchemaRegistry(config))
+    return BatchRunner(config, lake, state, ledger, SchemaRegistry(config), upkeep())
 
 
 def rows_of(lake: Path, table: str) -> list[tuple[Any, ...]]:
@@ -109,9 +109,12 @@ def test_a_batch_is_applied_and_accounted_for(tmp_path: Path) -> None:
     } or event_.quarantined == 1
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_death_at_every_change_of_the_store(tmp_path: Path, shuffle: bool) -> None:
-    extra = {"batch": {"shuffle_above_bytes": 0}} if shuffle else {}
+SHUFFLED = {"batch": {"shuffle_above_bytes": 0}}
+COMPACTED = {"tables": {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}}}}
+
+
+@pytest.mark.parametrize("extra", [SHUFFLED, COMPACTED])
+def test_death_at_every_change_of_the_store(tmp_path: Path, extra: dict[str, Any]) -> None:
     base = tmp_path / "base"
     _, log = prepare(base)
     counting = Fate()
@@ -123,21 +126,21 @@ def test_death_at_every_change_of_the_store(tmp_path: Path, shuffle: bool) -> No
     )
     changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
     assert len(changes) > 20
-    for at in changes:
-        for before in (True, False):
-            place = tmp_path / f"{at}-{before}"
-            shutil.copytree(base, place)
-            config = settings(str(place), ["accounts", "orders"], **extra)
-            store = open_storage(str(place), {"fsync": "false"})
-            fate = Fate(at, before)
-            with contextlib.suppress(Killed):
-                runner(config, DyingStore(store, fate)).run(1, log.end(), 0, LocalEngine(log))
-            again = runner(config, store)
-            again.run(1, log.end(), 0, LocalEngine(log))
-            check(place)
-            assert commits(place) == 4, fate.calls[-1]
-            assert again.ledger.positions == log.end()
-            shutil.rmtree(place)
+    for at, before in [(changes[0], True), *((at, False) for at in changes)]:
+        place = tmp_path / f"{at}-{before}"
+        shutil.copytree(base, place)
+        config = settings(str(place), ["accounts", "orders"], **extra)
+        store = open_storage(str(place), {"fsync": "false"})
+        fate = Fate(at, before)
+        with contextlib.suppress(Killed):
+            runner(config, DyingStore(store, fate)).run(1, log.end(), 0, LocalEngine(log))
+        fate.settle()
+        again = runner(config, store)
+        again.run(1, log.end(), 0, LocalEngine(log))
+        check(place)
+        assert commits(place) == 4, fate.calls[-1]
+        assert again.ledger.positions == log.end()
+        shutil.rmtree(place)
 
 
 def test_a_lost_ledger_repeats_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pipeline.stream.tablewrite import TableWork, write_and_commit
 from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
-from tests.stream.topic_log import settings
+from tests.stream.topic_log import settings, upkeep
 
 COLUMNS = pa.schema([("id", pa.int64())])
 
@@ -44,7 +44,7 @@ def commit(
     work = TableWork(report, [OffsetRange(*r) for r in ranges], list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
     with ThreadPoolExecutor(1) as pool:
-        assert write_and_commit(table, work, stream, 0, pool).instant is not None
+        assert write_and_commit(table, work, stream, 0, pool, upkeep()).instant is not None
     return table
 
 

@@ -14,6 +14,13 @@ from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange, Positions
 from pipeline.stream.plan import BatchPlan
 from pipeline.stream.tasks import Item, decode_records, write_parcels
+from pipeline.stream.upkeep import Upkeep
+
+
+def upkeep() -> Upkeep:
+    """The upkeep of tables, its tasks run here."""
+    return Upkeep(lambda function, operations: [function(operation) for operation in operations])
+
 
 COLUMNS = {"id": "bigint", "owner": "varchar(40)", "balance": "decimal(12,2)", "region": "varchar(10)"}
 
@@ -82,7 +89,7 @@ def event(table: str, op: str, pos: int, row: dict[str, Any], before: dict[str, 
     }
 
 
-def settings(place: str, tables: Sequence[str], **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
+def settings(place: str, tables: Sequence[str], /, **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
     """Settings of a stream of these tables of database ``shop`` into a lake at ``place``."""
     schemas = {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in tables}
     document = {

@@ -103,22 +103,25 @@ ROUNDS = st.lists(
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a history takes place: layout, buckets, Kafka partitions, rows in the snapshot."""
+    """Where a history takes place: layout, buckets, Kafka partitions, rows in the snapshot, commits to a compaction (0
+    for none)."""
 
     shape: Shape
     buckets: int
     partitions: int
     snapshot: int
+    compacted_after: int = 0
 
 
-def plans(shapes: dict[str, Shape]) -> st.SearchStrategy[Plan]:
-    """Any layout of these."""
+def plans(shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,)) -> st.SearchStrategy[Plan]:
+    """Any layout of these, compacted by any of these numbers."""
     return st.builds(
         Plan,
         shape=st.sampled_from(list(shapes)).map(lambda name: shapes[name]),
         buckets=st.integers(1, 3),
         partitions=st.integers(1, 3),
         snapshot=st.integers(0, 4),
+        compacted_after=st.sampled_from(compacted_after),
     )
 
 
@@ -147,7 +150,7 @@ class World:
         self.source = Source(plan.shape)
         self.model = TableModel(plan.shape) if plan.shape.key else None
         self.keyless = None if plan.shape.key else KeylessModel(plan.shape)
-        self.ingest = Ingest.at(directory, plan.shape, plan.buckets)
+        self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after)
         self.binlog = [0, 1, 4]
         self.topic: list[list[Delivered]] = [[] for _ in range(plan.partitions)]
         self.applied = [0] * plan.partitions

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.decode import DecodeOptions, NoSchemas
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from pipeline.hudi.read.slice import read_table
-from pipeline.settings import PartitionRule, TableRules, TablesSettings
+from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.lake import Lake, LakeTable
@@ -28,6 +28,7 @@ from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
 from pipeline.upsert.target import make_target
 from tests.model import Delivered, Row, Shape
+from tests.stream.topic_log import upkeep
 
 STREAM, TOPIC, PATH = "tests", "shop.items", "shop/items"
 SOURCE = SourceTable("shop", "items")
@@ -50,10 +51,11 @@ def table_schema(shape: Shape) -> TableSchema:
     return TableSchema(SOURCE, tuple(Column(name, "", kind) for name, kind in TYPES.items()), shape.key)
 
 
-def table_rules(shape: Shape, buckets: int) -> TableRules:
+def table_rules(shape: Shape, buckets: int, compacted_after: int = 0) -> TableRules:
     """The settings' rules for the table."""
     rule = PartitionRule(shape.partition, shape.transform, shape.partition_name) if shape.partition else None  # type: ignore[arg-type]
-    return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style)
+    compaction = CompactionRule(inline=True, after_commits=compacted_after) if compacted_after else None
+    return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction)
 
 
 def change_batch(shape: Shape, records: Sequence[Delivered]) -> ChangeBatch:
@@ -84,23 +86,26 @@ def _columns(rows: Sequence[Row | None]) -> pa.Table:
 
 @dataclass
 class Ingest:
-    """One stream into one table. ``positions``: next offset of each partition, as the ledger keeps it."""
+    """One stream into one table. ``positions``: next offset of each partition, as the ledger keeps it.
+    ``compacted_after``: commits to a compaction; 0 for none."""
 
     root: Storage
     shape: Shape
     buckets: int = 2
+    compacted_after: int = 0
     positions: dict[int, int] = field(default_factory=dict)
     batches: int = 0
 
     def __post_init__(self) -> None:
-        self.rules = table_rules(self.shape, self.buckets)
+        self.rules = table_rules(self.shape, self.buckets, self.compacted_after)
         self.lake = Lake(self.root)
         self.pool = ThreadPoolExecutor(2)
+        self.upkeep = upkeep()
 
     @classmethod
-    def at(cls, path: Path, shape: Shape, buckets: int = 2) -> Ingest:
+    def at(cls, path: Path, shape: Shape, buckets: int = 2, compacted_after: int = 0) -> Ingest:
         """Into a lake on local disk."""
-        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets)
+        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets, compacted_after)
 
     @property
     def uri(self) -> str:
@@ -134,7 +139,7 @@ class Ingest:
         table = self.lake.get_or_create(self.rules, work.report.target, work.report.columns)
         if plan_context is None:
             table.refresh()
-        outcome = write_and_commit(table, work, STREAM, self.batches, self.pool)
+        outcome = write_and_commit(table, work, STREAM, self.batches, self.pool, self.upkeep)
         self.batches += 1
         if not keep_position:
             self.positions |= {r.partition: r.end for r in ranges}

@@ -17,14 +17,14 @@ _SETTINGS = settings(
 
 
 @_SETTINGS
-@given(plans(KEYED), ROUNDS)
+@given(plans(KEYED, (0, 1, 2)), ROUNDS)
 def test_tables_with_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
     with world(plan) as here:
         here.live(rounds)
 
 
 @_SETTINGS
-@given(plans(KEYLESS), ROUNDS)
+@given(plans(KEYLESS, (0, 1, 2)), ROUNDS)
 def test_tables_without_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
     with world(plan) as here:
         here.live(rounds)

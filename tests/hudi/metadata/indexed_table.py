@@ -88,7 +88,7 @@ class IndexedTable:
         metadata = MetadataTable.open(self.storage, table.config, table.timeline, self.clock, table.schema, self.config)
         assert metadata is not None
         self.metadata = metadata
-        table.config = table.config.with_metadata_partitions(())  # HudiTable refuses what it does not keep itself
+        table.config = table.config.with_metadata_partitions(())  # or HudiTable would note commits itself
 
     def write(
         self,

@@ -1,0 +1,132 @@
+"""What is done to a table after its commits: its metadata table is tidied up, and its log files are compacted.
+
+A compaction has two ends that change the timeline, the schedule and the completion, and between them the work. Both
+ends take place here, in the thread that commits the table, so that no commit of ours can come in between; the work is
+done there too (inline), or in a thread of its own, on Spark, while commits go on (async). What a run leaves pending is
+done again by the next: base files bear names that a second attempt uses again.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import BinlakeError
+from pipeline.hudi.services.compaction import (
+    CompactedFile,
+    CompactionConfig,
+    CompactionJob,
+    MapTasks,
+    UnsoundPlanError,
+    complete,
+    due,
+    execute,
+    prepare,
+    resume,
+    run,
+    schedule,
+    unschedule,
+)
+from pipeline.hudi.services.compaction.plan import pending_compactions
+from pipeline.hudi.table import HudiTable
+from pipeline.settings import CompactionRule, TableRules
+from pipeline.stream.lake import LakeTable
+
+#: How long a table is left alone after a compaction that failed.
+_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True)
+class UpkeepOutcome:
+    """What was done after a commit. ``compacted``: the instant of a compaction that completed. ``warning``: what could
+    not be done; the commit stands, and it is tried again."""
+
+    compacted: str | None = None
+    warning: str | None = None
+
+
+@dataclass
+class _Running:
+    job: CompactionJob
+    files: Future[list[CompactedFile]]
+
+
+@dataclass
+class Upkeep:
+    """Looks after all tables of one stream. ``map_tasks``: where compactions work."""
+
+    map_tasks: MapTasks
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _paused_until: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="binlake-compaction")
+    )
+
+    def close(self) -> None:
+        """Begin nothing more. What is under way stays pending on its table."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def after_commit(self, table: LakeTable) -> UpkeepOutcome:
+        """To be called in the thread that commits the table, between two commits. Raises nothing of binlake's."""
+        warning = table.table.maintain()
+        rule, path = table.rules.compaction, table.rules.path
+        if rule is None or monotonic_s() < self._paused_until.get(path, 0.0):
+            return UpkeepOutcome(warning=warning)
+        try:
+            step = self._compact_inline if rule.inline else self._compact_beside
+            compacted = step(table.table, path, compaction_config(table.rules, rule))
+        except BinlakeError as error:
+            self._paused_until[path] = monotonic_s() + _PAUSE_S
+            return UpkeepOutcome(warning=f"the table could not be compacted: {error}")
+        return UpkeepOutcome(compacted, warning)
+
+    def _compact_inline(self, table: HudiTable, path: str, config: CompactionConfig) -> str | None:
+        if due(table, config) is None and not pending_compactions(table.timeline):
+            return None
+        done = run(table, config, self.map_tasks)
+        return done[-1].requested_time if done else None
+
+    def _compact_beside(self, table: HudiTable, path: str, config: CompactionConfig) -> str | None:
+        with self._lock:
+            running = self._running.get(path)
+            if running is not None:
+                if not running.files.done():
+                    return None
+                del self._running[path]
+        if running is not None:
+            return self._finish(table, running)
+        for pending in pending_compactions(table.timeline):  # of a run that has died, or of another writer
+            if (job := resume(table, pending, config)) is not None:
+                self._start(path, job)
+            return None
+        if due(table, config) is not None and (requested := schedule(table, config)) is not None:
+            self._start(path, prepare(table, requested, config))
+        return None
+
+    def _start(self, path: str, job: CompactionJob) -> None:
+        with self._lock:
+            self._running[path] = _Running(job, self._pool.submit(execute, job, self.map_tasks))
+
+    def _finish(self, table: HudiTable, running: _Running) -> str | None:
+        instant = running.job.instant
+        try:
+            return complete(table, instant, running.files.result()).requested_time
+        except UnsoundPlanError:
+            unschedule(table, instant)
+            return None
+
+
+def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:
+    """The rule as compaction takes it, with the table's codec."""
+    return CompactionConfig(
+        after_commits=rule.after_commits,
+        after_minutes=rule.after_minutes,
+        log_ratio=rule.log_ratio,
+        tombstone_retention_hours=rule.tombstone_retention_hours,
+        row_group_rows=rule.row_group_rows,
+        compression=rules.compression,
+        compression_level=rules.compression_level if rules.compression == "zstd" else None,
+    )

@@ -1,0 +1,172 @@
+"""Upkeep after commits: compactions beside the batches and between them, and what a dead one leaves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.services.compaction import CompactedFile, Operation
+from pipeline.hudi.services.compaction.plan import pending_compactions
+from pipeline.hudi.services.fsck import fsck
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import COMMIT
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+from pipeline.stream import upkeep as module
+from pipeline.stream.batch import BatchRunner
+from pipeline.stream.lake import Lake
+from pipeline.stream.ledger import Ledger
+from pipeline.stream.progress import TableProgress
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.upkeep import Upkeep
+from tests.judges import hudi_rs
+from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
+
+WAIT_S = 30.0
+
+
+class Gate:
+    """Runs compactions here; each waits until it is let through, or fails."""
+
+    def __init__(self) -> None:
+        self.open, self.entered = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+
+    def __call__(
+        self, function: Callable[[Operation], CompactedFile], operations: Sequence[Operation]
+    ) -> list[CompactedFile]:
+        self.entered.set()
+        assert self.open.wait(WAIT_S)
+        if self.error is not None:
+            raise self.error
+        return [function(operation) for operation in operations]
+
+
+class World:
+    """One table, fed batch by batch: key n gets a new balance in every batch, and key n - 3 goes."""
+
+    def __init__(self, path: Path, mode: str, gate: Gate) -> None:
+        compaction = {"mode": mode, "after_commits": 2, "log_ratio": None}
+        self.path, self.gate = path, gate
+        self.config: Settings = settings(
+            str(path), ["a"], tables={"defaults": {"buckets": 2, "compaction": compaction}}
+        )
+        self.log, self.batches = TopicLog(), 0
+        self.start()
+
+    def start(self) -> None:
+        """A new process."""
+        root = open_storage(str(self.path), {"fsync": "false"})
+        state = root.sub(".binlake/shop")
+        self.upkeep = Upkeep(self.gate)
+        ledger = Ledger.load(state, self.config.name) or Ledger(self.config.name)
+        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), self.upkeep)
+
+    def batch(self) -> TableProgress:
+        n = self.batches
+        for key in range(n + 1):
+            row = {"id": key, "owner": f"o{n}", "balance": "AfQ=", "region": "eu"}
+            self.log.add("s.shop.a", event("a", "u", 100 * n + key, row), {"id": key})
+        gone = {"id": n - 3, "owner": "", "balance": "AfQ=", "region": "eu"}
+        self.log.add("s.shop.a", event("a", "d", 100 * n + 90, gone), {"id": n - 3})
+        self.batches += 1
+        (told,) = self.runner.run(n, self.log.end(), 0, LocalEngine(self.log)).tables
+        self.check()
+        return told
+
+    def check(self) -> None:
+        last = self.batches - 1
+        expected = {key: f"o{last}" for key in range(last + 1) if key != last - 3}
+        uri = f"{self.path}/shop/a"
+        assert {r["id"]: r["owner"] for r in hudi_rs.snapshot(uri).to_pylist()} == expected
+        assert [f.what for f in fsck(self.table().storage, grace_ms=0).findings if f.severity == "error"] == []
+
+    def table(self) -> HudiTable:
+        return HudiTable.open(open_storage(f"{self.path}/shop/a"))
+
+    def settle(self) -> None:
+        """Let the compaction under way come to its end."""
+        self.gate.open.set()
+        for running in self.upkeep._running.values():
+            running.files.exception(WAIT_S)
+
+
+def test_commits_go_on_beside_a_compaction(tmp_path: Path) -> None:
+    here = World(tmp_path, "async", Gate())
+    assert [here.batch().compaction_instant for _ in range(5)] == [None] * 5
+    assert here.gate.entered.wait(WAIT_S)
+    (pending,) = pending_compactions(here.table().timeline)
+    here.settle()
+    told = here.batch()
+    assert told.compaction_instant == pending.requested_time
+    assert told.warning is None
+    assert any(s.base_file is not None and s.base_file.name.instant == told.compaction_instant for s in slices(here))
+    for _ in range(6):
+        here.batch()
+        here.settle()
+    assert len([i for i in here.table().timeline.completed() if i.action == COMMIT]) > 2
+
+
+def slices(here: World) -> list[Any]:
+    return list(here.table().file_slices())
+
+
+def test_inline(tmp_path: Path) -> None:
+    gate = Gate()
+    gate.open.set()
+    here = World(tmp_path, "inline", gate)
+    told = [here.batch().compaction_instant for _ in range(6)]
+    assert [t is not None for t in told] == [False, True, False, True, False, True]
+    assert pending_compactions(here.table().timeline) == []
+
+
+@pytest.mark.parametrize("mode", ["async", "inline"])
+def test_a_dead_one_is_finished_by_the_next_run(tmp_path: Path, mode: str) -> None:
+    here = World(tmp_path, "async", Gate())
+    for _ in range(3):
+        here.batch()
+    (pending,) = pending_compactions(here.table().timeline)
+    here.settle()  # its files are written, and nobody completes it
+    here = revived(here, mode)
+    for _ in range(3):
+        assert here.batch().warning is None
+        here.settle()
+    completed = {i.requested_time for i in here.table().timeline.completed() if i.action == COMMIT}
+    assert pending.requested_time in completed
+
+
+def revived(old: World, mode: str) -> World:
+    """The same lake under a new process."""
+    here = World(old.path, mode, old.gate)
+    here.log, here.batches = old.log, old.batches
+    return here
+
+
+def test_off(tmp_path: Path) -> None:
+    here = World(tmp_path, "off", Gate())
+    assert [here.batch().compaction_instant for _ in range(5)] == [None] * 5
+    assert not here.gate.entered.is_set()
+
+
+def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    here = World(tmp_path, "async", Gate())
+    here.gate.error = CorruptDataError("a block is damaged", do_next="look at it")
+    here.batch()
+    here.batch()
+    here.settle()
+    told = here.batch()
+    assert told.commit_instant is not None
+    assert "a block is damaged" in str(told.warning)
+    here.gate.error = None
+    done = []
+    for _ in range(3):
+        done.append(here.batch())
+        here.settle()
+    assert any(t.compaction_instant for t in done)
+    assert all(t.warning is None for t in done)
