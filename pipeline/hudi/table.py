@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.clock import InstantClock, now_ms, parse_instant
-from pipeline.errors import ConfigError, LostOwnershipError, UnsupportedError
+from pipeline.errors import BinlakeError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.commit import CommitPlan, apply_commit, begin_instant
 from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig, load_config
 from pipeline.hudi.metadata import rollback as metadata_rollback
@@ -27,7 +27,7 @@ from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import FileSlice, file_slices, slices_of_partition
 from pipeline.hudi.write import WriteContext, WriteResult, write_stats
-from pipeline.storage.base import FileInfo, Storage, StorageError
+from pipeline.storage.base import FileInfo, Storage
 
 #: How far the timeline may lie ahead of this machine's clock before the table refuses new instants.
 MAX_CLOCK_SKEW_MS = 2 * 3600 * 1000
@@ -249,7 +249,7 @@ class HudiTable:
             return None
         try:
             maintain(self.metadata_table)
-        except StorageError as error:
+        except BinlakeError as error:
             self._index = None
             return f"the metadata table could not be tidied up: {error}"
         return None
@@ -274,11 +274,7 @@ class HudiTable:
             value = self.timeline.commit_metadata(instant).extra.get(key)
             if value is not None:
                 return value
-        for archived in self.timeline.history().commits():
-            value = CommitMetadata.from_bytes(archived.metadata, f"history/{archived.requested_time}").extra.get(key)
-            if value is not None:
-                return value
-        return None
+        return self.timeline.history().newest_extra(key)
 
     def schema_as_of(self, instant: str) -> pa.Schema:
         """The table's columns as of a requested time: those of the newest commit at or before it."""

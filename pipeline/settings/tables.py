@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pipeline.settings.types import Count, Section, Text, mistake
 
@@ -67,12 +67,21 @@ class CompactionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """How far back time travel and slow readers are promised their files: in commits, or in hours. One of the two."""
+
+    commits: int | None = 300
+    hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableRules:
     """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
 
     ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
-    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted.
+    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted,
+    ``retention`` None one of which nothing is cleaned or archived.
     """
 
     path: str
@@ -85,6 +94,7 @@ class TableRules:
     hive_style: bool
     metadata: MetadataRule | None = MetadataRule()
     compaction: CompactionRule | None = None
+    retention: RetentionRule | None = None
 
 
 class PartitionSettings(Section):
@@ -157,6 +167,24 @@ class CompactionSettings(Section):
         return CompactionRule(inline=self.mode == "inline", **self.model_dump(exclude={"mode"}))
 
 
+class RetentionSettings(Section):
+    """What outlives compaction: older file slices, for readers still at them and for time travel.
+
+    The active timeline is cut to about as many commits; older ones go to the table's history.
+    """
+
+    commits: Count | None = 300
+    """The states since the last so many commits and compactions."""
+    hours: float | None = Field(default=None, gt=0)
+    """The states of so many hours, in place of ``commits``. A commit a second makes 86,400 instants a day."""
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if (self.commits is None) == (self.hours is None):
+            raise mistake("give commits or hours, the other as null")
+        return self
+
+
 class TableSettings(Section):
     """Rules of lake tables."""
 
@@ -178,6 +206,8 @@ class TableSettings(Section):
     """The metadata table."""
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
     """Compaction."""
+    retention: RetentionSettings | None = Field(default_factory=RetentionSettings)
+    """Cleaning and archival, which follow compactions; null for none."""
 
 
 class TableOverride(TableSettings):
@@ -228,6 +258,8 @@ class TablesSettings(Section):
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
         partition: PartitionSettings | None = given.pop("partition")
         given |= {"metadata": given["metadata"].rule(), "compaction": given["compaction"].rule()}
+        if given["retention"] is not None:
+            given["retention"] = RetentionRule(**given["retention"].model_dump())
         path = self.path.format(database=path_name(source.database), table=path_name(source.table))
         return TableRules(path=path, partition=partition.rule() if partition else None, **given)
 

@@ -20,6 +20,7 @@ from pipeline.hudi.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.services import cleaning
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import Settings, TableRules
@@ -78,6 +79,7 @@ class LakeTable:
         table = HudiTable.open(storage, metadata=metadata)
         table.config.check_writable()
         table.rollback_pending()
+        cleaning.finish_pending(table)
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
         opened._load()

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
-from pipeline.settings import CompactionRule, Settings, TableRules
+from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.lake import Lake
 from pipeline.stream.plan import TableReport
@@ -59,6 +59,7 @@ class QuarantineTable:
             immutable_partition=True,
             hive_style=True,
             compaction=CompactionRule(),
+            retention=RetentionRule(),
         )
 
     def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:

@@ -1,4 +1,5 @@
-"""What is done to a table after its commits: its metadata table is tidied up, and its log files are compacted.
+"""What is done to a table after its commits: its metadata table is tidied up, its log files are compacted, older file
+slices are cleaned, and older instants go to the history.
 
 A compaction has two ends that change the timeline, the schedule and the completion, and between them the work. Both
 ends take place here, in the thread that commits the table, so that no commit of ours can come in between; the work is
@@ -14,6 +15,9 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
+from pipeline.hudi.services import cleaning
+from pipeline.hudi.services.archival import ArchivalConfig, archive
+from pipeline.hudi.services.cleaning import CleaningConfig
 from pipeline.hudi.services.compaction import (
     CompactedFile,
     CompactionConfig,
@@ -31,11 +35,15 @@ from pipeline.hudi.services.compaction import (
 )
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
-from pipeline.settings import CompactionRule, TableRules
+from pipeline.settings import CompactionRule, RetentionRule, TableRules
 from pipeline.stream.lake import LakeTable
 
-#: How long a table is left alone after a compaction that failed.
+#: How long a table is left alone after upkeep that failed.
 _PAUSE_S = 60.0
+#: Commits that stay in the active timeline beyond those that retention and compaction count there.
+_SPARE_COMMITS = 20
+#: Instants that go to the history together.
+_ARCHIVED_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -71,17 +79,24 @@ class Upkeep:
 
     def after_commit(self, table: LakeTable) -> UpkeepOutcome:
         """To be called in the thread that commits the table, between two commits. Raises nothing of binlake's."""
-        warning = table.table.maintain()
-        rule, path = table.rules.compaction, table.rules.path
-        if rule is None or monotonic_s() < self._paused_until.get(path, 0.0):
+        warning, path = table.table.maintain(), table.rules.path
+        if monotonic_s() < self._paused_until.get(path, 0.0):
             return UpkeepOutcome(warning=warning)
         try:
-            step = self._compact_inline if rule.inline else self._compact_beside
-            compacted = step(table.table, path, compaction_config(table.rules, rule))
+            compacted = self._compact(table)
+            if table.rules.retention is not None:
+                _retire(table.table, table.rules, table.rules.retention, clean=compacted is not None)
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
-            return UpkeepOutcome(warning=f"the table could not be compacted: {error}")
+            return UpkeepOutcome(warning=f"the upkeep of the table failed: {error}")
         return UpkeepOutcome(compacted, warning)
+
+    def _compact(self, table: LakeTable) -> str | None:
+        rule = table.rules.compaction
+        if rule is None:
+            return None
+        step = self._compact_inline if rule.inline else self._compact_beside
+        return step(table.table, table.rules.path, compaction_config(table.rules, rule))
 
     def _compact_inline(self, table: HudiTable, path: str, config: CompactionConfig) -> str | None:
         if due(table, config) is None and not pending_compactions(table.timeline):
@@ -117,6 +132,17 @@ class Upkeep:
         except UnsoundPlanError:
             unschedule(table, instant)
             return None
+
+
+def _retire(table: HudiTable, rules: TableRules, rule: RetentionRule, *, clean: bool) -> None:
+    """Delete what is promised to nobody any more, and shorten the timeline. ``clean``: a compaction has completed, for
+    nothing else makes a file slice superfluous."""
+    config = CleaningConfig(commits_retained=rule.commits, hours_retained=rule.hours)
+    if clean and cleaning.due(table, config):
+        cleaning.clean(table, config)
+    after = rules.compaction.after_commits if rules.compaction is not None else None
+    least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
+    archive(table, ArchivalConfig(least, least + _ARCHIVED_AT_ONCE), config)
 
 
 def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:

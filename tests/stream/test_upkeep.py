@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.decode.changes import SourceTable
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.hudi.services.compaction.plan import pending_compactions
@@ -53,9 +54,8 @@ class World:
     def __init__(self, path: Path, mode: str, gate: Gate) -> None:
         compaction = {"mode": mode, "after_commits": 2, "log_ratio": None}
         self.path, self.gate = path, gate
-        self.config: Settings = settings(
-            str(path), ["a"], tables={"defaults": {"buckets": 2, "compaction": compaction}}
-        )
+        defaults = {"buckets": 2, "compaction": compaction, "retention": {"commits": 3}}
+        self.config: Settings = settings(str(path), ["a"], tables={"defaults": defaults})
         self.log, self.batches = TopicLog(), 0
         self.start()
 
@@ -170,3 +170,24 @@ def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pyt
         here.settle()
     assert any(t.compaction_instant for t in done)
     assert all(t.warning is None for t in done)
+
+
+def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old slices go, old instants move to the history, and what the commits said is still known after a restart."""
+    monkeypatch.setattr(module, "_SPARE_COMMITS", 2)
+    monkeypatch.setattr(module, "_ARCHIVED_AT_ONCE", 3)
+    gate = Gate()
+    gate.open.set()
+    here = World(tmp_path, "inline", gate)
+    files, active = [], []
+    for _ in range(48):
+        assert here.batch().warning is None
+        files.append(sum(".hoodie" not in p.parts and p.is_file() for p in (tmp_path / "shop/a").rglob("*.*")))
+        active.append(len(here.table().timeline.completed()))
+    assert max(files[24:]) <= max(files[:24])
+    assert max(active) < 40  # of 48 commits and 24 compactions
+    assert here.table().timeline.history().files
+    (tmp_path / ".binlake/shop/ledger.json").unlink()
+    table = Lake(open_storage(str(tmp_path))).get(here.config.table_rules(SourceTable("shop", "a")))
+    assert table is not None
+    assert table.positions == {"shop": here.log.end()}

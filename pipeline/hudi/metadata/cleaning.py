@@ -1,31 +1,25 @@
 """Cleaning of the metadata table: file slices that no reader uses any more are deleted.
 
-Kept is, of every file group, what was its newest slice at the last few compactions. Order on storage: plan, inflight,
-deletions, completed instant; each can be done again.
+Kept is, of every file group, what was its newest slice at the last few compactions. The order on storage is that of
+``services.clean_action``.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any
 
-from pipeline.clock import monotonic_s
-from pipeline.hudi.commit import publish
 from pipeline.hudi.files.names import LogFileName, parse_base_name, parse_log_name
 from pipeline.hudi.metadata.layout import Partition, file_group_index
 from pipeline.hudi.metadata.table import MetadataTable
-from pipeline.hudi.timeline.avro_container import decode_container, encode_container
-from pipeline.hudi.timeline.instant import CLEAN, COMMIT, Instant, State
-from pipeline.storage.base import AlreadyExistsError
+from pipeline.hudi.services import clean_action
+from pipeline.hudi.services.clean_action import CleanPlan
+from pipeline.hudi.timeline.instant import COMMIT
 
-_PARALLEL = 8
 _POLICY = "KEEP_LATEST_FILE_VERSIONS"
 
 #: Bare file names by metadata partition.
-Doomed = dict[str, list[str]]
+Doomed = dict[str, tuple[str, ...]]
 
 
 def oldest_kept_compaction(table: MetadataTable) -> str | None:
@@ -41,22 +35,18 @@ def clean(table: MetadataTable) -> str | None:
     doomed = {} if since is None else _doomed(table, since)
     if not doomed:
         return None
-    requested = Instant(table.clock.next(), CLEAN, State.REQUESTED)
-    table.storage.create(requested.path, _plan(table, doomed))
-    _execute(table, requested, doomed)
+    last = table.timeline.last_completed()
+    plan = CleanPlan(_POLICY, doomed, last_commit=last.requested_time if last is not None else "")
+    requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
+    clean_action.execute(table.storage, table.timeline, table.clock, requested, plan)
     return requested.requested_time
 
 
 def finish_pending(table: MetadataTable) -> None:
     """Go on with the cleans that a dead writer, ours or Hudi's, planned and did not finish."""
-    for pending in [i for i in table.timeline.pending() if i.action == CLEAN]:
-        requested = pending.at(State.REQUESTED)
-        plan = decode_container(table.storage.read(requested.path), requested.path)
-        doomed = {
-            partition: [file["filePath"].rpartition("/")[2] for file in files]
-            for partition, files in (plan.get("filePathsToBeDeletedPerPartition") or {}).items()
-        }
-        _execute(table, requested, doomed)
+    for pending in clean_action.pending_cleans(table.timeline):
+        plan = clean_action.read_plan(table.storage, pending)
+        clean_action.execute(table.storage, table.timeline, table.clock, pending, plan)
 
 
 def _doomed(table: MetadataTable, since: str) -> Doomed:
@@ -75,7 +65,7 @@ def _doomed(table: MetadataTable, since: str) -> Doomed:
                 and (table.timeline.completion_time(log.instant) or "") < oldest_kept
             ]
         if names:
-            doomed[partition.value] = sorted(names)
+            doomed[partition.value] = tuple(sorted(names))
     return doomed
 
 
@@ -97,68 +87,3 @@ def _files(
         elif base is not None and table.timeline.is_completed(base.instant):
             bases[index][base.instant] = name
     return bases, logs
-
-
-def _execute(table: MetadataTable, requested: Instant, doomed: Doomed) -> None:
-    started = monotonic_s()
-    inflight = requested.at(State.INFLIGHT)
-    with contextlib.suppress(AlreadyExistsError):
-        table.storage.create(inflight.path, b"")
-    table.timeline.record(inflight)
-    paths = [f"{partition}/{name}" for partition, names in doomed.items() for name in names]
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        list(pool.map(table.storage.delete, paths))
-    completed = requested.at(State.COMPLETED, table.clock.next())
-    millis = int((monotonic_s() - started) * 1000)
-    publish(table.storage, completed, _metadata(requested.requested_time, _last_commit(table), doomed, millis))
-    table.timeline.record(completed)
-
-
-def _last_commit(table: MetadataTable) -> str:
-    last = table.timeline.last_completed()
-    return "" if last is None else last.requested_time
-
-
-def _plan(table: MetadataTable, doomed: Doomed) -> bytes:
-    """The body of the requested file; Hudi keeps full paths there."""
-    uri = table.storage.uri
-    files = {
-        partition: [{"filePath": f"{uri}/{partition}/{name}", "isBootstrapBaseFile": False} for name in names]
-        for partition, names in doomed.items()
-    }
-    record: dict[str, Any] = {
-        "earliestInstantToRetain": None,
-        "lastCompletedCommitTimestamp": _last_commit(table),
-        "policy": _POLICY,
-        "filesToBeDeletedPerPartition": {},
-        "version": 2,
-        "filePathsToBeDeletedPerPartition": files,
-        "partitionsToBeDeleted": [],
-    }
-    return encode_container("HoodieCleanerPlan", record)
-
-
-def _metadata(start: str, last_commit: str, doomed: Doomed, millis: int) -> bytes:
-    """The body of the completed file."""
-    partitions = {
-        partition: {
-            "partitionPath": partition,
-            "policy": _POLICY,
-            "deletePathPatterns": names,
-            "successDeleteFiles": names,
-            "failedDeleteFiles": [],
-            "isPartitionDeleted": False,
-        }
-        for partition, names in doomed.items()
-    }
-    record = {
-        "startCleanTime": start,
-        "timeTakenInMillis": millis,
-        "totalFilesDeleted": sum(map(len, doomed.values())),
-        "earliestCommitToRetain": "",
-        "lastCompletedCommitTimestamp": last_commit,
-        "partitionMetadata": partitions,
-        "version": 2,
-        "bootstrapPartitionMetadata": {},
-    }
-    return encode_container("HoodieCleanMetadata", record)

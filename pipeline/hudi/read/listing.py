@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.errors import UnsupportedError
-from pipeline.hudi.files.names import parse_base_name
 from pipeline.hudi.metadata.layout import Partition
 from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
 from pipeline.hudi.read.query import Incremental, Query, ReadOptimized, Snapshot
-from pipeline.hudi.timeline.avro_container import decode_container
-from pipeline.hudi.timeline.instant import CLEAN
+from pipeline.hudi.read.retention import refuse_cleaned
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import FileSlice, partition_paths, slices_of_partition
 from pipeline.storage.base import FileInfo, Storage
@@ -75,35 +72,8 @@ def slices_for(
     as_of = query.as_of if isinstance(query, Snapshot) else None
     slices = [s for path, infos in files.items() for s in slices_of_partition(path, infos, until, as_of)]
     moment = as_of or (query.end if isinstance(query, Incremental) else None)
-    if moment is not None and moment < _retained_since(timeline, storage):
-        _refuse_cleaned(files, slices, timeline, moment)
+    if moment is not None:
+        refuse_cleaned(files, slices, timeline, storage, moment)
     if isinstance(query, ReadOptimized):
         slices = [replace(s, log_files=()) for s in slices if s.base_file is not None]
     return tuple(slices)
-
-
-def _retained_since(timeline: Timeline, storage: Storage) -> str:
-    """File slices of this moment and later are all there; "" for a table that was never cleaned."""
-    cleans = timeline.completed_actions({CLEAN})
-    if not cleans:
-        first = timeline.completed()[:1]
-        return first[0].requested_time if first and timeline.history().files else ""
-    newest = decode_container(storage.read(cleans[-1].path), cleans[-1].path)
-    return str(newest.get("earliestCommitToRetain") or cleans[-1].requested_time)
-
-
-def _refuse_cleaned(
-    files: dict[str, list[FileInfo]], slices: Iterable[FileSlice], timeline: Timeline, moment: str
-) -> None:
-    """A file group that has a base file now and had none then may have lost the files of that time."""
-    sound = {(s.partition_path, s.file_id) for s in slices if s.base_file is not None}
-    for path, infos in files.items():
-        for info in infos:
-            base = parse_base_name(info.path.rpartition("/")[2])
-            if base is not None and timeline.is_completed(base.instant) and (path, base.file_id) not in sound:
-                raise UnsupportedError(
-                    "files of that time may have been cleaned",
-                    do_next="ask for a later time; raise the cleaner's retention to keep more",
-                    instant=moment,
-                    file_group=base.file_id,
-                )

@@ -1,22 +1,63 @@
-"""The archived part of the timeline: ``timeline/history``, an LSM tree of Parquet files (written by Hudi's archival).
+"""The archived part of the timeline: ``timeline/history``, an LSM tree of Parquet files (written by ``history_writer``
+and by Hudi's archival).
 
-Only read here: completion times decide which file slice an old log file belongs to, and a commit's own keys may have
-been archived by another writer.
+Completion times decide which file slice an old log file belongs to, and a commit's own keys may have been archived. A
+file's name tells the range of its instants, so that a question about one instant reads one or two files; and the
+files that binlake writes repeat, in their footer, the newest value of every key of their commits' extraMetadata.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, TIMELINE_PATH
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 HISTORY_PATH = f"{TIMELINE_PATH}/history"
+#: The footer's entry: {key: [requested time, value]} as JSON.
+EXTRA_ENTRY = "binlake.extra"
+
+_VERSION_FILE, _MANIFEST = "_version_", re.compile(r"^manifest_(\d+)$")
+_FILE = re.compile(r"^(\d+)_(\d+)_(\d+)\.parquet$")
+_FOOTER_END = 8
+_FOOTER_GUESS = 1 << 16
+
+#: Newest value of every key of extraMetadata: (requested time, value).
+Extras = dict[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """A file of the tree. Its instants lie between ``first`` and ``last``; ``level`` -1 for a name of another kind."""
+
+    name: str
+    size: int
+    first: str = ""
+    last: str = "~"
+    level: int = -1
+
+    @classmethod
+    def named(cls, name: str, size: int) -> HistoryFile:
+        """With what its name says."""
+        match = _FILE.match(name)
+        return cls(name, size, match.group(1), match.group(2), int(match.group(3))) if match else cls(name, size)
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return f"{HISTORY_PATH}/{self.name}"
+
+    def may_hold(self, requested_time: str) -> bool:
+        """Whether that instant may be in it."""
+        return self.first <= requested_time <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,48 +71,146 @@ class ArchivedCommit:
 
 @dataclass
 class History:
-    """The files named by the newest manifest. Columns are read on first use and kept."""
+    """The files named by the newest manifest. Each is read when it is first asked for, and its answers are kept."""
 
     storage: Storage
-    files: tuple[str, ...]
-    _completion: dict[str, str] | None = field(default=None, repr=False)
+    entries: tuple[HistoryFile, ...]
+    version: int = 0
+    _completion: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    _extras: dict[str, Extras] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, storage: Storage) -> History:
-        """Read ``_version_`` and its manifest; empty for a table that was never archived."""
+        """Read ``_version_`` and its manifest; empty for a table that was never archived.
+
+        Raises CorruptDataError, StorageError.
+        """
         try:
-            version = int(storage.read(f"{HISTORY_PATH}/_version_"))
-            manifest = json.loads(storage.read(f"{HISTORY_PATH}/manifest_{version}"))
-            return cls(storage, tuple(entry["fileName"] for entry in manifest["files"]))
+            version = latest_version(storage)
+            return cls(storage, read_manifest(storage, version) if version else (), version)
         except StorageNotFoundError:
             return cls(storage, ())
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(
                 f"the timeline's history cannot be read: {error}", do_next="restore its manifest", path=HISTORY_PATH
             ) from error
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The bare names of its files."""
+        return tuple(entry.name for entry in self.entries)
+
     def completion_time(self, requested_time: str) -> str | None:
         """When an archived instant completed; None if it is not in the history."""
-        if self._completion is None:
-            table = self._read(["instantTime", "completionTime"])
+        for entry in self.entries:
+            if entry.may_hold(requested_time):
+                found = self._completion_times(entry).get(requested_time)
+                if found is not None:
+                    return found
+        return None
+
+    def _completion_times(self, entry: HistoryFile) -> dict[str, str]:
+        if entry.name not in self._completion:
+            table = self.read(entry, ["instantTime", "completionTime"])
             pairs = zip(table["instantTime"].to_pylist(), table["completionTime"].to_pylist(), strict=True)
-            self._completion = dict(pairs)
-        return self._completion.get(requested_time)
+            self._completion[entry.name] = dict(pairs)
+        return self._completion[entry.name]
+
+    def metadata(self, requested_time: str) -> bytes | None:
+        """The body of an archived commit; None if it is not in the history."""
+        found = self._commits(entry for entry in self.entries if entry.may_hold(requested_time))
+        return found[requested_time].metadata if requested_time in found else None
 
     def commits(self) -> list[ArchivedCommit]:
-        """The archived commits and deltacommits, newest first."""
-        rows = self._read(["instantTime", "action", "metadata"]).to_pylist()
-        found = {
+        """The archived commits and deltacommits, newest first. Reads everything."""
+        found = self._commits(self.entries)
+        return [found[time] for time in sorted(found, reverse=True)]
+
+    def newest_extra(self, key: str) -> str | None:
+        """The value of a key of extraMetadata in the newest archived commit that has it.
+
+        Costs a footer for each file, once; a whole file where Hudi has written it.
+        """
+        newest: tuple[str, str] | None = None
+        for entry in sorted(self.entries, key=lambda entry: entry.last, reverse=True):
+            if newest is not None and entry.last < newest[0]:
+                break
+            found = self.extras(entry).get(key)
+            if found is not None and (newest is None or found[0] > newest[0]):
+                newest = found
+        return newest[1] if newest is not None else None
+
+    def extras(self, entry: HistoryFile) -> Extras:
+        """The newest values of one file's commits."""
+        if entry.name not in self._extras:
+            told = self._footer(entry).get(EXTRA_ENTRY.encode())
+            if told is not None:
+                self._extras[entry.name] = {key: (at, value) for key, (at, value) in json.loads(told).items()}
+            else:
+                commits = self._commits([entry]).values()
+                self._extras[entry.name] = newest_extras((c.requested_time, c.metadata) for c in commits)
+        return self._extras[entry.name]
+
+    def _footer(self, entry: HistoryFile) -> Mapping[bytes, bytes]:
+        """The key-value pairs of a file's footer, of which as little as may be is read."""
+        tail = self.storage.read_range(entry.path, max(0, entry.size - _FOOTER_GUESS), _FOOTER_GUESS)
+        length = int.from_bytes(tail[-_FOOTER_END : -_FOOTER_END + 4], "little") + _FOOTER_END
+        if length > len(tail):
+            tail = self.storage.read(entry.path)
+        try:
+            # A footer is understood by itself where the magic of a file's beginning stands before it.
+            return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-length:])).metadata or {}
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(entry, error) from error
+
+    def _commits(self, entries: Iterable[HistoryFile]) -> dict[str, ArchivedCommit]:
+        rows = (r for e in entries for r in self.read(e, ["instantTime", "action", "metadata"]).to_pylist())
+        return {
             r["instantTime"]: ArchivedCommit(r["instantTime"], r["action"], r["metadata"])
             for r in rows
             if r["action"] in (COMMIT, DELTA_COMMIT) and r["metadata"]
         }
-        return [found[time] for time in sorted(found, reverse=True)]
 
-    def _read(self, columns: list[str]) -> pa.Table:
-        parts = [
-            pq.read_table(pa.BufferReader(self.storage.read(f"{HISTORY_PATH}/{name}")), columns=columns)
-            for name in self.files
-        ]
-        empty = pa.table({name: pa.array([], pa.binary() if name == "metadata" else pa.string()) for name in columns})
-        return pa.concat_tables(parts) if parts else empty
+    def read(self, entry: HistoryFile, columns: list[str] | None = None) -> pa.Table:
+        """The rows of one file. Raises CorruptDataError, StorageError."""
+        try:
+            return pq.read_table(pa.BufferReader(self.storage.read(entry.path)), columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(entry, error) from error
+
+
+def newest_extras(commits: Iterable[tuple[str, bytes]]) -> Extras:
+    """From (requested time, body) of commits the newest value of every key of extraMetadata."""
+    newest: Extras = {}
+    for time, body in sorted(commits):
+        for key, value in CommitMetadata.from_bytes(body, f"history of {time}").extra.items():
+            newest[key] = time, value
+    return newest
+
+
+def latest_version(storage: Storage) -> int:
+    """The number of the newest manifest, 0 if there is none.
+
+    Hudi deletes ``_version_`` before it writes the next one: without it the manifests are listed, as Hudi does.
+    """
+    try:
+        return int(storage.read(f"{HISTORY_PATH}/{_VERSION_FILE}"))
+    except StorageNotFoundError:
+        return max(manifest_versions(info.path.rpartition("/")[2] for info in storage.list(HISTORY_PATH)), default=0)
+
+
+def manifest_versions(names: Iterable[str]) -> list[int]:
+    """The numbers of the manifests among some file names."""
+    return [int(match.group(1)) for name in names if (match := _MANIFEST.match(name)) is not None]
+
+
+def read_manifest(storage: Storage, version: int) -> tuple[HistoryFile, ...]:
+    """The files that a manifest names. Raises ValueError or KeyError for a damaged one, StorageError."""
+    entries = json.loads(storage.read(f"{HISTORY_PATH}/manifest_{version}"))["files"]
+    return tuple(HistoryFile.named(entry["fileName"], int(entry["fileLen"])) for entry in entries)
+
+
+def _unreadable(entry: HistoryFile, error: Exception) -> CorruptDataError:
+    return CorruptDataError(
+        f"a file of the timeline's history cannot be read: {error}", do_next="restore it from a copy", path=entry.path
+    )

@@ -18,7 +18,7 @@ from pipeline.clock import format_instant, parse_instant
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS, TIMELINE_PATH, WRITE_ACTIONS, Instant, parse_name
-from pipeline.storage.base import Storage
+from pipeline.storage.base import Storage, StorageNotFoundError
 
 LOOKBACK_MS = 5_000
 _METADATA_KEPT = 64
@@ -98,6 +98,13 @@ class Timeline:
         """Note that we deleted the files of a pending instant."""
         self._pending.pop(instant.identity, None)
 
+    def archived(self, instants: Collection[Instant]) -> None:
+        """Note that completed instants have left the active timeline."""
+        gone = {instant.identity for instant in instants}
+        self._completed = {identity: i for identity, i in self._completed.items() if identity not in gone}
+        self._writes = [i for i in self._writes if i.identity not in gone]
+        self._history = None
+
     def is_completed(self, requested_time: str) -> bool:
         """Whether files and blocks of that instant count: completed, or older than the active timeline (archived)."""
         if any((requested_time, action) in self._completed for action in WRITE_ACTIONS):
@@ -124,12 +131,25 @@ class Timeline:
         return self._history
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
-        """The body of a completed write. Raises CorruptDataError if it cannot be read."""
+        """The body of a completed write, from the history if another process has archived it since.
+
+        Raises CorruptDataError if it cannot be read, StorageNotFoundError if it is gone.
+        """
         found = self._metadata.get(instant.file_name)
         if found is None:
-            found = CommitMetadata.from_bytes(self._storage.read(instant.path), instant.path)
+            found = CommitMetadata.from_bytes(self._body(instant), instant.path)
             self.remember(instant, found)
         return found
+
+    def _body(self, instant: Instant) -> bytes:
+        try:
+            return self._storage.read(instant.path)
+        except StorageNotFoundError:
+            self._history = None
+            body = self.history().metadata(instant.requested_time)
+            if body is None:
+                raise
+            return body
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep the body of a commit we just wrote; the oldest kept one makes room."""

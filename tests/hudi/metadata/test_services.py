@@ -13,7 +13,7 @@ import pytest
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files.hfile_reader import HFileReader
 from pipeline.hudi.metadata import cleaning, compaction
-from pipeline.hudi.metadata.archival import archive, move_to_history
+from pipeline.hudi.metadata.archival import archive
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.layout import METADATA_PATH
 from pipeline.hudi.metadata.reader import MetadataReader
@@ -23,6 +23,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History
+from pipeline.hudi.timeline.history_writer import move_to_history
 from pipeline.hudi.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, Instant, State, parse_name
 from pipeline.hudi.timeline.timeline import Timeline
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema

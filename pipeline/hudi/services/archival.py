@@ -1,0 +1,143 @@
+"""Archival of the table's timeline: old instants go to the history, so that the active timeline stays short.
+
+Commits leave from the oldest on without a gap, for readers take an instant before the active timeline for completed and
+one inside it that is not there for none. Not past, as in Hudi's archival:
+
+- the last completed write before the oldest pending instant;
+- the oldest savepoint;
+- what cleaning retains, with two writes to spare (``ArchivalConfig.around``);
+- what has completed since the last compaction of the metadata table, and without such a compaction nothing: the
+  entries of the metadata table's log files count by the instants of this timeline;
+- the first write that replaced file groups, which binlake leaves to Hudi.
+
+Cleans and rollbacks older than the newest archived commit go with it. How instants move: ``timeline.history_writer``.
+Between writers archival belongs under the table's lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import ConfigError
+from pipeline.hudi.files.names import TEMP_PATH, marker_directory
+from pipeline.hudi.services.cleaning import CleaningConfig, oldest_retained
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.history_writer import move_to_history
+from pipeline.hudi.timeline.instant import (
+    CLEAN,
+    COMMIT,
+    REPLACE_COMMIT,
+    RESTORE,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+)
+from pipeline.hudi.timeline.timeline import Timeline
+
+_HOLD_BACK = frozenset({*WRITE_ACTIONS, CLEAN, ROLLBACK, RESTORE, SAVEPOINT})
+_BESIDE_COMMITS = frozenset({CLEAN, ROLLBACK})
+#: Writes that stay active before those that cleaning retains.
+_SPARE = 2
+
+
+@dataclass(frozen=True)
+class ArchivalConfig:
+    """The bounds of the active timeline, in completed commits, delta commits and compactions.
+
+    Args:
+        min_commits: how many stay. More than the delta commits that make a compaction due, for those are counted there.
+        max_commits: how many there may be before the timeline is cut down to ``min_commits``.
+    """
+
+    min_commits: int = 20
+    max_commits: int = 30
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_commits < self.max_commits:
+            raise ConfigError(
+                f"min_commits ({self.min_commits}) lies between 1 and max_commits ({self.max_commits})",
+                do_next="fix the settings",
+            )
+
+    def around(self, timeline: Timeline, cleaning: CleaningConfig | None) -> ArchivalConfig:
+        """The bounds that leave cleaning what it retains: as they are, or both raised by the same."""
+        retained = oldest_retained(timeline, cleaning) if cleaning is not None else None
+        if retained is None:
+            return self
+        later = [write for write in timeline.completed() if write.requested_time > retained.requested_time]
+        missing = max(0, len(later) + _SPARE - self.min_commits)
+        return ArchivalConfig(self.min_commits + missing, self.max_commits + missing)
+
+
+def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig | None = None) -> int:
+    """Cut the active timeline down if it has grown too long; returns how many instants left it.
+
+    Args:
+        table: open; the caller is the one who archives it.
+        config: the bounds.
+        cleaning: the cleaner's settings; None for a table that is not cleaned.
+
+    Looks at counters only while the timeline is short. Raises CorruptDataError for a history or a metadata table that
+    cannot be read, StorageError: then call again.
+    """
+    bounds = config.around(table.timeline, cleaning)
+    if len(table.timeline.completed()) <= bounds.max_commits:
+        return 0
+    table.config.check_writable()
+    table.refresh()
+    instants = _archivable(table, config.around(table.timeline, cleaning))
+    if instants:
+        move_to_history(table.storage, instants)
+        table.timeline.archived(instants)
+        _drop_markers(table, instants)
+    return len(instants)
+
+
+def _archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
+    """The instants to move, oldest first."""
+    timeline = table.timeline
+    writes = timeline.completed()
+    if len(writes) <= bounds.max_commits:
+        return []
+    ends = [*_held_back(timeline), *_index_end(table)]
+    room = len(writes) - bounds.min_commits
+    old = [write for write in writes if all(write.requested_time < end for end in ends)][:room]
+    if not old:
+        return []
+    beside = [
+        instant
+        for instant in timeline.completed_actions(_BESIDE_COMMITS)
+        if instant.requested_time < min([old[-1].requested_time, *ends])
+    ]
+    return sorted([*old, *beside])
+
+
+def _held_back(timeline: Timeline) -> list[str]:
+    """Requested times from which on everything stays active."""
+    writes = timeline.completed()
+    pending = [i.requested_time for i in timeline.pending() if i.identity[1] in _HOLD_BACK]
+    before = [write.requested_time for write in writes if pending and write.requested_time < min(pending)]
+    replaced = [write.requested_time for write in writes if write.action == REPLACE_COMMIT]
+    saved = [instant.requested_time for instant in timeline.completed_actions({SAVEPOINT})]
+    return [*before[-1:], *pending[:1], *replaced[:1], *saved[:1]]
+
+
+def _index_end(table: HudiTable) -> list[str]:
+    """The first write that the metadata table's base files may lack; "" if it has none yet, so that all stays."""
+    index = table.metadata_table
+    if index is None:
+        return []
+    compactions = [i.requested_time for i in index.timeline.completed() if i.action == COMMIT]
+    if not compactions:
+        return [""]
+    later = [w for w in table.timeline.completed() if (w.completion_time or "~") > compactions[-1]]
+    return [write.requested_time for write in later[:1]]
+
+
+def _drop_markers(table: HudiTable, instants: list[Instant]) -> None:
+    """Markers that a crash after a commit left behind: nothing asks for them any more."""
+    gone = {instant.requested_time for instant in instants}
+    for name in table.storage.list_dirs(TEMP_PATH):
+        if name in gone:
+            table.storage.delete_tree(marker_directory(name))

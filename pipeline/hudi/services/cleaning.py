@@ -1,0 +1,257 @@
+"""Cleaning of the table: file slices that neither the retention, a savepoint nor a pending compaction needs go.
+
+The rules are those of Hudi's KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS. From the retention follows the oldest write
+to retain: of every file group the slice that was its newest then stays, and all later ones. That write is never later
+than the last one before the oldest pending write, so that what a pending compaction reads is always among them.
+
+``clean`` plans and executes, as ``clean_action`` describes; ``finish_pending`` goes on after a crash. Between writers
+planning and completing belong under the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.clock import format_instant, now_ms
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
+from pipeline.hudi.metadata import rollback as metadata_rollback
+from pipeline.hudi.metadata.delta import FileKey, MetadataDelta
+from pipeline.hudi.services import clean_action
+from pipeline.hudi.services.clean_action import CleanPlan
+from pipeline.hudi.services.compaction import plan as compaction_plan
+from pipeline.hudi.services.savepoint_record import held_files, savepoints
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.avro_container import decode_container
+from pipeline.hudi.timeline.instant import CLEAN, COMMIT, REPLACE_COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.view import partition_paths
+from pipeline.storage.base import FileInfo, Storage
+
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class CleaningConfig:
+    """How far back time travel is promised; one of the two.
+
+    Args:
+        commits_retained: every state since the last so many commits and compactions.
+        hours_retained: every state since that long ago. A table without a commit in that time is not cleaned.
+    """
+
+    commits_retained: int | None = 10
+    hours_retained: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.commits_retained is None) == (self.hours_retained is None):
+            raise ConfigError("retention is given in commits or in hours", do_next="give one of the two")
+        for name, value in (("commits_retained", self.commits_retained), ("hours_retained", self.hours_retained)):
+            if value is not None and value <= 0:
+                raise ConfigError(f"{name} must be greater than 0, and is {value}", do_next="fix the settings")
+
+    @property
+    def policy(self) -> str:
+        """Hudi's name for the rule."""
+        return "KEEP_LATEST_COMMITS" if self.commits_retained is not None else "KEEP_LATEST_BY_HOURS"
+
+
+def oldest_retained(timeline: Timeline, config: CleaningConfig) -> Instant | None:
+    """The oldest write whose file slices stay, as of now; None while nothing may go."""
+    writes = timeline.completed()
+    if config.commits_retained is not None:
+        found = writes[-config.commits_retained] if len(writes) > config.commits_retained else None
+    else:
+        cutoff = format_instant(max(0, now_ms() - int((config.hours_retained or 0) * _MS_PER_HOUR)))
+        found = next((write for write in writes if write.requested_time >= cutoff), None)
+    pending = [i.requested_time for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS]
+    if found is None or not pending or found.requested_time <= min(pending):
+        return found
+    return next((write for write in reversed(writes) if write.requested_time < min(pending)), None)
+
+
+def due(table: HudiTable, config: CleaningConfig) -> bool:
+    """Whether planning a clean may find something, as of the table's last refresh; at most one storage call.
+
+    It may if a compaction has passed out of the retention since the last clean, or a savepoint is gone. A good moment
+    to ask is the end of a compaction: nothing else makes a slice superfluous.
+    """
+    retained = oldest_retained(table.timeline, config)
+    if retained is None:
+        return False
+    passed = [
+        i.requested_time
+        for i in table.timeline.completed()
+        if i.action == COMMIT and i.requested_time < retained.requested_time
+    ]
+    cleans = table.timeline.completed_actions({CLEAN})
+    if not passed or not cleans:
+        return bool(passed)
+    last = decode_container(table.storage.read(cleans[-1].path), cleans[-1].path)
+    there = {savepoint.requested_time for savepoint in table.timeline.completed_actions({SAVEPOINT})}
+    gone = set(clean_action.savepoints_of(last.get("extraMetadata"))) - there
+    return bool(gone) or passed[-1] >= (last.get("earliestCommitToRetain") or "")
+
+
+def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
+    """What a clean would delete now; None if nothing.
+
+    Raises UnsupportedError for a table with replaced file groups, CorruptDataError, StorageError.
+    """
+    timeline = table.timeline
+    retained = oldest_retained(timeline, config)
+    if retained is None:
+        return None
+    _refuse_replaced(timeline)
+    found = savepoints(table.storage, timeline)
+    held, planned = held_files(found), _planned_files(table.storage, timeline)
+    files: dict[str, tuple[str, ...]] = {}
+    for path, infos in _listing(table).items():
+        kept = held.get(path, set()) | planned.get(path, set())
+        doomed = _doomed(infos, timeline, retained.requested_time, kept)
+        if doomed:
+            files[path] = doomed
+    if not files:
+        return None
+    last = timeline.last_completed()
+    return CleanPlan(
+        config.policy,
+        files,
+        _not_before_promised(table, retained),
+        last.requested_time if last is not None else "",
+        clean_action.savepoints_entry([savepoint.instant for savepoint in found]),
+    )
+
+
+def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
+    """Finish pending cleans, then delete what is out of the retention; returns the new clean, None if nothing is.
+
+    The caller is the table's one cleaner. Raises UnsupportedError for a table that binlake cannot write to or that has
+    replaced file groups, LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError.
+    """
+    table.config.check_writable()
+    finish_pending(table)
+    plan = plan_clean(table, config)
+    if plan is None:
+        return None
+    requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
+    return _execute(table, requested, plan)
+
+
+def finish_pending(table: HudiTable) -> list[Instant]:
+    """Go on with the cleans that a dead cleaner, ours or Hudi's, planned and did not finish; errors as ``clean``."""
+    table.refresh()
+    pending = clean_action.pending_cleans(table.timeline)
+    return [_execute(table, instant, clean_action.read_plan(table.storage, instant)) for instant in pending]
+
+
+def _execute(table: HudiTable, requested: Instant, plan: CleanPlan) -> Instant:
+    def note() -> None:
+        _note(table, requested.requested_time, plan)
+
+    return clean_action.execute(table.storage, table.timeline, table.clock, requested, plan, note)
+
+
+def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
+    """Tell the metadata table, once: what an attempt that died told it in part is taken back before."""
+    index = table.metadata_table
+    if index is None:
+        return
+    told = index.timeline.find(time)
+    if told is not None and told.completed:
+        return
+    if told is not None:
+        metadata_rollback.roll_back(index, time, table.clock.next())
+    gone: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
+    index.apply(time, MetadataDelta(deleted=tuple(gone)))
+
+
+@dataclass
+class _Slice:
+    """A file slice of any age. ``since``: its base file's instant, without one that of its oldest log file."""
+
+    since: str
+    names: list[str] = field(default_factory=list)
+
+
+def _doomed(infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: set[str]) -> tuple[str, ...]:
+    """Of one partition's files those of slices that may go.
+
+    Args:
+        infos: the files.
+        timeline: the table's.
+        retained: requested time of the oldest write to retain.
+        kept: bare names of files that stay, and with them their slices.
+    """
+    doomed: list[str] = []
+    for slices in _slices(infos, timeline).values():
+        older = [s for s in slices if s.since < retained]
+        for candidate in older[:-1]:  # the last of them is the group's slice as of ``retained``
+            if not kept.intersection(candidate.names):
+                doomed += candidate.names
+    return tuple(doomed)
+
+
+def _slices(infos: Iterable[FileInfo], timeline: Timeline) -> dict[str, list[_Slice]]:
+    """All file slices by file id, oldest first; files of instants that are not completed do not count."""
+    bases: dict[str, list[BaseFileName]] = {}
+    logs: dict[str, list[LogFileName]] = {}
+    for info in infos:
+        name = info.path.rpartition("/")[2]
+        if (log := parse_log_name(name)) is not None and timeline.is_completed(log.instant):
+            logs.setdefault(log.file_id, []).append(log)
+        elif (base := parse_base_name(name)) is not None and timeline.is_completed(base.instant):
+            bases.setdefault(base.file_id, []).append(base)
+    groups = sorted(bases.keys() | logs.keys())
+    return {group: _slices_of_group(bases.get(group, []), logs.get(group, []), timeline) for group in groups}
+
+
+def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName], timeline: Timeline) -> list[_Slice]:
+    slices = [_Slice(instant) for instant in sorted({base.instant for base in bases})]
+    for base in bases:
+        next(s for s in slices if s.since == base.instant).names.append(str(base))
+    alone: list[LogFileName] = []
+    for log in sorted(logs, key=lambda log: log.order):
+        done = timeline.completion_time(log.instant) or ""
+        home = next((s for s in reversed(slices) if s.since <= done), None)
+        if home is None:
+            alone.append(log)
+        else:
+            home.names.append(str(log))
+    return [_Slice(alone[0].instant, list(map(str, alone))), *slices] if alone else slices
+
+
+def _listing(table: HudiTable) -> dict[str, list[FileInfo]]:
+    index = table.metadata_table
+    if index is not None:
+        return index.reader.listed(sorted(index.partition_paths()))
+    return {path: table.storage.list(path) for path in partition_paths(table.storage)}
+
+
+def _planned_files(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
+    """The bare names of the files that pending compactions read, by partition path."""
+    planned: dict[str, set[str]] = {}
+    for pending in compaction_plan.pending_compactions(timeline):
+        for operation in compaction_plan.read_plan(storage, pending).operations:
+            names = planned.setdefault(operation.partition_path, set())
+            names.update(path.rpartition("/")[2] for path in operation.paths)
+    return planned
+
+
+def _not_before_promised(table: HudiTable, retained: Instant) -> Instant:
+    """What the plan says of the oldest write to retain: never earlier than an earlier clean said, whose files went."""
+    said = clean_action.promised_since(table.storage, table.timeline)
+    if said is None or said <= retained.requested_time:
+        return retained
+    return table.timeline.find(said) or Instant(said, retained.action, State.COMPLETED)
+
+
+def _refuse_replaced(timeline: Timeline) -> None:
+    replaced = timeline.completed_actions({REPLACE_COMMIT})
+    if replaced:
+        raise UnsupportedError(
+            "the table has replaced file groups (clustering or insert overwrite)",
+            do_next="clean it with Hudi",
+            instant=replaced[0].requested_time,
+        )

@@ -1,0 +1,1 @@
+"""Tests of the archival of the table's timeline."""
