@@ -1,8 +1,9 @@
 """What the metadata table costs a commit, and whether that grows with the table's age. ``python -m bench.metadata``.
 
 Two tables take the same commits in turn, one with a metadata table and one without: 2,000 events over 8 file groups and
-20 columns by default, written as the stream's driver writes them, without Spark and Kafka. On local disk,
-every write synced. Prints medians of the first and the last commits and the slope over all.
+20 columns by default, written as the stream's driver writes them, without Spark and Kafka. On local disk, every write
+synced. Both are compacted, cleaned and archived now and then, as the stream does; that is not timed, the metadata
+table's own upkeep is. Prints medians of the first and the last commits and the slope over all.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ from pipeline.hudi.bucket import bucket_ids, file_id
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.schema import RECORD_KEY_FIELD
+from pipeline.hudi.services.archival import ArchivalConfig, archive
+from pipeline.hudi.services.cleaning import CleaningConfig, clean
+from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.write import FileGroupWrite, write_file_group
 from pipeline.storage import open_storage
 
 BUCKETS, KEYS, ORDER = 8, 200_000, "_binlake_order"
+KEPT_COMMITS = 100
+RETENTION = CleaningConfig(commits_retained=KEPT_COMMITS)
 #: How many commits the medians at both ends are taken of.
 END = 100
 
@@ -85,6 +91,12 @@ class Measured:
             raise RuntimeError(trouble)
         self.spent_ms.append((monotonic_s() - started) * 1000)
 
+    def tidy(self) -> None:
+        """Compact, clean and archive."""
+        run(self.table, CompactionConfig(), lambda function, items: list(map(function, items)), now=True)
+        clean(self.table, RETENTION)
+        archive(self.table, ArchivalConfig(KEPT_COMMITS + 20, KEPT_COMMITS + 70), RETENTION)
+
 
 def slope(spent: Sequence[float]) -> float:
     """Milliseconds that a commit takes longer after 1,000 more: Theil and Sen's median of slopes, over means of 20."""
@@ -93,19 +105,22 @@ def slope(spent: Sequence[float]) -> float:
     return statistics.median(pairs) / 20 * 1000 if pairs else 0.0
 
 
-def measure(place: Path, commits: int, events: int, wide: int, storage: str) -> dict[str, list[float]]:
+def measure(place: Path, commits: int, events: int, wide: int, fsync: str, every: int) -> dict[str, list[float]]:
     """Milliseconds of every commit by table."""
     schema = pa.schema([f for f in batch(0, 8, wide).schema if f.name != RECORD_KEY_FIELD])
     with ThreadPoolExecutor(BUCKETS) as pool:
         tables = {}
         for name, kept in {"without": None, "with": MetadataConfig()}.items():
-            root = open_storage((place / name).as_uri(), {"fsync": storage})
+            root = open_storage((place / name).as_uri(), {"fsync": fsync})
             config = TableConfig("bench", ("id",), ORDER, BUCKETS)
             tables[name] = Measured(HudiTable.create(root, config, schema, kept), pool)
         for number in range(commits):
             rows = batch(number, events, wide)
             for one in tables.values() if number % 2 else reversed(tables.values()):
                 one.commit(rows)
+            if number % every == every - 1:
+                for one in tables.values():
+                    one.tidy()
     return {name: one.spent_ms for name, one in tables.items()}
 
 
@@ -115,10 +130,11 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=2_000)
     parser.add_argument("--events", type=int, default=2_000)
     parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--compact-every", type=int, default=100, help="commits")
     parser.add_argument("--fsync", choices=("true", "false"), default="true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="binlake-bench-") as place:
-        spent = measure(Path(place), given.commits, given.events, given.columns, given.fsync)
+        spent = measure(Path(place), given.commits, given.events, given.columns, given.fsync, given.compact_every)
     added = [w - o for w, o in zip(spent["with"], spent["without"], strict=True)]
     end = min(END, max(1, given.commits // 2))
     print("| | median ms | p95 ms | median of the first | of the last | ms a commit per 1,000 commits |")

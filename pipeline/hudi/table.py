@@ -56,6 +56,8 @@ class HudiTable:
         self._properties = properties
         self._metadata_config = metadata
         self._index: MetadataTable | None = None
+        #: Grows whenever a refresh finds that somebody else has written, whoever asked for the refresh.
+        self.generation = 0
         self._clock = InstantClock()
         self._known_partitions: set[str] = set()
         self._observe_times()
@@ -165,6 +167,7 @@ class HudiTable:
         news = self.timeline.refresh()
         self._observe_times()
         if news:
+            self.generation += 1
             self.schema = self._read_schema()
             self._index = None
         return bool(news)

@@ -71,6 +71,7 @@ class LakeTable:
     truncated_order: int = -1
     keyless: KeylessState | None = None
     foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
+    _seen: int = 0
 
     @classmethod
     def open(cls, storage: Storage, rules: TableRules) -> LakeTable:
@@ -94,6 +95,7 @@ class LakeTable:
 
     def _load(self) -> None:
         table = self.table
+        self._seen = table.generation
         self.positions = {
             stream: {topic: {int(p): o for p, o in parts.items()} for topic, parts in topics.items()}
             for stream, topics in json.loads(table.extra_metadata(POSITIONS) or "{}").items()
@@ -111,7 +113,8 @@ class LakeTable:
 
     def refresh(self) -> None:
         """Notice what others committed since; read again what this table has applied if they did."""
-        if self.table.refresh():
+        self.table.refresh()
+        if self.table.generation != self._seen:
             self.table.config.check_writable()
             self._load()
 

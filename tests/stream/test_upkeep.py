@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream import upkeep as module
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
+from pipeline.stream.lake import POSITIONS, Lake
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.progress import TableProgress
 from pipeline.stream.schemas import SchemaRegistry
@@ -191,3 +192,17 @@ def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyP
     table = Lake(open_storage(str(tmp_path))).get(here.config.table_rules(SourceTable("shop", "a")))
     assert table is not None
     assert table.positions == {"shop": here.log.end()}
+
+
+def test_what_the_upkeep_notices_first_is_not_missed(tmp_path: Path) -> None:
+    """A foreign commit that a compaction's schedule has seen still renews what is known of the table."""
+    here = World(tmp_path, "off", Gate())
+    here.batch()
+    table = here.runner._lake.get(here.config.table_rules(SourceTable("shop", "a")))
+    assert table is not None
+    other = here.table()
+    other.commit(other.begin(), [], {POSITIONS: json.dumps({"another": {"t": {"0": 5}}})})
+    assert table.table.refresh()
+    assert "another" not in table.positions
+    table.refresh()
+    assert table.positions == {"another": {"t": {0: 5}}}
