@@ -10,6 +10,7 @@ import argparse
 import json
 import statistics
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
@@ -24,15 +25,32 @@ TOPIC = f"bench.{DATABASE}.{TABLE}"
 WARM_UP = 2
 
 
-def settings(root: Path, bootstrap: str, batch: int, fetch: str, shuffle_above: int, master: str) -> Settings:
+@dataclass(frozen=True)
+class Options:
+    """How the stream runs: see ``--help``."""
+
+    fetch: str = "direct"
+    shuffle_above_bytes: int = 256 << 20
+    master: str = "local[2]"
+    metadata: bool = True
+    compact_after: int | None = None
+
+
+def settings(root: Path, bootstrap: str, batch: int, options: Options) -> Settings:
+    compaction = {"after_commits": options.compact_after, "log_ratio": None}
     document = {
         "name": "bench",
         "lake": {"uri": str(root / "lake")},
-        "kafka": {"bootstrap_servers": bootstrap, "topics": [TOPIC], "fetch": fetch},
+        "kafka": {"bootstrap_servers": bootstrap, "topics": [TOPIC], "fetch": options.fetch},
         "source": {"schemas": {f"{DATABASE}.{TABLE}": {"columns": COLUMNS, "key": ["id"]}}},
-        "batch": {"max_events": batch, "trigger_interval_ms": 0, "shuffle_above_bytes": shuffle_above},
+        "tables": {"defaults": {"metadata": {"enabled": options.metadata}, "compaction": compaction}},
+        "batch": {
+            "max_events": batch,
+            "trigger_interval_ms": 0,
+            "shuffle_above_bytes": options.shuffle_above_bytes,
+        },
         "spark": {
-            "master": master,
+            "master": options.master,
             "conf": {
                 "spark.jars": ",".join(map(str, spark_packages())),
                 "spark.ui.enabled": "false",
@@ -42,7 +60,7 @@ def settings(root: Path, bootstrap: str, batch: int, fetch: str, shuffle_above: 
     return Settings.parse(json.dumps(document))
 
 
-def measure(count: int, batch: int, fetch: str, shuffle_above: int, master: str) -> list[ProgressEvent]:
+def measure(count: int, batch: int, options: Options) -> list[ProgressEvent]:
     """Load ``count`` events into a fresh broker and apply them all; one event a batch."""
     seen: list[ProgressEvent] = []
 
@@ -59,7 +77,7 @@ def measure(count: int, batch: int, fetch: str, shuffle_above: int, master: str)
             create_topic(kafka.bootstrap_servers, TOPIC, 4)
             produce(kafka.bootstrap_servers, TOPIC, events(count))
             run_stream(
-                settings(root, kafka.bootstrap_servers, batch, fetch, shuffle_above, master),
+                settings(root, kafka.bootstrap_servers, batch, options),
                 once=True,
                 on_progress=show,
             )
@@ -85,11 +103,14 @@ def main() -> None:
     parser.add_argument("--fetch", choices=("direct", "spark"), default="direct")
     parser.add_argument("--shuffle-above-bytes", type=int, default=256 << 20)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--no-metadata", action="store_true", help="tables without a metadata table")
+    parser.add_argument("--compact-after", type=int, help="commits; by default no compaction falls into the run")
     given = parser.parse_args()
+    options = Options(given.fetch, given.shuffle_above_bytes, given.master, not given.no_metadata, given.compact_after)
     lines = []
     for batch in given.batch or [200_000, 2_000]:
         count = given.events or batch * (WARM_UP + (5 if batch > 10_000 else 40))
-        found = summary(measure(count, batch, given.fetch, given.shuffle_above_bytes, given.master), batch)
+        found = summary(measure(count, batch, options), batch)
         lines.append(
             f"| {batch:,} | {found['batches']} | {found['median_ms']:.0f} | {found['min_ms']:.0f}-{found['max_ms']:.0f}"
             f" | {found['events_per_s']:,} |"
