@@ -24,7 +24,7 @@ demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a v
 
 test: test-fast test-slow  ## everything but Spark 4: the fast tests first, then those with real services
 
-test-fast: venv  ## the tests that start nothing: seconds
+test-fast: venv  ## the tests that start nothing: minutes
 	$(PY) -m pytest -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
 
 test-slow: venv  ## the tests on Spark, Kafka, HDFS, a cluster, and Hudi's own readers

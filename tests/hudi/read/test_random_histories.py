@@ -105,15 +105,15 @@ def bounds_are_exclusive(patch: pytest.MonkeyPatch) -> None:
 
 def files_are_skipped_one_by_one(patch: pytest.MonkeyPatch) -> None:
     """A log file whose statistics exclude the condition is left out of its slice: what it hides comes back."""
-    seen: dict[int, Flags] = {}
+    seen: dict[int, tuple[SliceFiles, Flags]] = {}  # holds what it names, or its number would be given again
     with_any = SliceFiles.with_any
 
     def noting(self: SliceFiles, files: Flags) -> Flags:
-        seen[id(self)] = files
+        seen[id(self)] = self, files
         return with_any(self, files)
 
     def chosen(self: SliceFiles, slices: Flags) -> tuple[FileSlice, ...]:
-        known = seen.get(id(self), np.ones(len(self.files), dtype=np.bool_))
+        _, known = seen.get(id(self), (self, np.ones(len(self.files), dtype=np.bool_)))
         wanted = {file for file, flag in zip(self.files, known.tolist(), strict=True) if flag}
         kept = [self.slices[i] for i in np.flatnonzero(slices)]
         return tuple(
