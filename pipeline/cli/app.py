@@ -17,6 +17,8 @@ from pipeline.cli.fsck import fsck, repair
 from pipeline.cli.inspect import Inspection, print_inspection
 from pipeline.cli.query import query
 from pipeline.cli.run import run as run_settings
+from pipeline.cli.tables import Conf as LakeConf
+from pipeline.cli.tables import TableName
 from pipeline.cli.text import terminal
 from pipeline.errors import BinlakeError
 from pipeline.settings import Settings, json_schema
@@ -69,8 +71,8 @@ def run(
 
 @app.command()
 def inspect(
-    table: Annotated[str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE")],
-    conf: Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")] = None,
+    table: TableName,
+    conf: LakeConf = None,
     instants: Annotated[int, typer.Option(help="How many of the newest instants to print.", min=0)] = 20,
     slices: Annotated[int, typer.Option(help="How many file slices to print, the largest first.", min=0)] = 50,
 ) -> None:

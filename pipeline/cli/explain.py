@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.cli.query import After, AsOf, BaseOnly, Conf, Sql, TableName, Until, UseIndex, open_reader, question
+from pipeline.cli.query import After, AsOf, BaseOnly, Sql, Until, UseIndex, open_reader, question
+from pipeline.cli.tables import Conf, TableName
 from pipeline.cli.text import number, size, terminal
 from pipeline.hudi.read import ScanPlan
 from pipeline.hudi.read.sql_engine import plan_sql

@@ -5,29 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from pipeline.cli.inspect import table_storage
+from pipeline.cli.tables import Conf, TableName, storage_of
 from pipeline.cli.text import number, size, terminal
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Finding, OffsetKeys, Report, Severity
 from pipeline.hudi.services.fsck import fsck as check_table
 from pipeline.hudi.services.repair import plan_repair
 from pipeline.hudi.services.repair import repair as do_repair
-from pipeline.settings import Settings
 from pipeline.storage import Storage
 
 _OFFSETS = OffsetKeys(stream="binlake.stream", offsets="binlake.offsets", counts="binlake.counts")
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
-TableName = Annotated[
-    str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
-]
-Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
 WithData = Annotated[bool, typer.Option("--data/--no-data", help="Read every data file, or look at names and sizes.")]
 Grace = Annotated[
     float, typer.Option("--grace-min", help="Minutes of silence after which a writer counts as dead.", min=0)
@@ -42,7 +36,7 @@ def fsck(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every finding.")] = False,
 ) -> None:
     """Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing."""
-    report = _report(_storage(table, conf), data, grace_min)
+    report = _report(storage_of(table, conf), data, grace_min)
     if as_json:
         for finding in report.findings:
             sys.stdout.write(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
@@ -60,7 +54,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and do nothing.")] = False,
 ) -> None:
     """Mend what fsck finds where that loses no rows. Stop the stream first."""
-    storage, console = _storage(table, conf), terminal()
+    storage, console = storage_of(table, conf), terminal()
     report = _report(storage, data, grace_min)
     plan = plan_repair(report.findings)
     for line in plan.lines():
@@ -98,10 +92,6 @@ def _print_finding(finding: Finding, console: Console) -> None:
     for name, text in (("where", finding.where), ("next", finding.next)):
         if text:
             console.print(f"  {name}: {text}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _storage(table: str, conf: Path | None) -> Storage:
-    return table_storage(table, Settings.load(conf) if conf else None)
 
 
 def _report(storage: Storage, with_data: bool, grace_min: float) -> Report:

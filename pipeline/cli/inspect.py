@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.cli.tables import table_storage
 from pipeline.cli.text import number, size
-from pipeline.decode.changes import SourceTable
-from pipeline.errors import ConfigError
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.hudi.view import FileSlice, file_slices
 from pipeline.settings import Settings
-from pipeline.storage import Storage, open_storage
 
 _COUNTS = "binlake.counts"
 
@@ -36,19 +33,6 @@ class Inspection:
         """
         table = HudiTable.open(table_storage(name, settings))
         return Inspection(table, file_slices(table.storage, table.timeline))
-
-
-def table_storage(name: str, settings: Settings | None) -> Storage:
-    """Where a table is. Arguments and errors as ``Inspection.of``."""
-    if settings is None:
-        if "://" in name or Path(name).is_dir():
-            return open_storage(name)
-        raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
-    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    database, dot, table = name.partition(".")
-    if dot and "/" not in name:
-        return lake.sub(settings.table_rules(SourceTable(database, table)).path)
-    return lake.sub(name)
 
 
 def print_inspection(found: Inspection, console: Console, *, instants: int, slices: int) -> None:

@@ -17,19 +17,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.cli.inspect import table_storage
+from pipeline.cli.tables import Conf, TableName, storage_of
 from pipeline.cli.text import number, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
 from pipeline.hudi.read.query import EARLIEST
 from pipeline.hudi.read.sql_engine import plan_sql, run_sql
-from pipeline.settings import Settings
 
-TableName = Annotated[
-    str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
-]
 Sql = Annotated[str, typer.Argument(help="One SELECT of DuckDB's dialect; the table is called t.", metavar="SQL")]
-Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
 AsOf = Annotated[str | None, typer.Option("--as-of", help="Time travel: an instant, or 2024-02-29 12:34:56 (UTC).")]
 After = Annotated[
     str | None, typer.Option("--after", help=f"Incremental: commits completed after this; {EARLIEST} for all.")
@@ -75,7 +70,7 @@ def query(
 
 def open_reader(table: str, conf: Path | None, index: bool) -> TableReader:
     """The table by its path or URI, or by its name in the lake of the settings."""
-    return TableReader.open(table_storage(table, Settings.load(conf) if conf else None), use_index=index)
+    return TableReader.open(storage_of(table, conf), use_index=index)
 
 
 def question(as_of: str | None, after: str | None, until: str | None, read_optimized: bool) -> Query:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ from pipeline.stream.progress import OnProgress, ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.session import spark_session
-from pipeline.stream.spark_tasks import map_in_tasks
+from pipeline.stream.spark_tasks import cause_of, map_in_tasks
 from pipeline.stream.upkeep import Upkeep
 
 _CATCH_UP_EVERY_S = 30.0
@@ -133,7 +132,7 @@ class Stream:
                 raise self._error from error
             if not self._stop.is_set():
                 raise TransientError(
-                    f"Spark ended the query: {_cause(error)}",
+                    f"Spark ended the query: {cause_of(error)}",
                     do_next="see Spark's log; start again",
                     stream=self._settings.name,
                 ) from error
@@ -217,13 +216,6 @@ def java_properties(properties: dict[str, str]) -> dict[str, str]:
             f"org.apache.kafka.common.security.{module} required username={quoted[0]} password={quoted[1]};"
         )
     return result
-
-
-def _cause(error: Exception) -> str:
-    """The line that tells: the last error that a traceback in the text names, else the first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and not line.startswith("py4j.")]
-    return (named or lines or [type(error).__name__])[-1 if named else 0]
 
 
 def run_stream(

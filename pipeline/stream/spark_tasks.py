@@ -1,7 +1,8 @@
-"""Plain functions over plain values, as Spark tasks."""
+"""Plain functions over plain values, as Spark tasks; and what Spark says of those that fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
     try:
         found = context.parallelize(list(items), min(slots, len(items))).map(attempt).collect()
     except (Py4JError, PySparkException) as error:
-        raise TransientError(f"a Spark job failed: {_cause(error)}", do_next="see Spark's log") from error
+        raise TransientError(f"a Spark job failed: {cause_of(error)}", do_next="see Spark's log") from error
     results: list[R] = []
     for result in found:
         if isinstance(result, BinlakeError):
@@ -41,7 +42,8 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
     return results
 
 
-def _cause(error: Exception) -> str:
-    """The first line that says something: Spark puts the task's Python traceback in the middle of its message."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return next((line.strip() for line in lines if "Error" in line and "Py4J" not in line), lines[0])
+def cause_of(error: Exception) -> str:
+    """The line that tells: the last error that a traceback in the text names, else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and not line.startswith("py4j.")]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]

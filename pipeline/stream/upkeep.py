@@ -95,10 +95,12 @@ class Upkeep:
         rule = table.rules.compaction
         if rule is None:
             return None
-        step = self._compact_inline if rule.inline else self._compact_beside
-        return step(table.table, table.rules.path, compaction_config(table.rules, rule))
+        config = compaction_config(table.rules, rule)
+        if rule.inline:
+            return self._compact_inline(table.table, config)
+        return self._compact_beside(table.table, table.rules.path, config)
 
-    def _compact_inline(self, table: HudiTable, path: str, config: CompactionConfig) -> str | None:
+    def _compact_inline(self, table: HudiTable, config: CompactionConfig) -> str | None:
         if due(table, config) is None and not pending_compactions(table.timeline):
             return None
         done = run(table, config, self.map_tasks)

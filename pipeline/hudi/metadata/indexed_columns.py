@@ -107,10 +107,15 @@ class IndexedColumns:
         self.names = self._listed = names
 
     def _definitions(self) -> bytes | None:
-        try:
-            return self._storage.read(INDEX_DEFINITIONS_PATH)
-        except StorageNotFoundError:
-            return None
+        return read_definitions(self._storage)
+
+
+def read_definitions(storage: Storage) -> bytes | None:
+    """The bytes of ``index.json`` of the table at the storage's root; None if there is none. Raises StorageError."""
+    try:
+        return storage.read(INDEX_DEFINITIONS_PATH)
+    except StorageNotFoundError:
+        return None
 
 
 def _stays(before: pa.Schema, after: pa.Schema, name: str) -> bool:

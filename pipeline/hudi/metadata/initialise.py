@@ -23,7 +23,7 @@ from pipeline.hudi.metadata.delta import AddedFile, DeltaRecords, KeyedRecords, 
 from pipeline.hudi.metadata.describe import describe_file
 from pipeline.hudi.metadata.file_group import FileGroup
 from pipeline.hudi.metadata.first_base import groups_without_base, write_first_base
-from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns
+from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
 from pipeline.hudi.metadata.keys import ALL_PARTITIONS
 from pipeline.hudi.metadata.layout import (
     INDEX_DEFINITIONS_KEY,
@@ -44,7 +44,7 @@ from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, W
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import partition_paths
-from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
+from pipeline.storage.base import FileInfo, Storage
 
 _PARALLEL = 8
 #: Data files read at once, each whole in memory.
@@ -93,7 +93,7 @@ def initialise(
     for partition in partitions:
         _make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
     if columns:
-        storage.write(INDEX_DEFINITIONS_PATH, dump_index_definitions(_read(storage, INDEX_DEFINITIONS_PATH), columns))
+        storage.write(INDEX_DEFINITIONS_PATH, dump_index_definitions(read_definitions(storage), columns))
     extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if columns else {})}
     listed = replace(table, extra=extra).with_metadata_partitions(tuple(p.value for p in partitions))
     write_properties(storage, listed)
@@ -225,10 +225,3 @@ def _make_group(root: Storage, group: FileGroup, records: KeyedRecords) -> Write
         num_inserts=len(entries),
         file_size=len(data),
     )
-
-
-def _read(storage: Storage, path: str) -> bytes | None:
-    try:
-        return storage.read(path)
-    except StorageNotFoundError:
-        return None

@@ -54,6 +54,13 @@ def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
     table.refresh(table.schema_without(target))
 
 
+def take_back(table: MetadataTable, target: str) -> None:
+    """Undo what was noted of an action that will be noted again: it is not rolled back on the data table, so the
+    rollback has an instant here only. Does nothing if nothing was noted. Raises as ``roll_back``."""
+    if table.timeline.find(target) is not None:
+        roll_back(table, target, table.clock.next())
+
+
 def finish_rollback(table: MetadataTable, pending: Instant) -> None:
     """Go on with a rollback that is pending here and not on the data table. Raises as ``roll_back``."""
     requested = pending.at(State.REQUESTED)

@@ -161,8 +161,7 @@ def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
     told = index.timeline.find(time)
     if told is not None and told.completed:
         return
-    if told is not None:
-        metadata_rollback.roll_back(index, time, table.clock.next())
+    metadata_rollback.take_back(index, time)
     gone: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
     index.apply(time, MetadataDelta(deleted=tuple(gone)))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read import Snapshot, TableReader
 from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
@@ -75,6 +76,17 @@ class Aged:
         reader = TableReader.open(str(self.path))
         plan = reader.plan(Snapshot(instant), columns=SCHEMA.names)
         return sorted_rows(r for batch in reader.batches(plan) for r in batch.to_pylist())
+
+    def readable(self) -> list[bool]:
+        """For every moment whether it can be read; then it is read right."""
+        answers = []
+        for instant, rows in self.moments:
+            try:
+                assert self.as_of(instant) == rows, instant
+                answers.append(True)
+            except UnsupportedError:
+                answers.append(False)
+        return answers
 
     def check(self, tolerated: tuple[str, ...] = ("info",)) -> None:
         """Our reader and hudi-rs agree with the model, and fsck finds nothing that matters."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.errors import ConfigError
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, due
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
@@ -24,18 +24,6 @@ TWO = CleaningConfig(commits_retained=2)
 indexed = pytest.mark.parametrize("indexed", [False, True])
 
 
-def readable(aged: Aged) -> list[bool]:
-    """For every moment whether it can be read; then it is read right."""
-    answers = []
-    for instant, rows in aged.moments:
-        try:
-            assert aged.as_of(instant) == rows, instant
-            answers.append(True)
-        except UnsupportedError:
-            answers.append(False)
-    return answers
-
-
 @indexed
 def test_a_savepoint_outlives_cleaning(tmp_path: Path, indexed: bool) -> None:
     aged = Aged(tmp_path, indexed)
@@ -49,18 +37,18 @@ def test_a_savepoint_outlives_cleaning(tmp_path: Path, indexed: bool) -> None:
     held = {in_partition(path, name) for path, names in made.files.items() for name in names}
     assert held <= set(data_files(tmp_path))
     # Of its slice the times from the compaction on; of the next one, which is gone, none.
-    assert readable(aged) == [False] * 2 + [True] * 3 + [False] * 3 + [True] * 4
+    assert aged.readable() == [False] * 2 + [True] * 3 + [False] * 3 + [True] * 4
     assert savepoints(aged.table.storage, aged.reopen().timeline) == [made]
     aged.live(1)
     assert clean(aged.table, TWO) is not None
-    assert readable(aged) == [False] * 2 + [True] * 3 + [False] * 6 + [True] * 4
+    assert aged.readable() == [False] * 2 + [True] * 3 + [False] * 6 + [True] * 4
 
     assert not due(aged.table, TWO)
     assert delete_savepoint(aged.table, saved)
     assert due(aged.table, TWO)
     assert clean(aged.table, TWO) is not None
     assert not held & set(data_files(tmp_path))
-    assert readable(aged) == [False] * 11 + [True] * 4
+    assert aged.readable() == [False] * 11 + [True] * 4
     assert not any("savepoint" in name for name in tree(tmp_path))
     aged.check()
     assert not delete_savepoint(aged.table, saved)

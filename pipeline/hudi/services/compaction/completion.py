@@ -92,8 +92,8 @@ def note(table: HudiTable, time: str, files: Sequence[CompactedFile]) -> None:
 def unnote(table: HudiTable, time: str) -> None:
     """Take back what the metadata table was told of a compaction that is still pending."""
     index = table.metadata_table
-    if index is not None and index.timeline.find(time) is not None:
-        metadata_rollback.roll_back(index, time, table.clock.next())
+    if index is not None:
+        metadata_rollback.take_back(index, time)
 
 
 def _older_writers(table: HudiTable, time: str) -> list[str]:

@@ -1,0 +1,43 @@
+"""How commands name a table, and where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError
+from pipeline.settings import Settings
+from pipeline.storage import Storage, open_storage
+
+TableName = Annotated[
+    str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
+]
+Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
+
+
+def storage_of(table: str, conf: Path | None) -> Storage:
+    """Where the table of a command is. Raises as ``table_storage``, and SettingsError."""
+    return table_storage(table, Settings.load(conf) if conf else None)
+
+
+def table_storage(name: str, settings: Settings | None) -> Storage:
+    """Where a table is.
+
+    Args:
+        name: path or URI; with settings ``database.table`` or a path in their lake.
+        settings: None for a table that is named by itself.
+
+    Raises ConfigError if there is no such directory, StorageError.
+    """
+    if settings is None:
+        if "://" in name or Path(name).is_dir():
+            return open_storage(name)
+        raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    database, dot, table = name.partition(".")
+    if dot and "/" not in name:
+        return lake.sub(settings.table_rules(SourceTable(database, table)).path)
+    return lake.sub(name)
