@@ -53,7 +53,15 @@ def from_arrow(expression: pc.Expression, schema: pa.Schema) -> Filter:
         steps = _steps(expression)
         return _Translation(schema).condition(_tree(steps))
     except (pa.ArrowException, LookupError, TypeError, ValueError, StopIteration, AttributeError):
-        return Unknown(str(expression))
+        return Unknown(_text(expression))
+
+
+def _text(expression: pc.Expression) -> str:
+    """What pyarrow prints; it shortens long values at any byte, and then fails to decode its own text."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError as error:
+        return bytes(error.object).decode(errors="replace")
 
 
 @dataclass(frozen=True)
