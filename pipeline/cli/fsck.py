@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pipeline.cli.tables import Conf, TableName, storage_of
+from pipeline.cli.tables import Conf, TableName, locking_of, storage_of
 from pipeline.cli.text import number, size, terminal
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Finding, OffsetKeys, Report, Severity
@@ -65,7 +65,7 @@ def repair(
         raise typer.Exit(exit_code(report))
     if not yes and not typer.confirm("Do this? No writer may be at work on the table."):
         raise typer.Exit(1)
-    for line in do_repair(storage, plan, grace_ms=_millis(grace_min)):
+    for line in do_repair(storage, plan, grace_ms=_millis(grace_min), locking=locking_of(conf, "repair")):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     after = _report(storage, data, grace_min)
     print_report(after, console)

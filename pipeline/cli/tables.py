@@ -9,13 +9,20 @@ import typer
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
-from pipeline.settings import Settings
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.settings import LockingSettings, Settings
 from pipeline.storage import Storage, open_storage
+from pipeline.stream.lake import locking
 
 TableName = Annotated[
     str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
 ]
 Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
+
+
+def locking_of(conf: Path | None, command: str) -> Locking:
+    """How a command shares a table with the writers there may be. Raises SettingsError."""
+    return locking(Settings.load(conf).locking if conf else LockingSettings(), f"binlake {command}")
 
 
 def storage_of(table: str, conf: Path | None) -> Storage:

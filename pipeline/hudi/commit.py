@@ -21,9 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pipeline.clock import InstantClock
-from pipeline.errors import CommitUnknownError, LostOwnershipError
+from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError, TransientError
 from pipeline.hudi.files.names import PARTITION_METADATA, in_partition, marker_directory
 from pipeline.hudi.files.properties import dump_properties
+from pipeline.hudi.locking.ownership import Ownership
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
 from pipeline.storage.base import (
@@ -60,15 +61,19 @@ class CommitPlan:
         return self.inflight.at(State.COMPLETED, self.completion_time)
 
 
-def begin_instant(storage: Storage, clock: InstantClock, action: str) -> Instant:
-    """Step 1: a new inflight instant, both files empty as Hudi's readers allow.
+class OvertakenError(TransientError):
+    """Another writer has committed since this instant began: what it was worked out from is no longer the table."""
+
+
+def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership: Ownership) -> Instant:
+    """Step 1: a new inflight instant, both files empty as Hudi's readers allow; its heartbeat begins before it.
 
     A requested time that somebody else took in the same millisecond is left to them. Raises StorageError.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
         requested = Instant(clock.next(), action, State.REQUESTED)
         try:
-            storage.create(requested.path, b"")
+            request(storage, requested, b"", ownership)
             break
         except AlreadyExistsError:
             if attempt == _BEGIN_ATTEMPTS - 1:
@@ -76,6 +81,16 @@ def begin_instant(storage: Storage, clock: InstantClock, action: str) -> Instant
     inflight = requested.at(State.INFLIGHT)
     storage.create(inflight.path, b"")
     return inflight
+
+
+def request(storage: Storage, requested: Instant, body: bytes, ownership: Ownership) -> None:
+    """Create a requested file, exclusively, and let the instant beat. Raises AlreadyExistsError, StorageError."""
+    ownership.begin(requested.requested_time)
+    try:
+        storage.create(requested.path, body)
+    except AlreadyExistsError:
+        ownership.end(requested.requested_time)
+        raise
 
 
 def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
@@ -144,6 +159,16 @@ def publish(storage: Storage, completed: Instant, body: bytes) -> None:
             ) from error
         if not landed:
             raise
+
+
+def withdraw(storage: Storage, requested_time: str, files: Iterable[str]) -> None:
+    """Delete the data files of an instant that was taken from us, unless it has completed: tasks may have written some
+    after the rollback, and once older than the active timeline they would count."""
+    with contextlib.suppress(BinlakeError):
+        check_not_completed(storage, requested_time)
+        for path in files:
+            storage.delete(path)
+        drop_markers(storage, requested_time)
 
 
 def drop_markers(storage: Storage, requested_time: str) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.clock import InstantClock, now_ms, parse_instant
-from pipeline.errors import BinlakeError, ConfigError, LostOwnershipError, UnsupportedError
-from pipeline.hudi.commit import CommitPlan, apply_commit, begin_instant
+from pipeline.clock import InstantClock
+from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
+from pipeline.hudi.beginning import check_clock, is_time, refuse_foreign
+from pipeline.hudi.commit import CommitPlan, OvertakenError, apply_commit, begin_instant, withdraw
 from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig, load_config
+from pipeline.hudi.locking.base import TableLock
+from pipeline.hudi.locking.fenced import fenced
+from pipeline.hudi.locking.ownership import Locking, Ownership
 from pipeline.hudi.metadata import rollback as metadata_rollback
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.delta import MetadataDelta
@@ -23,23 +27,23 @@ from pipeline.hudi.schema import arrow_schema, avro_schema, check_evolution, val
 from pipeline.hudi.services.rollback import roll_back, roll_back_pending
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import FileSlice, file_slices, slices_of_partition
 from pipeline.hudi.write import WriteContext, WriteResult, write_stats
 from pipeline.storage.base import FileInfo, Storage
 
-#: How far the timeline may lie ahead of this machine's clock before the table refuses new instants.
-MAX_CLOCK_SKEW_MS = 2 * 3600 * 1000
 #: Makes the timeline directory exist before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
-_INSTANT = re.compile(r"^\d{17}$")
 
 
 class HudiTable:
     """One writer's view of a table. Not for use from several threads at once.
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
+
+    Whatever changes the state of an instant happens under the table's lock (``exclusively``). A delta commit builds on
+    all that had completed when it began: one that another writer overtakes is refused, and begun anew by its caller.
     """
 
     def __init__(
@@ -49,8 +53,10 @@ class HudiTable:
         timeline: Timeline,
         properties: FileInfo | None,
         metadata: MetadataConfig,
+        ownership: Ownership,
     ) -> None:
-        self.storage = storage
+        self.ownership = ownership
+        self.storage = fenced(storage, ownership.lock)
         self.config = config
         self.timeline = timeline
         self._properties = properties
@@ -59,6 +65,10 @@ class HudiTable:
         #: Grows whenever a refresh finds that somebody else has written, whoever asked for the refresh.
         self.generation = 0
         self._clock = InstantClock()
+        self._entered = 0
+        self._foreign_writes = 0
+        #: The count of foreign writes that each of our pending instants knows of.
+        self._begun: dict[str, int] = {}
         self._known_partitions: set[str] = set()
         self._observe_times()
         self.schema = self._read_schema()
@@ -75,6 +85,7 @@ class HudiTable:
         config: TableConfig,
         arrow_schema: pa.Schema,
         metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
     ) -> HudiTable:
         """Make an empty table.
 
@@ -83,6 +94,7 @@ class HudiTable:
             config: what it shall be.
             arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
             metadata: what its metadata table keeps; None for a table without one.
+            locking: how it is shared with other writers; None for a writer that is the only one.
 
         Raises UnsupportedError for a schema Hudi's readers cannot take, AlreadyExistsError if there is a table already.
         """
@@ -91,14 +103,18 @@ class HudiTable:
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")
         storage.create(PROPERTIES_PATH, config.to_properties())
-        table = cls.open(storage, config, metadata)
+        table = cls.open(storage, config, metadata, locking)
         if metadata is not None:
             table.keep_metadata(metadata)
         return table
 
     @classmethod
     def open(
-        cls, storage: Storage, expected: TableConfig | None = None, metadata: MetadataConfig | None = None
+        cls,
+        storage: Storage,
+        expected: TableConfig | None = None,
+        metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
     ) -> HudiTable:
         """Read a table's configuration and list its timeline.
 
@@ -106,13 +122,40 @@ class HudiTable:
             storage: its root.
             expected: what the settings say it is; None takes it as it is.
             metadata: how to keep its metadata table, if it has one; None for the defaults.
+            locking: how it is shared with other writers; None for a writer that is the only one.
 
         Raises ConfigError if there is no table or it is not as expected, CorruptDataError.
         """
         config, properties = load_config(storage)
         if expected is not None:
             expected.check_same_identity(config)
-        return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig())
+        ownership = Ownership(storage, locking)
+        return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig(), ownership)
+
+    @property
+    def lock(self) -> TableLock:
+        """The table's lock. ``exclusively`` is the way to hold it."""
+        return self.ownership.lock
+
+    @contextlib.contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Hold the table's lock, with all that others did before taken in. May be entered again inside.
+
+        Raises LockHeldError if another writer keeps it too long, StorageError, CorruptDataError.
+        """
+        with self.lock:
+            self._entered += 1
+            try:
+                if self._entered == 1 and self.lock.others_held:
+                    self._take_in()
+                yield
+            finally:
+                self._entered -= 1
+
+    def _take_in(self) -> None:
+        self.refresh()
+        if self._index is not None and self._index.timeline.refresh():
+            self._index = None
 
     @property
     def clock(self) -> InstantClock:
@@ -142,9 +185,17 @@ class HudiTable:
         """
         self.config.check_writable()
         self._metadata_config = wanted or MetadataConfig()
-        partitions = kept_partitions(self.config, wanted) if wanted is not None else []
-        if set(partitions) == set(self.config.metadata_partitions):
+        if self._is_kept(wanted):
             return False
+        with self.exclusively():
+            self._check_config()
+            return not self._is_kept(wanted) and self._keep(wanted)
+
+    def _is_kept(self, wanted: MetadataConfig | None) -> bool:
+        partitions = kept_partitions(self.config, wanted) if wanted is not None else []
+        return set(partitions) == set(self.config.metadata_partitions)
+
+    def _keep(self, wanted: MetadataConfig | None) -> bool:
         if self.config.metadata_partitions:
             self.config = drop(self.storage, self.config)
         if wanted is not None:
@@ -168,21 +219,25 @@ class HudiTable:
         self._observe_times()
         if news:
             self.generation += 1
+            self._foreign_writes += sum(i.completed and i.action in (DELTA_COMMIT, REPLACE_COMMIT) for i in news)
             self.schema = self._read_schema()
             self._index = None
         return bool(news)
 
     def begin(self) -> str:
-        """A new inflight instant for a delta commit; returns its requested time.
+        """A new inflight instant for a delta commit, on what is known of the table; returns its requested time.
 
         Raises ConfigError if ``hoodie.properties`` was changed into another table's or the clock is far behind the
-        timeline, UnsupportedError for a table that binlake cannot write to.
+        timeline, UnsupportedError for a table that binlake cannot write to, ForeignActionError while Hudi is at work on
+        its file groups.
         """
         self._check_config()
         self.config.check_writable()
-        self._check_clock()
-        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT)
+        refuse_foreign(self.timeline)
+        check_clock(self.timeline, self.config.name)
+        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT, self.ownership)
         self.timeline.record(inflight)
+        self._begun[inflight.requested_time] = self._foreign_writes
         return inflight.requested_time
 
     def write_context(
@@ -216,20 +271,38 @@ class HudiTable:
             extra: the caller's own keys of extraMetadata.
             schema: a newer schema: columns added as nullable, types widened.
 
-        The metadata table is told first. Raises LostOwnershipError, CommitUnknownError, StorageError as
-        ``commit.apply_commit`` says, UnsupportedError for a schema the old files cannot be read under, CorruptDataError
-        for a metadata table that cannot be read.
+        The metadata table is told first. Raises OvertakenError if another writer has committed since ``begin``,
+        LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
+        UnsupportedError for a schema the old files cannot be read under, CorruptDataError for a metadata table that
+        cannot be read.
         """
+        files = list(results)
+        try:
+            with self.exclusively():
+                completed = self._commit(instant, files, extra or {}, schema)
+        except LostOwnershipError:
+            self.ownership.end(instant)
+            withdraw(self.storage, instant, [file.path for file in files])
+            raise
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
+        return completed
+
+    def _commit(
+        self, instant: str, files: Sequence[WriteResult], extra: Mapping[str, str], schema: pa.Schema | None
+    ) -> str:
+        inflight = self._inflight(instant)
+        self.ownership.check(instant)
+        self._check_not_overtaken(instant)
         columns = value_schema(schema) if schema is not None else self.schema
         check_evolution(self.schema, columns)
-        inflight, files = self._inflight(instant), list(results)
         stats = write_stats(instant, files)
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
-            metadata=CommitMetadata(stats, {**(extra or {}), SCHEMA_KEY: self._avro(columns)}),
+            metadata=CommitMetadata(stats, {**extra, SCHEMA_KEY: self._avro(columns)}),
             new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
         )
         completed = apply_commit(self.storage, plan)
@@ -239,36 +312,53 @@ class HudiTable:
         self.schema = columns
         return plan.completion_time
 
+    def _check_not_overtaken(self, instant: str) -> None:
+        if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:
+            raise OvertakenError(
+                "another writer has committed since this instant began",
+                do_next="roll it back and write again, on what the table holds now",
+                instant=instant,
+                table=self.config.name,
+            )
+
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
-        roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._unnote)
+        with self.exclusively():
+            roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._unnote)
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
 
     def maintain(self) -> str | None:
         """Tidy the metadata table up after a commit, when it is time.
 
         Returns why it could not be done, if so: the commits stand, and the next call tries again.
         """
-        if self.metadata_table is None:
+        if not self.config.metadata_partitions:
             return None
         try:
-            maintain(self.metadata_table)
+            with self.exclusively():
+                if self.metadata_table is not None:
+                    maintain(self.metadata_table)
         except BinlakeError as error:
             self._index = None
             return f"the metadata table could not be tidied up: {error}"
         return None
 
     def rollback_pending(self) -> list[str]:
-        """Roll back what dead writers left: every pending commit and delta commit, and rollbacks they did not finish.
+        """Roll back what dead writers left: pending commits and delta commits, and rollbacks they did not finish.
 
-        Returns the requested times of the commits rolled back. Pending compactions stay. The caller is the table's one
-        writer: a pending instant of a living writer would be taken from it, as Hudi's own EAGER policy does.
+        Returns the requested times of the commits rolled back. Pending compactions stay. Who is dead the heartbeats
+        tell (lazy); for a writer without heartbeats all are, as in Hudi's own EAGER policy.
         """
-        self.timeline.refresh()
-        self._observe_times()
-        self._index = None
-        done = roll_back_pending(self.storage, self.timeline, self._clock, self._unnote)
-        if self.metadata_table is not None:
-            recover(self.metadata_table)
+        with self.exclusively():
+            self.timeline.refresh()
+            self._observe_times()
+            self._index = None
+            abandoned = self.ownership.is_abandoned
+            done = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._unnote)
+            if self.metadata_table is not None:
+                recover(self.metadata_table)
+            self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
         return done
 
     def extra_metadata(self, key: str) -> str | None:
@@ -310,9 +400,10 @@ class HudiTable:
     def _inflight(self, instant: str) -> Instant:
         found = self.timeline.find(instant)
         if found is None or found.state is not State.INFLIGHT:
+            completed = found is not None and found.completed
             raise LostOwnershipError(
-                "no inflight instant of ours by that time",
-                do_next="begin a new one",
+                f"this instant was {'completed' if completed else 'rolled back'} by somebody else",
+                do_next="find the second writer",
                 instant=instant,
                 table=self.config.name,
             )
@@ -331,19 +422,8 @@ class HudiTable:
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()
-        if latest is not None and _INSTANT.match(latest):
+        if latest is not None and is_time(latest):
             self._clock.observe(latest)
-
-    def _check_clock(self) -> None:
-        latest = self.timeline.latest_time()
-        ahead_ms = parse_instant(latest) - now_ms() if latest is not None and _INSTANT.match(latest) else 0
-        if ahead_ms > MAX_CLOCK_SKEW_MS:
-            raise ConfigError(
-                f"the timeline's newest time lies {ahead_ms // 1000} s ahead of this machine's clock",
-                do_next="set the clock right, then start again",
-                table=self.config.name,
-                instant=latest,
-            )
 
     def _check_config(self) -> None:
         """Case: the table's configuration was changed under us."""

@@ -17,6 +17,7 @@ from pipeline.settings.sections import (
     BatchSettings,
     KafkaSettings,
     LakeSettings,
+    LockingSettings,
     QuarantineSettings,
     SourceSettings,
     SparkSettings,
@@ -41,6 +42,7 @@ class Settings(Section):
     kafka: KafkaSettings
     source: SourceSettings = Field(default_factory=SourceSettings)
     tables: TablesSettings = Field(default_factory=TablesSettings)
+    locking: LockingSettings = Field(default_factory=LockingSettings)
     batch: BatchSettings = Field(default_factory=BatchSettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)

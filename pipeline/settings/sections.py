@@ -37,6 +37,22 @@ class StateSettings(Section):
     """The store's own options; the lake's if null."""
 
 
+class LockingSettings(Section):
+    """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
+
+    lock: Literal["auto", "process", "file", "storage"] = "auto"
+    """``auto``: Hudi's file lock on local disk and HDFS, its storage-based lock on object stores. ``process`` promises
+    that no other process writes to the tables: nothing is locked outside of this one, no instant has a heartbeat."""
+    wait_seconds: float = Field(default=60.0, gt=0)
+    """How long to wait for a lock that somebody else holds."""
+    validity_seconds: float = Field(default=300.0, gt=0)
+    """After how long without renewal a lock is taken over. At least ten times as long as ``renew_seconds``."""
+    renew_seconds: float = Field(default=30.0, gt=0)
+    """How often a lock that is held for long is renewed."""
+    heartbeat_timeout_seconds: float = Field(default=600.0, gt=0)
+    """After how long without a beat a writer counts as dead, and its pending commits are rolled back."""
+
+
 class KafkaSettings(Section):
     """What to read."""
 

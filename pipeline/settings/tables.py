@@ -55,15 +55,17 @@ class MetadataRule:
 class CompactionRule:
     """When a lake table's log files become base files: at the first of three triggers, None switches one off.
 
-    ``inline``: between two batches, instead of beside them. The rest as in ``CompactionSettings``.
+    Fields as in ``CompactionSettings``.
     """
 
-    inline: bool = False
+    mode: Literal["async", "inline", "process"] = "async"
     after_commits: int | None = 100
     after_minutes: float | None = None
     log_ratio: float | None = 0.5
     tombstone_retention_hours: float = 24.0
     row_group_rows: int = 250_000
+    max_file_groups: int | None = None
+    max_io_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,9 @@ class MetadataSettings(Section):
 class CompactionSettings(Section):
     """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
 
-    mode: Literal["async", "inline", "off"] = "async"
-    """``async`` works beside the batches, ``inline`` between them."""
+    mode: Literal["async", "inline", "process", "off"] = "async"
+    """``async`` works beside the batches, ``inline`` between them; ``process`` leaves compaction, cleaning and archival
+    to ``binlake compact``."""
     after_commits: Count | None = 100
     """Commits since the last one was scheduled; null switches this trigger off."""
     after_minutes: float | None = Field(default=None, gt=0)
@@ -159,12 +162,16 @@ class CompactionSettings(Section):
     """How long a delete keeps late, older events of its key out after it was compacted."""
     row_group_rows: Count = 250_000
     """Rows of a row group of the base files."""
+    max_file_groups: Count | None = None
+    """File groups that one compaction takes at most, those with the most logs first; null for all."""
+    max_io_bytes: Count | None = None
+    """What one compaction reads and writes at most, about; null for no bound."""
 
     def rule(self) -> CompactionRule | None:
         """The same as a rule; None if there shall be none."""
         if self.mode == "off":
             return None
-        return CompactionRule(inline=self.mode == "inline", **self.model_dump(exclude={"mode"}))
+        return CompactionRule(**self.model_dump())
 
 
 class RetentionSettings(Section):

@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from hdfs_native import Client, FileStatus, WriteOptions
 
+from pipeline.clock import now_ms
 from pipeline.errors import ConfigError
 from pipeline.storage.base import AlreadyExistsError, FileInfo, Files, Names, OutcomeUnknownError, StorageError
 from pipeline.storage.hdfs_errors import CLIENT_ERRORS, explain, retrying, translate
@@ -119,6 +120,19 @@ class HdfsStorage:
     def sub(self, path: str) -> HdfsStorage:
         """The same store with its root further down."""
         return HdfsStorage(self.authority, self._dir(path).rstrip("/"), self.options, self.hsync)
+
+    def unsynced(self) -> HdfsStorage:
+        """The same store without waiting for the DataNodes' disks."""
+        return HdfsStorage(self.authority, self.root, self.options, hsync=False)
+
+    def touch(self, path: str) -> bool:
+        """Say that a file has changed now, by this machine's clock; False if there is none."""
+        with self._translated("touch", path):
+            try:
+                retrying(lambda: self._client.set_times(self._at(path), now := now_ms(), now))
+            except FileNotFoundError:
+                return False
+            return True
 
     def nearest_existing(self) -> HdfsStorage:
         """The root if it exists, else the nearest directory above it that does."""

@@ -143,6 +143,19 @@ class LocalStorage:
         """The same store with its root further down."""
         return LocalStorage(self.root / dir_path(path), self.fsync)
 
+    def unsynced(self) -> LocalStorage:
+        """The same store without syncing."""
+        return LocalStorage(self.root, fsync=False)
+
+    def touch(self, path: str) -> bool:
+        """Say that a file has changed now; False if there is none."""
+        with _translated("touch", self.root, path):
+            try:
+                os.utime(self._at(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
     def nearest_existing(self) -> LocalStorage:
         """The root if it exists, else the nearest directory above it that does."""
         return next(LocalStorage(place, self.fsync) for place in (self.root, *self.root.parents) if place.is_dir())

@@ -15,7 +15,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
@@ -23,6 +23,7 @@ from obstore.exceptions import GenericError, PreconditionError
 
 from pipeline.clock import new_uuid
 from pipeline.errors import ConfigError
+from pipeline.storage.abilities import ReplacedError, Version
 from pipeline.storage.base import AlreadyExistsError, FileInfo, Files, Names, OutcomeUnknownError
 from pipeline.storage.object_client import (
     AZURE_SCHEMES,
@@ -37,7 +38,7 @@ from pipeline.storage.object_client import (
 from pipeline.storage.paths import dir_path, file_path, join
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, PutMode
     from obstore.store import ObjectStore
 
 OBJECT_SCHEMES = (*S3_SCHEMES, "gs", *AZURE_SCHEMES, "memory")
@@ -170,6 +171,36 @@ class ObjectStorage:
         """The same store with its root further down."""
         return ObjectStorage(self.bucket_uri, self._dir(path), self.options)
 
+    def read_versioned(self, path: str) -> tuple[bytes, Version]:
+        """An object and its version. Raises StorageNotFoundError."""
+        with self._translated("read", path):
+            found = obstore.get(self._store, self._key(path))
+            return found.bytes().to_bytes(), Version(found.meta["e_tag"], found.meta["version"])
+
+    def replace_if(self, path: str, data: bytes, version: Version | None) -> Version:
+        """Put an object if it still has that version. Raises ReplacedError, OutcomeUnknownError."""
+        mode = cast("PutMode", (version and version.conditions()) or "create")
+        try:
+            done = obstore.put(self._store, self._key(path), data, mode=mode, use_multipart=False)
+            return Version(done["e_tag"], done["version"])
+        except (ObjectExistsError, PreconditionError, FileNotFoundError) as error:
+            raise ReplacedError(
+                f"the object is not the one that was read: {describe(error, self.options)}",
+                do_next="read it again: somebody else has changed it",
+                path=self._uri_of(path),
+            ) from None
+        except GenericError as error:
+            raise self._unknown(path, error) from None
+        except STORE_ERRORS as error:
+            raise translate(error, "replace", self._uri_of(path), self.options) from None
+
+    def within(self, seconds: float) -> ObjectStorage:
+        """The same store, each call of which is given up after so long. The memory store answers at once."""
+        if self.bucket_uri.startswith("memory:"):
+            return self
+        limits = {"timeout": f"{seconds / 2:.3f}s", "retry_timeout_s": str(seconds / 2)}
+        return ObjectStorage(self.bucket_uri, self.prefix, tuple(sorted({**dict(self.options), **limits}.items())))
+
     def keeps_claims(self, path: str) -> bool:
         """Whether a created object bears the claim it was given: False for a store that drops metadata."""
         with self._translated("read", path):
@@ -223,7 +254,7 @@ class ObjectStorage:
     def _unknown(self, path: str, failure: Exception | None) -> OutcomeUnknownError:
         said = describe(failure, self.options) if failure else "no answer"
         return OutcomeUnknownError(
-            f"cannot tell whether the object was created: {said}",
+            f"cannot tell whether the object was written: {said}",
             do_next="start again when the store answers: what was written is read back first",
             path=self._uri_of(path),
         )

@@ -237,7 +237,7 @@ class BatchRunner:
         for source in self._sources_of(topics) - self.ledger.behind.keys() - self._refused.keys():
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is not None and table.keyless is None:
-                table.refresh()
+                table.refresh(self._settings.name)
                 context = table.begin(table.table.schema)
                 writers[table.rules.path] = TableWriter(context, table.foreign_file_ids)
         return writers
@@ -332,7 +332,7 @@ class BatchRunner:
                 raise errors[target.path]
             table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
             if work.context is None:
-                table.refresh()
+                table.refresh(self._settings.name)
             outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files, self._upkeep)
             self.ledger.tables[target.source] = target.path
             self._note_topics(target.source)

@@ -15,15 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.config import TableConfig
+from pipeline.hudi.locking.choose import LockConfig
+from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.write import WriteContext, WriteResult
-from pipeline.settings import Settings, TableRules
+from pipeline.settings import LockingSettings, Settings, TableRules
 from pipeline.source.ranges import OffsetRange, Positions, furthest
 from pipeline.storage import Storage
 from pipeline.stream.plan import TableReport
@@ -74,10 +76,10 @@ class LakeTable:
     _seen: int = 0
 
     @classmethod
-    def open(cls, storage: Storage, rules: TableRules) -> LakeTable:
-        """Open a table that exists, roll back what a dead run left, and read what it has applied."""
+    def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
+        """Open a table that exists, roll back what dead writers left, and read what it has applied."""
         metadata = metadata_config(rules)
-        table = HudiTable.open(storage, metadata=metadata)
+        table = HudiTable.open(storage, metadata=metadata, locking=locking)
         table.config.check_writable()
         table.rollback_pending()
         cleaning.finish_pending(table)
@@ -87,10 +89,12 @@ class LakeTable:
         return opened
 
     @classmethod
-    def create(cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+    def create(
+        cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema, locking: Locking | None = None
+    ) -> LakeTable:
         """Create the table of a target on first sight."""
         metadata = metadata_config(rules)
-        table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata)
+        table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata, locking)
         return cls(storage, table, rules, keyless=None if target.key else KeylessState())
 
     def _load(self) -> None:
@@ -108,15 +112,35 @@ class LakeTable:
         self.foreign_file_ids = {}
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+            if place[1] >= table.config.bucket_count:
+                raise ConfigError(
+                    f"another writer put rows into bucket {place[1]} of a table of {table.config.bucket_count} buckets",
+                    do_next="stop that writer (its bucket count differs), and rebuild the table under a new path",
+                    table=self.rules.path,
+                    partition=place[0],
+                    file_group=piece.file_id,
+                )
             if piece.file_id != file_id(table.config.name, *place):
                 self.foreign_file_ids[place] = piece.file_id
 
-    def refresh(self) -> None:
-        """Notice what others committed since; read again what this table has applied if they did."""
+    def refresh(self, stream: str) -> None:
+        """Notice what others committed since; read again what this table has applied if they did.
+
+        Raises LostOwnershipError if another run of ``stream`` has, ConfigError if somebody wrote to other buckets.
+        """
         self.table.refresh()
-        if self.table.generation != self._seen:
-            self.table.config.check_writable()
-            self._load()
+        if self.table.generation == self._seen:
+            return
+        before = self.positions.get(stream)
+        self.table.config.check_writable()
+        self._load()
+        if self.positions.get(stream) != before:
+            raise LostOwnershipError(
+                "another run of this stream has written to the table",
+                do_next="stop one of the two, then start the other again",
+                table=self.rules.path,
+                stream=stream,
+            )
 
     def check(self, target: Target) -> None:
         """Raise ConfigError when the target is of another source table, or its key, buckets or partitioning differ."""
@@ -143,7 +167,10 @@ class LakeTable:
         return self.table.write_context(instant, schema, self.rules.compression, level)
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
-        """Publish an instant with the offsets it covers; the completion time."""
+        """Publish an instant with the offsets it covers; the completion time. Errors as ``HudiTable.commit``.
+
+        The positions are those of the table as of ``begin``: a commit that others have overtaken is refused.
+        """
         covered = covered_until(facts.ranges)
         positions = {**self.positions, facts.stream: furthest(self.positions.get(facts.stream, {}), covered)}
         truncated = max(self.truncated_order, facts.truncated_order)
@@ -215,6 +242,18 @@ def metadata_config(rules: TableRules) -> MetadataConfig | None:
     return MetadataConfig(**dataclasses.asdict(rules.metadata)) if rules.metadata is not None else None
 
 
+def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:
+    """How a writer of that name shares the tables; arguments as for ``Locking``. Raises ConfigError."""
+    config = LockConfig(
+        provider=settings.lock,
+        wait_s=settings.wait_seconds,
+        validity_s=settings.validity_seconds,
+        renew_s=settings.renew_seconds,
+        heartbeat_timeout_s=settings.heartbeat_timeout_seconds,
+    )
+    return Locking(config, owner, one_run)
+
+
 def table_config(target: Target) -> TableConfig:
     """The Hudi configuration of a target's table."""
     return TableConfig(
@@ -255,8 +294,9 @@ def _offsets(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
 class Lake:
     """All tables of the lake that this stream has met, opened on first use."""
 
-    def __init__(self, root: Storage) -> None:
+    def __init__(self, root: Storage, locking: Locking | None = None) -> None:
         self.root = root
+        self._locking = locking
         self._open: dict[str, LakeTable] = {}
 
     def get(self, rules: TableRules) -> LakeTable | None:
@@ -266,14 +306,14 @@ class Lake:
             storage = self.root.sub(rules.path)
             if not HudiTable.exists(storage):
                 return None
-            known = self._open[rules.path] = LakeTable.open(storage, rules)
+            known = self._open[rules.path] = LakeTable.open(storage, rules, self._locking)
         return known
 
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         """The table at the rules' path, created for ``target`` if need be. Raises ConfigError if it is another's."""
         known = self.get(rules)
         if known is None:
-            known = LakeTable.create(self.root.sub(rules.path), rules, target, columns)
+            known = LakeTable.create(self.root.sub(rules.path), rules, target, columns, self._locking)
             self._open[rules.path] = known
         known.check(target)
         return known

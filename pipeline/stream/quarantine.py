@@ -72,7 +72,7 @@ class QuarantineTable:
         covered = [r for r in ranges if r.topic in topics]
         work = TableWork(report, covered, list(pack(self._rules.path, "", 0, _rows(records))))
         table = self._lake.get_or_create(self._rules, target, COLUMNS)
-        table.refresh()
+        table.refresh(self._stream)
         write_and_commit(table, work, self._stream, batch, pool, self._upkeep)
 
 

@@ -21,11 +21,12 @@ from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.settings import Settings
 from pipeline.source.positions import starting_positions, topics_of
 from pipeline.source.ranges import Positions, format_positions, merged
-from pipeline.storage import open_storage
+from pipeline.storage import Storage, open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.checkpoint import last_finished, planned_batch
 from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
-from pipeline.stream.lake import Lake
+from pipeline.stream.lake import Lake, locking
+from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.progress import OnProgress, ProgressEvent
 from pipeline.stream.recovery import recover
@@ -55,14 +56,23 @@ class Stream:
         self._caught_up_s = 0.0
         self._direct = DirectEngine(spark.sparkContext)
         self._query: StreamingQuery | None = None
-        root = open_storage(settings.lake.uri, settings.lake.storage_options())
         state = open_storage(settings.state_uri, settings.state_options())
-        lake = Lake(root)
+        self._lease = StreamLease(state, settings.name)
+        self._lease.take()
+        try:
+            self._open(settings, state)
+        except BaseException:
+            self._lease.give_back()
+            raise
+
+    def _open(self, settings: Settings, state: Storage) -> None:
+        root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
         ledger = Ledger.load(state, settings.name) or recover(settings, root, lake)
         self._start = self._starting_positions(ledger)
         ledger.positions = merged(ledger.positions, self._start)
         self._open_known(lake, ledger)
-        upkeep = Upkeep(partial(_compact_in_tasks, spark.sparkContext))
+        upkeep = Upkeep(partial(_compact_in_tasks, self._spark.sparkContext))
         self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep)
         self._checkpoint_dir = self._checkpoint_place()
         self._checkpoint = open_storage(self._checkpoint_dir)
@@ -104,6 +114,7 @@ class Stream:
             if self._query is not None:
                 self._query.stop()
             self._runner.close()
+            self._lease.give_back()
 
     def _source(self) -> DataFrame:
         kafka = self._settings.kafka
@@ -142,6 +153,7 @@ class Stream:
             raise _StopAsked
         self._busy = True
         try:
+            self._lease.check()
             self._run_batch(batch, batch_id)
         except BinlakeError as error:
             self._error = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
+from pipeline.hudi.commit import OvertakenError
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
@@ -60,8 +62,23 @@ def write_and_commit(
     """Write what the tasks left to the driver, commit all of it, then see to the table's upkeep.
 
     On an error the instant is rolled back before the error goes on; not where the outcome is unknown or the instant is
-    no longer ours.
+    no longer ours. If another writer has overtaken the instant, what the driver holds is written again under the lock.
     """
+    counts = copy.copy(work.report.counts)
+    try:
+        return _write_and_commit(table, work, stream, batch, pool, upkeep)
+    except OvertakenError:
+        if work.written:
+            raise
+        work.context, work.report.counts = None, counts
+    with table.table.exclusively():
+        table.refresh(stream)
+        return _write_and_commit(table, work, stream, batch, pool, upkeep)
+
+
+def _write_and_commit(
+    table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+) -> TableOutcome:
     counts = work.report.counts
     if not (work.parcels or work.written or work.truncated_order > table.truncated_order):
         if work.context is not None:

@@ -23,15 +23,14 @@ from pipeline.hudi.services.compaction import (
     CompactionConfig,
     CompactionJob,
     MapTasks,
-    UnsoundPlanError,
-    complete,
+    abandoned,
     due,
     execute,
     prepare,
+    publish_or_unschedule,
     resume,
     run,
     schedule,
-    unschedule,
 )
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
@@ -84,8 +83,8 @@ class Upkeep:
             return UpkeepOutcome(warning=warning)
         try:
             compacted = self._compact(table)
-            if table.rules.retention is not None:
-                _retire(table.table, table.rules, table.rules.retention, clean=compacted is not None)
+            if not _left_to_others(table.rules):
+                retire(table.table, table.rules, clean=compacted is not None)
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return UpkeepOutcome(warning=f"the upkeep of the table failed: {error}")
@@ -93,10 +92,10 @@ class Upkeep:
 
     def _compact(self, table: LakeTable) -> str | None:
         rule = table.rules.compaction
-        if rule is None:
+        if rule is None or _left_to_others(table.rules):
             return None
         config = compaction_config(table.rules, rule)
-        if rule.inline:
+        if rule.mode == "inline":
             return self._compact_inline(table.table, config)
         return self._compact_beside(table.table, table.rules.path, config)
 
@@ -115,7 +114,7 @@ class Upkeep:
                 del self._running[path]
         if running is not None:
             return self._finish(table, running)
-        for pending in pending_compactions(table.timeline):  # of a run that has died, or of another writer
+        for pending in abandoned(table):
             if (job := resume(table, pending, config)) is not None:
                 self._start(path, job)
             return None
@@ -128,23 +127,43 @@ class Upkeep:
             self._running[path] = _Running(job, self._pool.submit(execute, job, self.map_tasks))
 
     def _finish(self, table: HudiTable, running: _Running) -> str | None:
-        instant = running.job.instant
         try:
-            return complete(table, instant, running.files.result()).requested_time
-        except UnsoundPlanError:
-            unschedule(table, instant)
-            return None
+            made = running.files.result()
+        except BaseException:
+            table.ownership.end(running.job.instant.requested_time)
+            raise
+        completed = publish_or_unschedule(table, running.job, made)
+        return completed.requested_time if completed is not None else None
 
 
-def _retire(table: HudiTable, rules: TableRules, rule: RetentionRule, *, clean: bool) -> None:
-    """Delete what is promised to nobody any more, and shorten the timeline. ``clean``: a compaction has completed, for
-    nothing else makes a file slice superfluous."""
-    config = CleaningConfig(commits_retained=rule.commits, hours_retained=rule.hours)
+def _left_to_others(rules: TableRules) -> bool:
+    return rules.compaction is not None and rules.compaction.mode == "process"
+
+
+def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
+    """Delete what is promised to nobody any more, and shorten the timeline, as the rules say.
+
+    ``clean``: a compaction has completed, for nothing else makes a file slice superfluous. Errors as ``cleaning.clean``
+    and ``archive``.
+    """
+    if rules.retention is None:
+        return
+    config = cleaning_config(rules.retention)
     if clean and cleaning.due(table, config):
         cleaning.clean(table, config)
+    archive(table, archival_config(rules, rules.retention), config)
+
+
+def cleaning_config(rule: RetentionRule) -> CleaningConfig:
+    """The rule as cleaning takes it."""
+    return CleaningConfig(commits_retained=rule.commits, hours_retained=rule.hours)
+
+
+def archival_config(rules: TableRules, rule: RetentionRule) -> ArchivalConfig:
+    """The rules as archival takes them: what retention and the next compaction count stays active."""
     after = rules.compaction.after_commits if rules.compaction is not None else None
     least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
-    archive(table, ArchivalConfig(least, least + _ARCHIVED_AT_ONCE), config)
+    return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE)
 
 
 def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:
@@ -155,6 +174,8 @@ def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConf
         log_ratio=rule.log_ratio,
         tombstone_retention_hours=rule.tombstone_retention_hours,
         row_group_rows=rule.row_group_rows,
+        max_file_groups=rule.max_file_groups,
+        max_io_bytes=rule.max_io_bytes,
         compression=rules.compression,
         compression_level=rules.compression_level if rules.compression == "zstd" else None,
     )

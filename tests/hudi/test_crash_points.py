@@ -178,6 +178,7 @@ def test_the_order_of_calls(tmp_path: Path) -> None:
         ("create", "inflight"),
         ("write", "CREATE"),
         ("write", "1_0-0-0"),
+        ("list", "timeline"),  # this object's first time under the lock: what did others do?
         ("create", "hoodie_partition_metadata"),
         ("list", "timeline"),
         ("create", "deltacommit"),

@@ -91,7 +91,8 @@ def test_an_aborted_commit_leaves_nothing_in_it(tmp_path: Path) -> None:
     commits(table, model, 2)
     instant = table.begin()
     results = write(table, instant, upserts([70], 9, day="d9"))
-    table._note(instant, results, table.schema)
+    with table.exclusively():
+        table._note(instant, results, table.schema)
     table.abort(instant)
     assert findings(tmp_path) == []
     commits(table, model, 2, start=2)

@@ -16,6 +16,7 @@ from pipeline.errors import CommitUnknownError, ConfigError, CorruptDataError, L
 from pipeline.hudi.commit import begin_instant
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.files.properties import load_properties
+from pipeline.hudi.locking.ownership import Ownership
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import State
 from pipeline.hudi.write import write_file_group
@@ -101,13 +102,13 @@ def test_the_clock_jumps_back_an_hour(tmp_path: Path, monkeypatch: pytest.Monkey
     model.apply(upserts([1, 2], 5))
     real = now_ms()
     monkeypatch.setattr(clock, "now_ms", lambda: real - 3_600_000)
-    for writer in (table, HudiTable.open(table.storage)):
-        later = commit(writer, upserts([2], 6))
+    for later_process in (False, True):
+        later = commit(HudiTable.open(table.storage) if later_process else table, upserts([2], 6))
         assert later > first
         table.refresh()
     model.apply(upserts([2], 6))
     check(tmp_path, model)
-    monkeypatch.setattr("pipeline.hudi.table.now_ms", lambda: real - 3 * 3_600_000)
+    monkeypatch.setattr("pipeline.hudi.beginning.now_ms", lambda: real - 3 * 3_600_000)
     before = tree(tmp_path)
     with pytest.raises(ConfigError, match="clock"):
         table.begin()
@@ -246,8 +247,8 @@ def test_an_instant_completed_by_another_writer_is_not_published_again(tmp_path:
 def test_a_millisecond_taken_by_another_writer_is_left_to_it(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     start = format_instant(now_ms() + 60_000)
-    first = begin_instant(storage, clock.InstantClock(start), "deltacommit")
-    second = begin_instant(storage, clock.InstantClock(start), "deltacommit")
+    first = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
+    second = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
     assert parse_instant(second.requested_time) == parse_instant(first.requested_time) + 1
 
 
@@ -344,7 +345,7 @@ def test_the_work_of_a_commit_does_not_grow(tmp_path: Path) -> None:
         commit(table, upserts([1], order), {"k": "v"})
         table.extra_metadata("k")
         calls.append(len(storage.calls))
-    assert calls[0] == calls[1] + 1, "the partition is new in the first commit only"
+    assert calls[0] == calls[1] + 2, "the partition and the lock are new in the first commit only"
     assert set(calls[1:]) == {9}
 
 

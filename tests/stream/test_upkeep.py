@@ -80,6 +80,13 @@ class World:
         self.check()
         return told
 
+    def update(self) -> TableProgress:
+        """A batch of one row, whatever may come of it."""
+        row = {"id": 1, "owner": "late", "balance": "AfQ=", "region": "eu"}
+        self.log.add("s.shop.a", event("a", "u", 100 * self.batches + 1, row), {"id": 1})
+        (told,) = self.runner.run(self.batches, self.log.end(), 0, LocalEngine(self.log)).tables
+        return told
+
     def check(self) -> None:
         last = self.batches - 1
         expected = {key: f"o{last}" for key in range(last + 1) if key != last - 3}
@@ -201,8 +208,9 @@ def test_what_the_upkeep_notices_first_is_not_missed(tmp_path: Path) -> None:
     table = here.runner._lake.get(here.config.table_rules(SourceTable("shop", "a")))
     assert table is not None
     other = here.table()
-    other.commit(other.begin(), [], {POSITIONS: json.dumps({"another": {"t": {"0": 5}}})})
+    positions = {**table.positions, "another": {"t": {0: 5}}}
+    other.commit(other.begin(), [], {POSITIONS: json.dumps(positions)})
     assert table.table.refresh()
     assert "another" not in table.positions
-    table.refresh()
-    assert table.positions == {"another": {"t": {0: 5}}}
+    table.refresh(here.config.name)
+    assert table.positions == positions

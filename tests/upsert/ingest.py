@@ -54,7 +54,7 @@ def table_schema(shape: Shape) -> TableSchema:
 def table_rules(shape: Shape, buckets: int, compacted_after: int = 0) -> TableRules:
     """The settings' rules for the table."""
     rule = PartitionRule(shape.partition, shape.transform, shape.partition_name) if shape.partition else None  # type: ignore[arg-type]
-    compaction = CompactionRule(inline=True, after_commits=compacted_after) if compacted_after else None
+    compaction = CompactionRule("inline", after_commits=compacted_after) if compacted_after else None
     return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction)
 
 
@@ -138,7 +138,7 @@ class Ingest:
         work, plan_context = self._work(records, ranges, chunks, shuffle)
         table = self.lake.get_or_create(self.rules, work.report.target, work.report.columns)
         if plan_context is None:
-            table.refresh()
+            table.refresh(STREAM)
         outcome = write_and_commit(table, work, STREAM, self.batches, self.pool, self.upkeep)
         self.batches += 1
         if not keep_position:
@@ -164,7 +164,7 @@ class Ingest:
         report.counts.read += len(truncates)
         work = TableWork(report, ranges, parcels, truncated_order=max(truncates, default=-1))
         if shuffle and table is not None and table.keyless is None and not truncates:
-            table.refresh()
+            table.refresh(STREAM)
             work.context = table.begin(table.table.schema)
             writer = TableWriter(work.context, table.foreign_file_ids)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))

@@ -10,8 +10,8 @@ one inside it that is not there for none. Not past, as in Hudi's archival:
   entries of the metadata table's log files count by the instants of this timeline;
 - the first write that replaced file groups, which binlake leaves to Hudi.
 
-Cleans and rollbacks older than the newest archived commit go with it. How instants move: ``timeline.history_writer``.
-Between writers archival belongs under the table's lock.
+Cleans and rollbacks older than the newest archived commit go with it. How instants move: ``timeline.history_writer``,
+under the table's lock.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     """Cut the active timeline down if it has grown too long; returns how many instants left it.
 
     Args:
-        table: open; the caller is the one who archives it.
+        table: open.
         config: the bounds.
         cleaning: the cleaner's settings; None for a table that is not cleaned.
 
@@ -85,12 +85,14 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     if len(table.timeline.completed()) <= bounds.max_commits:
         return 0
     table.config.check_writable()
-    table.refresh()
-    instants = _archivable(table, config.around(table.timeline, cleaning))
-    if instants:
-        move_to_history(table.storage, instants)
-        table.timeline.archived(instants)
-        _drop_markers(table, instants)
+    with table.exclusively():
+        table.refresh()
+        instants = _archivable(table, config.around(table.timeline, cleaning))
+        if instants:
+            table.lock.check()
+            move_to_history(table.storage, instants)
+            table.timeline.archived(instants)
+            _drop_markers(table, instants)
     return len(instants)
 
 

@@ -4,8 +4,8 @@ The rules are those of Hudi's KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS. From
 to retain: of every file group the slice that was its newest then stays, and all later ones. That write is never later
 than the last one before the oldest pending write, so that what a pending compaction reads is always among them.
 
-``clean`` plans and executes, as ``clean_action`` describes; ``finish_pending`` goes on after a crash. Between writers
-planning and completing belong under the table's lock.
+``clean`` plans and executes, as ``clean_action`` describes, under the table's lock; ``finish_pending`` goes on after a
+crash: a pending clean that is seen under the lock is nobody's.
 """
 
 from __future__ import annotations
@@ -127,23 +127,27 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
 def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
     """Finish pending cleans, then delete what is out of the retention; returns the new clean, None if nothing is.
 
-    The caller is the table's one cleaner. Raises UnsupportedError for a table that binlake cannot write to or that has
-    replaced file groups, LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError.
+    Raises UnsupportedError for a table that binlake cannot write to or that has replaced file groups, LockHeldError,
+    LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    finish_pending(table)
-    plan = plan_clean(table, config)
-    if plan is None:
-        return None
-    requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
-    return _execute(table, requested, plan)
+    with table.exclusively():
+        finish_pending(table)
+        plan = plan_clean(table, config)
+        if plan is None:
+            return None
+        requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
+        return _execute(table, requested, plan)
 
 
 def finish_pending(table: HudiTable) -> list[Instant]:
     """Go on with the cleans that a dead cleaner, ours or Hudi's, planned and did not finish; errors as ``clean``."""
     table.refresh()
-    pending = clean_action.pending_cleans(table.timeline)
-    return [_execute(table, instant, clean_action.read_plan(table.storage, instant)) for instant in pending]
+    if not clean_action.pending_cleans(table.timeline):
+        return []
+    with table.exclusively():
+        pending = clean_action.pending_cleans(table.timeline)
+        return [_execute(table, instant, clean_action.read_plan(table.storage, instant)) for instant in pending]
 
 
 def _execute(table: HudiTable, requested: Instant, plan: CleanPlan) -> Instant:

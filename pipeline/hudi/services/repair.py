@@ -19,6 +19,8 @@ from pipeline.hudi.commit import drop_markers
 from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
 from pipeline.hudi.files.properties import dump_properties
+from pipeline.hudi.locking.fenced import fenced
+from pipeline.hudi.locking.ownership import Locking, Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import drop, initialise
 from pipeline.hudi.metadata.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, Partition, indexed_fields
@@ -77,17 +79,22 @@ def _step(repair: Repair, finding: Finding) -> Step:
     return Step(repair) if repair in _TABLE_WIDE else Step(repair, finding.path, finding.instant)
 
 
-def repair(storage: Storage, plan: RepairPlan, *, grace_ms: int = GRACE_MS) -> Iterator[str]:
+def repair(
+    storage: Storage, plan: RepairPlan, *, grace_ms: int = GRACE_MS, locking: Locking | None = None
+) -> Iterator[str]:
     """Do the steps, in order; gives a line for each that is done, and for each that no longer applies.
 
     Args:
         storage: the table's root. No writer may be at work: each commit of one makes a step stop with an error.
         plan: from ``plan_repair``.
         grace_ms: files changed more recently are not deleted.
+        locking: how the table is shared with other writers; its lock is held until the end.
 
-    Raises ConfigError, LostOwnershipError where a writer is at work, CorruptDataError, StorageError.
+    Raises ConfigError, LockHeldError, LostOwnershipError where a writer is at work, CorruptDataError, StorageError.
     """
-    yield from _Repairer(storage, plan, grace_ms).run()
+    ownership = Ownership(storage, locking)
+    with ownership.lock:
+        yield from _Repairer(fenced(storage, ownership.lock), plan, grace_ms, ownership).run()
 
 
 @dataclass
@@ -95,6 +102,7 @@ class _Repairer:
     storage: Storage
     plan: RepairPlan
     grace_ms: int
+    ownership: Ownership
     clock: InstantClock = field(default_factory=InstantClock)
     _settings: MetadataConfig | None = None
 
@@ -167,7 +175,7 @@ class _Repairer:
                 self._drop_index()
                 index = None
 
-        done = roll_back_pending(self.storage, timeline, self.clock, unnote)
+        done = roll_back_pending(self.storage, timeline, self.clock, self.ownership.is_abandoned, unnote)
         if index is not None:
             recover(index)
         return f"rolled back {', '.join(done) or 'nothing'}"
@@ -183,7 +191,8 @@ class _Repairer:
     def _check_dead(self, pending: Instant) -> None:
         """The writer may have woken up since the table was checked."""
         paths = [pending.at(state).path for state in (State.REQUESTED, State.INFLIGHT)]
-        if not all(self._old_enough(path) for path in paths):
+        old = all(self._old_enough(path) for path in paths)
+        if not old or not self.ownership.is_abandoned(pending.requested_time):
             raise LostOwnershipError(
                 "a pending commit was begun or went on just now: its writer is alive",
                 do_next="stop it, then run binlake fsck again",

@@ -102,12 +102,16 @@ class RollbackPlan:
 
 
 def roll_back_pending(
-    storage: Storage, timeline: Timeline, clock: InstantClock, unnote: Unnote | None = None
+    storage: Storage,
+    timeline: Timeline,
+    clock: InstantClock,
+    is_abandoned: Callable[[str], bool],
+    unnote: Unnote | None = None,
 ) -> list[str]:
-    """Finish pending rollbacks, then roll back every pending commit and delta commit, oldest first.
+    """Finish pending rollbacks, then roll back the abandoned of the pending commits and delta commits, oldest first.
 
-    Returns the requested times that were rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a
-    table that keeps a metadata table.
+    To be called under the table's lock, with the timeline refreshed under it. Returns the requested times that were
+    rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a table that keeps a metadata table.
     """
     done = []
     for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
@@ -117,7 +121,7 @@ def roll_back_pending(
             continue
         _execute(storage, timeline, clock, rollback, plan, unnote)
         done.append(plan.target_time)
-    for target in [i for i in timeline.pending() if i.action in _TARGETS]:
+    for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:
         roll_back(storage, timeline, clock, target, unnote)
         done.append(target.requested_time)
     return done

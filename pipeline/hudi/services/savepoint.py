@@ -24,7 +24,7 @@ def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "
     """Hold the table as of a completed write, until ``delete_savepoint``; one that there is stays as it is.
 
     Args:
-        table: refreshed here. No clean may be planned meanwhile by another process.
+        table: refreshed here, under its lock.
         instant: the requested time of a write of the active timeline.
         user: who wants it.
         comment: what for.
@@ -33,7 +33,12 @@ def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "
     CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    table.refresh()
+    with table.exclusively():
+        table.refresh()
+        return _create(table, instant, user, comment)
+
+
+def _create(table: HudiTable, instant: str, user: str, comment: str) -> Savepoint:
     inflight = Instant(instant, SAVEPOINT, State.INFLIGHT)
     known = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
     if known:
@@ -52,7 +57,12 @@ def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "
 
 def delete_savepoint(table: HudiTable, instant: str) -> bool:
     """Let go of a savepoint; the next clean may take its files. False if there was none. Raises StorageError."""
-    table.refresh()
+    with table.exclusively():
+        table.refresh()
+        return _delete(table, instant)
+
+
+def _delete(table: HudiTable, instant: str) -> bool:
     found = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
     for completed in found:
         table.storage.delete(completed.path)

@@ -234,7 +234,8 @@ def test_replaced_file_groups_are_left_to_hudi(tmp_path: Path) -> None:
     aged = Aged(tmp_path, indexed=False)
     aged.live(3)
     replaced = Instant(aged.table.clock.next(), REPLACE_COMMIT, State.COMPLETED, aged.table.clock.next())
-    aged.table.storage.create(replaced.path, CommitMetadata().to_bytes())
+    with aged.table.lock:
+        aged.table.storage.create(replaced.path, CommitMetadata().to_bytes())
     with pytest.raises(UnsupportedError, match="replaced"):
         clean(aged.table, TWO)
 

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.errors import TransientError, UnsupportedError
 from pipeline.hudi.files.names import in_partition
+from pipeline.hudi.locking.fenced import unfenced
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, finish_pending, plan_clean
 from pipeline.hudi.table import HudiTable
 from tests.hudi.cleaning.aged import INDEX, Aged
@@ -71,7 +72,7 @@ def dies_well(made: Aged, path: Path, step: Step, at: int, before: bool) -> None
     """Die at a call; read; commit; recover; read."""
     aged = copied(made, path)
     table = aged.reopen(Dying(storage_at(path), at=-1))
-    storage = table.storage
+    storage = unfenced(table.storage)
     assert isinstance(storage, Dying)
     storage.calls.clear()
     storage.at, storage.before = at, before

@@ -49,7 +49,8 @@ def complete_compaction(table: HudiTable, compaction: Instant, stats: tuple[Writ
     completed = compaction.at(State.COMPLETED, table.clock.next())
     schema = avro_schema(table.schema, table.config.name, with_meta=False)
     metadata = CommitMetadata(stats, {"schema": schema}, "COMPACT", compacted=True)
-    table.storage.create(completed.path, metadata.to_bytes())
+    with table.lock:
+        table.storage.create(completed.path, metadata.to_bytes())
     table.timeline.record(completed)
     return completed.requested_time
 

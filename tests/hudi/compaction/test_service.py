@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import clock
-from pipeline.errors import ConfigError, CorruptDataError, LostOwnershipError, UnsupportedError
+from pipeline.errors import ConfigError, CorruptDataError, LostOwnershipError
+from pipeline.hudi.beginning import ForeignActionError
 from pipeline.hudi.services.compaction import (
     CompactionConfig,
     CompactionJob,
@@ -219,7 +220,7 @@ def test_a_pending_clustering_stops_the_schedule(tmp_path: Path) -> None:
     table, _ = new(tmp_path, False)
     foreign = Instant(table.clock.next(), CLUSTERING, State.REQUESTED)
     table.storage.create(foreign.path, b"")
-    with pytest.raises(UnsupportedError, match="clustering is pending"):
+    with pytest.raises(ForeignActionError, match="clustering is pending"):
         schedule(table, ALWAYS)
     assert pending_compactions(table.timeline) == []
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from hudi import HudiTableBuilder
 
+from pipeline.hudi.locking.process_lock import ProcessLock
 from pipeline.hudi.metadata.layout import Partition
 from pipeline.hudi.metadata.log_write import encode_logs
 from pipeline.hudi.metadata.table import MetadataTable
@@ -106,7 +107,8 @@ def put_records(path: Path, partition: Partition, records: Mapping[str, bytes | 
         if batch:
             instant = metadata.clock.next()
             groups = metadata.reader.groups[partition]
-            metadata._commit(instant, encode_logs(instant, partition, groups, dict(batch)))
+            with ProcessLock(metadata.data_storage.uri):
+                metadata._commit(instant, encode_logs(instant, partition, groups, dict(batch)))
     age(path)
 
 

@@ -5,9 +5,9 @@
 2. ``execute`` writes one base file for each operation, in tasks that need nothing but the plan.
 3. ``complete`` tells the metadata table, then creates ``<t>_<completion>.commit``.
 
-``run`` does what is due; ``finish_pending`` goes on after a crash. Steps 1 and 3 change the timeline: between writers
-they belong under the table's lock. Step 2 may take place in another thread or process, while the table's writer goes
-on.
+``run`` does what is due; ``finish_pending`` goes on after a crash. Steps 1 and 3 change the timeline, under the table's
+lock. Step 2 may take place in another thread or process, while the table's writer goes on; a heartbeat tells others
+that somebody is at it.
 """
 
 from pipeline.hudi.services.compaction.completion import (
@@ -18,7 +18,13 @@ from pipeline.hudi.services.compaction.completion import (
 )
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.job import CompactionJob, MapTasks, execute, prepare
-from pipeline.hudi.services.compaction.pending import finish_pending, resume, unschedule
+from pipeline.hudi.services.compaction.pending import (
+    abandoned,
+    finish_pending,
+    publish_or_unschedule,
+    resume,
+    unschedule,
+)
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation
 from pipeline.hudi.services.compaction.scheduling import due, schedule
 from pipeline.hudi.services.compaction.service import run
@@ -34,12 +40,14 @@ __all__ = [
     "OlderWriterError",
     "Operation",
     "UnsoundPlanError",
+    "abandoned",
     "compact_file_group",
     "complete",
     "due",
     "execute",
     "finish_pending",
     "prepare",
+    "publish_or_unschedule",
     "resume",
     "run",
     "schedule",

@@ -43,15 +43,22 @@ def complete(table: HudiTable, instant: Instant, results: Iterable[CompactedFile
     """Publish a compaction whose base files are written; returns the completed instant.
 
     Args:
-        table: the table, refreshed here. No other process may change the timeline meanwhile.
+        table: the table, refreshed here under its lock.
         instant: from ``schedule``.
         results: one for each operation of its plan.
 
-    Raises LostOwnershipError if somebody completed or unscheduled it, UnsoundPlanError, OlderWriterError,
-    CommitUnknownError and StorageError as ``commit.apply_commit`` says.
+    Raises LostOwnershipError if somebody completed or unscheduled it or took it over, UnsoundPlanError,
+    OlderWriterError, LockHeldError, CommitUnknownError and StorageError as ``commit.apply_commit`` says.
     """
-    time, files = instant.requested_time, list(results)
+    with table.exclusively():
+        completed = _complete(table, instant.requested_time, list(results))
+    table.ownership.end(instant.requested_time)
+    return completed
+
+
+def _complete(table: HudiTable, time: str, files: list[CompactedFile]) -> Instant:
     inflight = Instant(time, COMPACTION, State.INFLIGHT)
+    table.ownership.claim(time)
     table.refresh()
     check_still_inflight(table.storage, inflight)
     _check_settled(table, time)

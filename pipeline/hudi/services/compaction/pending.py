@@ -1,4 +1,5 @@
-"""After a crash: a pending compaction is executed again, whoever planned it, and never rolled back.
+"""After a crash: a pending compaction is executed again, whoever planned it, and never rolled back. That nobody works
+on it any more its heartbeat tells.
 
 Only a plan that cannot be executed is taken back: one that names files which are gone, or that a commit has made
 unsound. Order on storage of taking back, each step repeatable: what the metadata table was told, the files, the
@@ -6,6 +7,8 @@ inflight file, the requested file, the markers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pipeline.hudi.commit import check_not_completed, drop_markers
 from pipeline.hudi.files.names import STEADY_TOKEN, in_partition, parse_base_name, parse_log_name
@@ -18,6 +21,7 @@ from pipeline.hudi.services.compaction.completion import (
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.job import CompactionJob, MapTasks, execute, prepare
 from pipeline.hudi.services.compaction.plan import CompactionPlan, pending_compactions, read_plan
+from pipeline.hudi.services.compaction.task import CompactedFile
 from pipeline.hudi.services.rollback import files_of_instant
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
@@ -32,34 +36,65 @@ def finish_pending(
 ) -> list[Instant]:
     """Execute every pending compaction, oldest first; returns those that completed.
 
-    The caller is the table's one compactor (a pending compaction of a living one would be done twice), and has rolled
-    back what dead writers left. Errors as those of the steps; CorruptDataError for a plan that cannot be read.
+    The caller has rolled back what dead writers left. Errors as those of the steps; CorruptDataError for a plan that
+    cannot be read.
     """
     table.refresh()
     done = []
-    for pending in pending_compactions(table.timeline):
+    for pending in abandoned(table):
         job = resume(table, pending, config)
-        if job is None:
-            continue
-        made = execute(job, map_tasks)
-        wait_for_older_writers(table, job.instant.requested_time, patience_s)
-        try:
-            done.append(complete(table, job.instant, made))
-        except UnsoundPlanError:
-            unschedule(table, pending)
+        if job is not None and (completed := carry_out(table, job, map_tasks, patience_s)) is not None:
+            done.append(completed)
     return done
 
 
+def carry_out(table: HudiTable, job: CompactionJob, map_tasks: MapTasks, patience_s: float) -> Instant | None:
+    """Execute a compaction of ours and complete it; None if its plan was unsound, and it was unscheduled.
+
+    If it fails it is abandoned, for the next attempt, anybody's. Errors as those of the steps.
+    """
+    try:
+        made = execute(job, map_tasks)
+        wait_for_older_writers(table, job.instant.requested_time, patience_s)
+    except BaseException:
+        table.ownership.end(job.instant.requested_time)
+        raise
+    return publish_or_unschedule(table, job, made)
+
+
+def publish_or_unschedule(table: HudiTable, job: CompactionJob, made: Iterable[CompactedFile]) -> Instant | None:
+    """The end of ``carry_out``, for those who execute elsewhere."""
+    try:
+        return complete(table, job.instant, made)
+    except UnsoundPlanError:
+        unschedule(table, job.instant)
+        return None
+    except BaseException:
+        table.ownership.end(job.instant.requested_time)
+        raise
+
+
+def abandoned(table: HudiTable) -> list[Instant]:
+    """The pending compactions that nobody works on, oldest first, as of the table's last refresh."""
+    return [i for i in pending_compactions(table.timeline) if table.ownership.is_abandoned(i.requested_time)]
+
+
 def resume(table: HudiTable, pending: Instant, config: CompactionConfig) -> CompactionJob | None:
-    """Make ready to execute a pending compaction of a dead run, ours or Hudi's; None if it had to be unscheduled.
+    """Make ready to execute an abandoned compaction, ours or Hudi's; None if somebody else was first, or if it had to
+    be unscheduled.
 
     To be used in place of ``prepare`` wherever the schedule is not this run's own. Errors as ``prepare``.
     """
-    if _missing(table.storage, read_plan(table.storage, pending)):
-        unschedule(table, pending)
-        return None
-    _clear_away(table.storage, pending)
-    return prepare(table, pending, config)
+    with table.exclusively():
+        table.refresh()
+        if pending.requested_time not in {instant.requested_time for instant in abandoned(table)}:
+            return None
+        table.ownership.take_over(pending.requested_time)
+        if _missing(table.storage, read_plan(table.storage, pending)):
+            unschedule(table, pending)
+            return None
+        _clear_away(table.storage, pending)
+        return prepare(table, pending, config)
 
 
 def unschedule(table: HudiTable, instant: Instant) -> None:
@@ -67,14 +102,16 @@ def unschedule(table: HudiTable, instant: Instant) -> None:
 
     Raises LostOwnershipError if somebody has completed it, StorageError: then call again.
     """
-    check_not_completed(table.storage, instant.requested_time)
-    unnote(table, instant.requested_time)
-    for partition, name in files_of_instant(table.storage, instant):
-        table.storage.delete(in_partition(partition, name))
-    for state in (State.INFLIGHT, State.REQUESTED):
-        table.storage.delete(instant.at(state).path)
-    table.timeline.forget(instant)
-    drop_markers(table.storage, instant.requested_time)
+    with table.exclusively():
+        check_not_completed(table.storage, instant.requested_time)
+        unnote(table, instant.requested_time)
+        for partition, name in files_of_instant(table.storage, instant):
+            table.storage.delete(in_partition(partition, name))
+        for state in (State.INFLIGHT, State.REQUESTED):
+            table.storage.delete(instant.at(state).path)
+        table.timeline.forget(instant)
+        drop_markers(table.storage, instant.requested_time)
+    table.ownership.end(instant.requested_time)
 
 
 def _missing(storage: Storage, plan: CompactionPlan) -> set[str]:

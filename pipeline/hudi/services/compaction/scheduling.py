@@ -1,9 +1,9 @@
 """When a compaction is due, and its plan.
 
 The instant lies after the completion of every log file in the plan, and a delta commit that completes later is in the
-next slice. So no delta commit may take its completion time before the instant and appear after the plan was made: with
-several writers the table's lock is held over ``schedule``, and over completion time and completed file of each commit.
-(``complete`` looks again, and gives up a plan that such a commit has made unsound.)
+next slice. So no delta commit may take its completion time before the instant and appear after the plan was made: the
+table's lock is held over ``schedule``, and over completion time and completed file of each commit. (``complete`` looks
+again, and gives up a plan that a writer without the lock has made unsound.)
 """
 
 from __future__ import annotations
@@ -11,27 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
-from pipeline.errors import UnsupportedError
+from pipeline.hudi.beginning import refuse_foreign
+from pipeline.hudi.commit import request
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
 from pipeline.hudi.table import HudiTable
-from pipeline.hudi.timeline.instant import (
-    CLUSTERING,
-    COMMIT,
-    COMPACTION,
-    DELTA_COMMIT,
-    LOG_COMPACTION,
-    REPLACE_COMMIT,
-    Instant,
-    State,
-)
+from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import FileSlice, LogFile
 from pipeline.storage.base import AlreadyExistsError
 
 _ATTEMPTS = 5
 _MS_PER_MINUTE = 60_000
-_FOREIGN = (CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT)
 
 
 def due(table: HudiTable, config: CompactionConfig) -> str | None:
@@ -53,20 +44,26 @@ def due(table: HudiTable, config: CompactionConfig) -> str | None:
 def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
 
-    None if there is nothing to compact. Raises UnsupportedError for a table that binlake cannot write to or that has a
-    pending clustering or log compaction, CorruptDataError, StorageError.
+    None if there is nothing to compact. It beats from then on as this writer's own. Raises UnsupportedError for a table
+    that binlake cannot write to, ForeignActionError while a clustering or the like is pending, LockHeldError,
+    CorruptDataError, StorageError.
     """
     table.config.check_writable()
+    with table.exclusively():
+        return _schedule(table, config)
+
+
+def _schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     for attempt in range(_ATTEMPTS):
         time = table.clock.next()
         table.refresh()
-        _refuse_foreign(table.timeline)
+        refuse_foreign(table.timeline)
         operations = _chosen(_candidates(table, time), config)
         if not operations:
             return None
         requested = Instant(time, COMPACTION, State.REQUESTED)
         try:
-            table.storage.create(requested.path, CompactionPlan(tuple(operations)).to_bytes())
+            request(table.storage, requested, CompactionPlan(tuple(operations)).to_bytes(), table.ownership)
         except AlreadyExistsError:
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -96,16 +93,6 @@ def _ratio_met(table: HudiTable, config: CompactionConfig) -> str | None:
     if logs < config.log_ratio_from_bytes or logs < config.log_ratio * bases:
         return None
     return f"{logs} bytes of log files over {bases} bytes of base files"
-
-
-def _refuse_foreign(timeline: Timeline) -> None:
-    for pending in timeline.pending():
-        if pending.action in _FOREIGN:
-            raise UnsupportedError(
-                f"a {pending.action} is pending, and its file groups must not be compacted meanwhile",
-                do_next="let Hudi finish it or roll it back",
-                instant=pending.requested_time,
-            )
 
 
 def _candidates(table: HudiTable, time: str) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:

@@ -1,0 +1,20 @@
+"""How long ago something was, told so that a paused process or machine cannot miss the time that went by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.clock import monotonic_s, now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of this process. The monotonic clock stands still while a machine sleeps, the wall clock may be set
+    back: whichever says more counts."""
+
+    monotonic: float = field(default_factory=monotonic_s)
+    wall_ms: int = field(default_factory=now_ms)
+
+    def age_s(self) -> float:
+        """Seconds since then."""
+        return max(monotonic_s() - self.monotonic, (now_ms() - self.wall_ms) / 1000)

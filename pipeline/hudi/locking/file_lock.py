@@ -1,0 +1,202 @@
+"""The lock of a table on local disk or HDFS: the file that Hudi's FileSystemBasedLockProvider makes.
+
+``.hoodie/lock`` is held by whoever created it, and freed by deleting it. Hudi's is empty (measured: it means to write
+a text, and does not), is never renewed, and expires by its time of change after as many minutes as that writer is
+configured with, or never. Ours names its holder, and its time of change is kept fresh.
+
+Taking over. A lock of ours is dead once its process is gone for certain, or its time of change is older than the
+validity that it states. A lock that does not name its holder is dead after ``foreign_expiry_s``, if that is set. To
+delete a dead lock is dangerous: somebody else may have deleted it a moment ago, and what lies there may be alive. So it
+is deleted only under a claim, a file in ``.hoodie/.locks`` created exclusively, whose name is made from the dead lock's
+bytes and time of change:
+
+1. create the claim; somebody has it: they are at it, so wait, unless they are dead too: go for the claim's next number;
+2. read the lock again under the claim; it must be the very one that was found dead (bytes and time of change);
+3. delete it, and only then the claims;
+4. create a new lock like everybody else.
+
+Two who hold the claim of the same dead lock one after the other cannot both delete: the second no longer finds that
+lock in step 2. A claim goes to the next number only if its holder is gone or silent for the whole validity, and a
+holder that has slept for half of it between 1 and 3 gives up.
+
+What no protocol on such a store can exclude is left to ``check``, which reads the lock back before an instant is
+completed: a sleep of that length right within step 3 or between the two calls of a release, and Hudi's own deletes, for
+its ``unlock`` and ``close`` delete the file whoever holds it. On local disk Hudi's create looks first and opens then,
+so of a Hudi writer and ours that start within the same moment both may go on; ours finds its lock emptied and stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from dataclasses import dataclass
+
+from pipeline.clock import new_uuid, now_ms
+from pipeline.errors import BinlakeError
+from pipeline.hudi.locking.elapsed import Moment
+from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
+from pipeline.hudi.locking.shared_lock import Lease, Refusal, SharedLock, describe_holder
+from pipeline.storage.abilities import Touchable, unsynced
+from pipeline.storage.base import AlreadyExistsError, OutcomeUnknownError, Storage, StorageNotFoundError
+
+LOCK_PATH = ".hoodie/lock"
+_CLAIMS_PATH = ".hoodie/.locks"
+_MAX_CLAIMS = 100
+
+
+@dataclass(eq=False, slots=True)
+class _FileLease(Lease):
+    """The bytes of our lock file: no other has them."""
+
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A lock or a claim that lies there. Without ``owner`` it is a foreign one."""
+
+    body: bytes
+    modified_ms: int
+    owner: str = ""
+    process: ProcessIdentity | None = None
+    since_ms: int | None = None
+    validity_s: float = 0.0
+
+    def until_ms(self, foreign_expiry_s: float) -> int | None:
+        """When it is out of date; None for never."""
+        validity_s = self.validity_s if self.owner else foreign_expiry_s
+        return self.modified_ms + round(validity_s * 1000) if validity_s else None
+
+    def is_dead(self, foreign_expiry_s: float) -> bool:
+        """Whether nobody can be holding it any more."""
+        until = self.until_ms(foreign_expiry_s)
+        return (until is not None and now_ms() > until) or (self.process is not None and self.process.is_gone())
+
+    @property
+    def digest(self) -> str:
+        """A name for this very state of the file."""
+        return hashlib.sha256(b"%d %s" % (self.modified_ms, self.body)).hexdigest()[:32]
+
+
+class FileLock(SharedLock):
+    """See the head of this module.
+
+    Args:
+        storage: at the table's root; any store with exclusive create and delete.
+        wait_s: how long to wait for others.
+        validity_s: how long others wait for this process once it is silent.
+        renew_s: how often the file's time of change is renewed. A Hudi writer that lets locks expire counts in whole
+            minutes: less than one.
+        foreign_expiry_s: when a lock that does not name its holder is dead; 0 for never, as Hudi's default.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        wait_s: float = 60.0,
+        validity_s: float = 300.0,
+        renew_s: float = 30.0,
+        foreign_expiry_s: float = 0.0,
+    ) -> None:
+        super().__init__(storage.uri, wait_s, validity_s, renew_s)
+        self._storage = unsynced(storage)
+        self._foreign_expiry_s = foreign_expiry_s
+
+    def _try(self) -> Lease | Refusal:
+        body, since = self._new_body(), Moment()
+        try:
+            self._storage.create(LOCK_PATH, body)
+        except AlreadyExistsError:
+            return self._refused()
+        except OutcomeUnknownError:
+            if not self._holds(body):
+                raise
+        return _FileLease(self, since, body=body)
+
+    def _look(self, lease: Lease) -> str:
+        assert isinstance(lease, _FileLease)
+        return "" if self._holds(lease.body) else "its file was deleted or replaced by somebody else"
+
+    def _extend(self, lease: Lease) -> str:
+        assert isinstance(lease, _FileLease)
+        if lost := self._look(lease):
+            return lost
+        if not isinstance(self._storage, Touchable):
+            self._storage.write(LOCK_PATH, lease.body)
+        elif not self._storage.touch(LOCK_PATH):
+            return "its file was deleted by somebody else"
+        return ""
+
+    def _release(self, lease: Lease) -> None:
+        assert isinstance(lease, _FileLease)
+        if self._holds(lease.body):
+            self._storage.delete(LOCK_PATH)
+
+    def _holds(self, body: bytes) -> bool:
+        try:
+            return self._storage.read(LOCK_PATH) == body
+        except StorageNotFoundError:
+            return False
+
+    def _new_body(self) -> bytes:
+        fields = {"owner": new_uuid(), "process": this_process().to_json(), "since": now_ms()}
+        return json.dumps({**fields, "validity_s": self._validity_s}).encode()
+
+    def _refused(self) -> Lease | Refusal:
+        found = self._find(LOCK_PATH)
+        if found is None:
+            return Refusal("somebody who has just freed it", "start again")
+        if found.is_dead(self._foreign_expiry_s) and self._remove(found):
+            return self._try()
+        until = found.until_ms(self._foreign_expiry_s)
+        if until is None:
+            return Refusal(
+                f"a writer that does not say who it is (Hudi's own), by {self._uri}/{LOCK_PATH}",
+                "wait until it is done; delete the file if no Hudi writer runs on the table",
+            )
+        return Refusal(
+            describe_holder(found.owner or "Hudi's own", found.process, found.since_ms, until),
+            "wait until it is done; if it is dead, start again after that time",
+        )
+
+    def _find(self, path: str) -> _Found | None:
+        try:
+            body = self._storage.read(path)
+        except StorageNotFoundError:
+            return None
+        info = self._storage.stat(path)
+        return _parse(body, info.modified_ms) if info else None
+
+    def _remove(self, dead: _Found) -> bool:
+        """Delete a dead lock, as the head of this module says; whether we were the one to do it."""
+        claims: list[str] = []
+        for number in range(_MAX_CLAIMS):
+            claims.append(f"{_CLAIMS_PATH}/{dead.digest}.{number}")
+            began = Moment()
+            try:
+                self._storage.create(claims[-1], self._new_body())
+                break
+            except AlreadyExistsError:
+                claim = self._find(claims[-1])
+                if claim is None or not claim.is_dead(self._validity_s):
+                    return False
+        else:
+            return False
+        try:
+            still = self._find(LOCK_PATH) == dead and began.age_s() < self._validity_s / 2
+            return still and self._storage.delete(LOCK_PATH)
+        finally:
+            for claimed in claims:
+                with contextlib.suppress(BinlakeError):
+                    self._storage.delete(claimed)
+
+
+def _parse(body: bytes, modified_ms: int) -> _Found:
+    try:
+        found = json.loads(body)
+        process = ProcessIdentity.from_json(found["process"])
+        return _Found(body, modified_ms, str(found["owner"]), process, int(found["since"]), float(found["validity_s"]))
+    except (ValueError, KeyError, TypeError):
+        return _Found(body, modified_ms)

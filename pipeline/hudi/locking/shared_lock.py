@@ -1,0 +1,186 @@
+"""What the locks that exclude other processes have in common: the wait, the renewal, the last look.
+
+A thread of this process takes the process's lock of the table first, so only one of them asks the store at a time, and
+one that holds it may enter again through any object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+
+from pipeline.errors import BinlakeError
+from pipeline.hudi.locking.base import LockHeldError, LostLockError
+from pipeline.hudi.locking.elapsed import Moment
+from pipeline.hudi.locking.process_identity import ProcessIdentity
+from pipeline.hudi.locking.process_lock import ProcessLock
+from pipeline.hudi.locking.ticker import Ticker
+from pipeline.storage.base import StorageError
+
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.005, 0.5
+#: The part of the validity that must be left for a completing write to reach the store.
+_MARGIN = 0.1
+
+
+@dataclass(eq=False, slots=True)
+class Lease:
+    """A lock that was taken from the store.
+
+    Attributes:
+        lock: the lock object that took it.
+        since: when it was last known to be ours: the moment before the call that took or renewed it.
+        lost: why it is ours no longer; stays.
+        turn: keeps a renewal and the release apart.
+    """
+
+    lock: SharedLock
+    since: Moment
+    lost: str = ""
+    released: bool = False
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an attempt did not get the lock: somebody holds it, or the store gave no answer."""
+
+    holder: str = ""
+    do_next: str = ""
+    cause: StorageError | None = None
+
+
+class SharedLock(ABC):
+    """See the head of this module. The store's part is the subclass's.
+
+    Args:
+        uri: the table's root.
+        wait_s: how long to wait for others.
+        validity_s: how long others take it for held after the last renewal.
+        renew_s: how often it is renewed.
+    """
+
+    shared = True
+    others_held = True
+
+    def __init__(self, uri: str, wait_s: float, validity_s: float, renew_s: float) -> None:
+        self._uri = uri
+        self._wait_s = wait_s
+        self._validity_s = validity_s
+        self._local = ProcessLock(uri, wait_s)
+        self._ticker = Ticker("binlake-lock", renew_s)
+
+    def __enter__(self) -> SharedLock:
+        """Take it. Raises LockHeldError (by whom, until when) after the time to wait, StorageError."""
+        began = Moment()
+        self._local.__enter__()
+        if self._local.depth == 1:
+            try:
+                self._local.held = self._wait(began)
+            except BaseException:
+                self._local.__exit__(None, None, None)
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give it back; never raises: a lock that cannot be given back ends with its validity."""
+        try:
+            if self._local.depth == 1 and isinstance(lease := self._local.held, Lease):
+                self._give_back(lease)
+        finally:
+            self._local.__exit__(kind, error, trace)
+
+    def check(self) -> None:
+        """Raises LostLockError unless the calling thread holds it, it is valid, and the store still says so;
+        StorageError if the store says nothing."""
+        self._local.check()
+        lease = self._local.held
+        if not isinstance(lease, Lease):
+            raise self._lost("another kind of lock is held")
+        lock = lease.lock
+        if lost := lock._is_lost(lease, lock._validity_s * (1 - _MARGIN)):
+            raise self._lost(lost)
+        if said := lock._look(lease):
+            lease.lost = said
+            raise self._lost(said)
+
+    @abstractmethod
+    def _try(self) -> Lease | Refusal:
+        """One attempt. Raises StorageError for a store that had better not be asked again."""
+
+    @abstractmethod
+    def _look(self, lease: Lease) -> str:
+        """Why it is no longer ours by what the store holds; empty if it is. Raises StorageError."""
+
+    @abstractmethod
+    def _extend(self, lease: Lease) -> str:
+        """Renew it at the store; why it is no longer ours, if so. Raises StorageError: tried again in time."""
+
+    @abstractmethod
+    def _release(self, lease: Lease) -> None:
+        """Free it at the store, if it is still ours. Raises StorageError."""
+
+    def _wait(self, began: Moment) -> Lease:
+        pause = _FIRST_PAUSE_S
+        while True:
+            got = self._try()
+            if isinstance(got, Lease):
+                self._ticker.add(got, partial(self._renew, got))
+                return got
+            left = self._wait_s - began.age_s()
+            if left <= 0:
+                raise got.cause or LockHeldError(
+                    f"the table's lock is held by {got.holder}", do_next=got.do_next, table=self._uri
+                )
+            time.sleep(min(left, pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
+            pause = min(2 * pause, _LAST_PAUSE_S)
+
+    def _renew(self, lease: Lease) -> None:
+        with lease.turn:
+            if lease.released or self._is_lost(lease, self._validity_s):
+                return
+            moment = Moment()
+            with contextlib.suppress(BinlakeError):
+                lease.lost = self._extend(lease)
+                lease.since = moment
+
+    def _give_back(self, lease: Lease) -> None:
+        lease.lock._ticker.remove(lease)
+        with lease.turn:
+            lease.released = True
+            if not self._is_lost(lease, lease.lock._validity_s * (1 - _MARGIN)):
+                with contextlib.suppress(BinlakeError):
+                    lease.lock._release(lease)
+
+    @staticmethod
+    def _is_lost(lease: Lease, validity_s: float) -> str:
+        if not lease.lost and (age := lease.since.age_s()) > validity_s:
+            lease.lost = f"it was last renewed {age:.1f} s ago, and others may take it after {validity_s:.1f} s"
+        return lease.lost
+
+    def _lost(self, why: str) -> LostLockError:
+        return LostLockError(
+            f"the table's lock was lost: {why}",
+            do_next="start again: what was not completed is rolled back; if the process was not paused, look at the "
+            "storage's health and at this machine's clock",
+            table=self._uri,
+        )
+
+
+def describe_holder(owner: str, process: ProcessIdentity | None, since_ms: int | None, until_ms: int) -> str:
+    """Who holds a lock, since when and until when, for people."""
+    who = f"process {process.pid} on {process.host}" if process else f"another writer ({owner})"
+    since = f" since {_moment(since_ms)}" if since_ms is not None else ""
+    return f"{who}{since}, valid until {_moment(until_ms)} unless it is renewed"
+
+
+def _moment(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,81 @@
+"""One run of a stream at a time: the run that reads and writes its ledger lets a heartbeat beat beside it.
+
+A second run is refused while the first one lives. One that died on this machine is seen at once; of one that was
+somewhere else, or says nothing of itself, the silence is waited out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from time import sleep
+
+from pipeline.clock import monotonic_s, now_ms
+from pipeline.errors import LostOwnershipError
+from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
+from pipeline.storage import AlreadyExistsError, Storage
+
+#: How long a run may be silent before it counts as dead.
+SILENCE_S = 60.0
+_NAME = "run"
+_PAUSE_S = 0.5
+
+
+class StreamLease:
+    """The right to run a stream.
+
+    Args:
+        state: the stream's state directory.
+        stream: its name.
+        silence_s: how long another run may be silent before it counts as dead.
+    """
+
+    def __init__(self, state: Storage, stream: str, silence_s: float = SILENCE_S) -> None:
+        self._state, self._stream, self._silence_s = state, stream, silence_s
+        self._beats = Heartbeats(state, f"stream {stream}", silence_s, directory="")
+
+    def take(self) -> None:
+        """Begin to run. Waits for a silent run to be dead for certain.
+
+        Raises LostOwnershipError if another run lives, StorageError.
+        """
+        first: Heartbeat | None = None
+        deadline = monotonic_s() + 2 * self._silence_s
+        while monotonic_s() < deadline:
+            with contextlib.suppress(AlreadyExistsError):
+                self._beats.start(_NAME)
+                return
+            found = self._beats.find(_NAME)
+            if found is None:
+                continue
+            if not found.alive(now_ms(), self._silence_s):
+                self._state.delete(_NAME)
+                continue
+            first = first or found
+            if found.runs_here() or found.modified_ms != first.modified_ms:
+                break
+            sleep(_PAUSE_S)
+        raise self._taken(first)
+
+    def check(self) -> None:
+        """Raise LostOwnershipError if another run may have begun."""
+        if not self._beats.beats(_NAME):
+            raise LostOwnershipError(
+                "this run of the stream was silent for too long, and another one may have begun",
+                do_next="start it again; if another run is at work, this one is refused",
+                stream=self._stream,
+            )
+
+    def give_back(self) -> None:
+        """The run is over."""
+        self._beats.stop(_NAME)
+        self._beats.close()
+
+    def _taken(self, by: Heartbeat | None) -> LostOwnershipError:
+        return LostOwnershipError(
+            "another run of this stream is at work",
+            do_next="stop one of the two; streams that shall run beside each other need names of their own",
+            stream=self._stream,
+            host=by.host if by is not None else None,
+            pid=by.pid if by is not None else None,
+            path=f"{self._state.uri}/{_NAME}",
+        )

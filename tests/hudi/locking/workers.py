@@ -1,0 +1,89 @@
+"""What other processes do in these tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from pipeline.errors import LostOwnershipError
+from pipeline.hudi.locking.base import TableLock
+from pipeline.hudi.locking.file_lock import FileLock
+from pipeline.hudi.locking.storage_lock import StorageLock
+from pipeline.storage import open_storage
+from pipeline.storage.abilities import ConditionalStore
+
+_SPAWN = get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Lake:
+    """How a process reaches the table and its lock."""
+
+    uri: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def lock(self, **times: float) -> TableLock:
+        """A lock with these times."""
+        storage = open_storage(self.uri, dict(self.options))
+        if self.uri.startswith("s3"):
+            assert isinstance(storage, ConditionalStore)
+            return StorageLock(storage, storage.uri, **times)
+        return FileLock(storage, **times)
+
+
+def start(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """A process that does this work."""
+    process = _SPAWN.Process(target=work, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def await_file(path: Path, seconds: float = 30.0) -> str:
+    """The text of a file once it is there."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} did not appear"
+        time.sleep(0.005)
+    return path.read_text()
+
+
+def tell(path: Path, text: str) -> None:
+    """Make a file appear whole."""
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+def increment(lake: Lake | None, counter: Path, times: int) -> None:
+    """Add to a number in a file, looking first and writing then, under the lock if there is one."""
+    lock = lake.lock(wait_s=60.0) if lake else None
+    for _ in range(times):
+        if lock:
+            lock.__enter__()
+        seen = int(counter.read_text())
+        time.sleep(0.002)
+        tell(counter, str(seen + 1))
+        if lock:
+            lock.check()
+            lock.__exit__(None, None, None)
+
+
+def hold(lake: Lake, directory: Path, seconds: float, validity_s: float = 300.0) -> None:
+    """Take the lock, say so, hold it until told to go on, and say what ``check`` thinks."""
+    with lake.lock(validity_s=validity_s, renew_s=validity_s / 10) as lock:
+        lock.check()
+        tell(directory / "held", str(os.getpid()))
+        end = time.monotonic() + seconds
+        while not (directory / "go").exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        try:
+            lock.check()
+            tell(directory / "said", "held")
+        except LostOwnershipError as error:
+            tell(directory / "said", str(error))
+    tell(directory / "done", "")
