@@ -10,13 +10,17 @@ import typer
 import yaml
 
 from pipeline.cli.check import exit_code, print_checks, run_checks
+from pipeline.cli.compact import compact
 from pipeline.cli.display import make_display
 from pipeline.cli.explain import explain
 from pipeline.cli.failure import print_error
 from pipeline.cli.fsck import fsck, repair
 from pipeline.cli.inspect import Inspection, print_inspection
 from pipeline.cli.query import query
+from pipeline.cli.restore import restore_table
+from pipeline.cli.retire import archive_tables, clean_tables
 from pipeline.cli.run import run as run_settings
+from pipeline.cli.savepoint import savepoint
 from pipeline.cli.tables import Conf as LakeConf
 from pipeline.cli.tables import TableName
 from pipeline.cli.text import terminal
@@ -91,6 +95,11 @@ app.command()(query)
 app.command()(explain)
 app.command()(fsck)
 app.command()(repair)
+app.command()(compact)
+app.command("clean")(clean_tables)
+app.command("archive")(archive_tables)
+app.command("restore")(restore_table)
+app.add_typer(savepoint, name="savepoint")
 
 
 def main() -> None:

@@ -17,7 +17,14 @@ from collections.abc import Collection
 from pipeline.clock import format_instant, parse_instant
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History
-from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS, TIMELINE_PATH, WRITE_ACTIONS, Instant, parse_name
+from pipeline.hudi.timeline.instant import (
+    COMPLETED_ACTIONS,
+    RESTORE,
+    TIMELINE_PATH,
+    WRITE_ACTIONS,
+    Instant,
+    parse_name,
+)
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 LOOKBACK_MS = 5_000
@@ -50,9 +57,18 @@ class Timeline:
         """List the end of the timeline (see the head of this module).
 
         Returns the instants that are new or have moved on since the last look, oldest first; our own, noted with
-        ``record``, are not among them.
+        ``record``, are not among them. Beside a restore and after it the whole timeline is listed (``reload``).
         """
-        return self._take(self._list(self._window_start()))
+        news = self._take(self._list(self._window_start()))
+        if any(instant.action == RESTORE for instant in (*news, *self._pending.values())):
+            self.reload()
+        return news
+
+    def reload(self) -> None:
+        """List the whole active timeline, and forget the completed instants that are gone: a restore took them back."""
+        listed = self._list(None)
+        self.archived([i for identity, i in self._completed.items() if listed.get(identity) != i])
+        self._take(listed)
 
     def completed(self) -> list[Instant]:
         """The completed commits, deltacommits and replacecommits by requested time, oldest first. Do not change it."""

@@ -1,0 +1,109 @@
+"""``binlake restore``: a table as it was when a commit or a savepoint completed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from pipeline.cli.places import LakeConf, Table, chosen_one, say, shared
+from pipeline.cli.text import number, size, terminal
+from pipeline.errors import ConfigError, LostOwnershipError
+from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores, plan_restore, restore
+from pipeline.hudi.services.restore_plan import instant_of
+from pipeline.hudi.services.savepoint_record import savepoints
+from pipeline.hudi.table import HudiTable
+from pipeline.settings import Settings
+from pipeline.source.ranges import Positions, format_positions
+from pipeline.stream.lake import metadata_config
+from pipeline.stream.places import Place
+from pipeline.stream.restoring import is_noted, note_behind, taken_back
+
+Moment = Annotated[
+    str, typer.Argument(help="Requested time of a commit, or a savepoint's comment.", metavar="INSTANT|SAVEPOINT")
+]
+
+
+def restore_table(
+    conf: LakeConf,
+    table: Table,
+    moment: Moment,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")] = False,
+) -> None:
+    """Take back every later write of a table. Stop its writers first; its stream catches it up when it next runs."""
+    settings = Settings.load(conf)
+    place = chosen_one(settings, table)
+    index = metadata_config(place.rules)
+    held = HudiTable.open(place.storage, metadata=index, locking=shared(settings, "restore"))
+    if not dry_run:
+        for done in finish_pending_restores(held, index):
+            say(f"finished the restore {done.requested_time} that another process had begun")
+    plan = plan_restore(held, _instant(held, moment))
+    print_plan(place, plan)
+    streams = taken_back(held, plan)
+    for stream, start in sorted(streams.items()):
+        say(f"delivered since by stream {stream}, from {format_positions(start)} on")
+    if not plan.undone or dry_run:
+        return
+    if not yes and not typer.confirm("Restore? No writer may be at work on the table, nor its stream be running."):
+        raise typer.Exit(1)
+    start = streams.pop(settings.name, {})
+    behind = note_behind(settings, place, start)
+    restore(held, plan.target.requested_time, index, agreed=plan)
+    _check_noted(settings, place, start)
+    say(f"{place.name} is as of {plan.target.requested_time}")
+    _print_streams(settings, behind, streams)
+
+
+def print_plan(place: Place, plan: RestorePlan) -> None:
+    """Print what goes and what stays."""
+    target = plan.target
+    say(f"{place.name} as of {target.requested_time} ({target.action}, completed {target.completion_time})")
+    if not plan.undone:
+        say("  nothing was written since")
+        return
+    grid = Grid("requested", "action", "state", "completed", title="taken back", title_justify="left")
+    for heading in ("files", "bytes"):
+        grid.add_column(heading, justify="right")
+    for instant in plan.undone:
+        files = [info for info in plan.files if instant_of(info) == instant.requested_time]
+        cells = (instant.requested_time, instant.action, instant.state.value, instant.completion_time or "")
+        grid.add_row(*cells, number(len(files)), size(sum(info.size for info in files)))
+    terminal().print(grid)
+    gone, kept = (size(sum(info.size for info in files)) for files in (plan.files, plan.kept_files))
+    say(f"  goes: {len(plan.undone)} instants, {number(len(plan.files))} files, {gone}")
+    say(f"  stays: {plan.kept_writes} writes, {number(len(plan.kept_files))} files, {kept}")
+
+
+def _instant(table: HudiTable, moment: str) -> str:
+    """The requested time that is meant."""
+    if moment.isdigit():
+        return moment
+    found = [s.instant for s in savepoints(table.storage, table.timeline) if s.comment == moment]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{len(found)} savepoints have that comment" if found else "no savepoint has that comment",
+            do_next="give the requested time that binlake savepoint list or inspect prints",
+            comment=moment,
+        )
+    return found[0]
+
+
+def _check_noted(settings: Settings, place: Place, start: Positions) -> None:
+    if not is_noted(settings, place, start):
+        note_behind(settings, place, start)
+        raise LostOwnershipError(
+            "the table is restored, but its stream is running and has replaced its ledger meanwhile",
+            do_next="stop the stream and delete ledger.json below its state.uri; the tables then say where it stands",
+            stream=settings.name,
+            table=place.name,
+        )
+
+
+def _print_streams(settings: Settings, behind: Positions | None, others: dict[str, Positions]) -> None:
+    if behind:
+        say(f"stream {settings.name} will deliver again from {format_positions(behind)} on when it next runs")
+    for stream in sorted(others):
+        say(f"stream {stream} delivers here as well: delete ledger.json below its state.uri before its next run")

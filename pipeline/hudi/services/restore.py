@@ -1,0 +1,257 @@
+"""Restoring a table to the moment at which a write completed: every later write is taken back, the newest first.
+
+Order on storage, each step repeatable:
+
+1. ``<t>.restore.requested`` with the instants that go. From here on the next start goes on with it.
+2. ``.inflight``, with the metadata partitions that the table listed. The metadata table is dropped: readers list files.
+3. Of each instant, the newest first: the completed file, then its data files, then what is left of it in the timeline.
+   So readers see the states of the table pass backwards, each of them whole. (A completed file that goes leaves the
+   instant pending, and files of pending instants count for nobody.)
+4. The metadata table is made anew from the files that are left.
+5. ``<t>_<completion>.restore``.
+
+No writer may be at work meanwhile: Hudi's refuse to while a restore is pending, and the table's lock is held from the
+first step to the last. A writer that had the table open must open it again.
+
+With the commits go the positions of streams that they recorded. How a stream then delivers again what it had delivered
+since is its own affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import CorruptDataError, LostOwnershipError
+from pipeline.hudi.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.layout import Partition
+from pipeline.hudi.services import cleaning
+from pipeline.hudi.services.restore_plan import (
+    Named,
+    RestorePlan,
+    decode_request,
+    encode_request,
+    instant_of,
+    list_files,
+    pending_restores,
+    plan_restore,
+)
+from pipeline.hudi.services.rollback import RollbackPlan
+from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.avro_container import decode_container, encode_container
+from pipeline.hudi.timeline.instant import (
+    RESTORE,
+    ROLLBACK,
+    TIMELINE_PATH,
+    WRITE_ACTIONS,
+    Instant,
+    State,
+    parse_name,
+)
+from pipeline.storage.base import AlreadyExistsError, FileInfo, Storage
+
+__all__ = ["RestorePlan", "finish_pending_restores", "plan_restore", "restore"]
+
+_AVRO, _VERSION = "HoodieRestoreMetadata", 1
+_PARALLEL = 8
+_ORDER = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
+
+
+def restore(
+    table: HudiTable, instant: str, index: MetadataConfig | None = None, agreed: RestorePlan | None = None
+) -> Instant | None:
+    """Make a table what it was when a write completed; returns the completed restore, None if nothing came later.
+
+    Args:
+        table: open; afterwards it is as if opened again. Open it again after an error.
+        instant: the requested time of a completed write of the active timeline.
+        index: how its metadata table is made anew, if it has one: with the partitions it had; None for the defaults.
+        agreed: the plan that somebody has seen; no other writes are taken back than it names.
+
+    First what dead writers left is tidied up. Raises as ``plan_restore``; LostOwnershipError if a living writer has a
+    pending commit, or there are other writes than agreed; CommitUnknownError, StorageError: then
+    ``finish_pending_restores`` goes on.
+    """
+    table.config.check_writable()
+    with table.exclusively():
+        table.refresh()
+        finish_pending_restores(table, index)
+        table.rollback_pending()
+        cleaning.finish_pending(table)
+        plan = plan_restore(table, instant)
+        _check_no_writer(table, plan, agreed)
+        if not plan.undone:
+            return None
+        requested = Instant(table.clock.next(), RESTORE, State.REQUESTED)
+        table.storage.create(requested.path, encode_request(instant, plan.undone))
+        table.timeline.record(requested)
+        return _execute(table, requested, [(i.requested_time, i.action) for i in plan.undone], index)
+
+
+def finish_pending_restores(table: HudiTable, index: MetadataConfig | None = None) -> list[Instant]:
+    """Go on with the restores that a dead process, ours or Hudi's, left; to be called before anything else is done to
+    a table that was opened. No storage call where there are none. Arguments and errors as ``restore``."""
+    if not pending_restores(table.timeline):
+        return []
+    table.config.check_writable()
+    done = []
+    with table.exclusively():
+        table.refresh()
+        for pending in pending_restores(table.timeline):
+            named = _read(table.storage, pending)
+            if named is None:
+                table.storage.delete(pending.at(State.REQUESTED).path)
+                table.timeline.forget(pending)
+            else:
+                done.append(_execute(table, pending, named, index))
+        _take_in(table)
+    return done
+
+
+def _check_no_writer(table: HudiTable, plan: RestorePlan, agreed: RestorePlan | None) -> None:
+    news = [i for i in plan.undone if i.completed and i not in (agreed or plan).undone]
+    if news:
+        raise LostOwnershipError(
+            "another writer has written since the restore was planned",
+            do_next="stop the table's writers and compactors, then restore",
+            instant=news[0].requested_time,
+        )
+    alive = [i for i in plan.undone if not i.completed and not table.ownership.is_abandoned(i.requested_time)]
+    if alive:
+        raise LostOwnershipError(
+            f"a {alive[0].action} of another writer is under way",
+            do_next="stop the table's writers and compactors, then restore",
+            instant=alive[0].requested_time,
+        )
+
+
+def _read(storage: Storage, pending: Instant) -> list[Named] | None:
+    """The instants that a pending restore takes back; None if it was cut off before its plan was whole."""
+    requested = pending.at(State.REQUESTED)
+    try:
+        return decode_request(storage.read(requested.path), requested.path)
+    except CorruptDataError:
+        if pending.state is State.REQUESTED:
+            return None
+        raise
+
+
+@dataclass
+class _Traces:
+    """What there is of instants: their files in the timeline, and their data files."""
+
+    timeline: dict[str, list[Instant]] = field(default_factory=dict)
+    rollbacks: list[Instant] = field(default_factory=list)
+    data: dict[str, list[FileInfo]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, storage: Storage, times: Collection[str], since: str) -> _Traces:
+        """Those of some writes; and the rollbacks requested since a time."""
+        found = cls()
+        for info in storage.list(TIMELINE_PATH):
+            instant = parse_name(info.path.rpartition("/")[2])
+            if instant is None:
+                continue
+            if instant.requested_time in times and instant.identity[1] in WRITE_ACTIONS:
+                found.timeline.setdefault(instant.requested_time, []).append(instant)
+            elif instant.action == ROLLBACK and instant.requested_time > since:
+                found.rollbacks.append(instant)
+        for infos in list_files(storage).values():
+            for info in infos:
+                if (time := instant_of(info)) in times and time is not None:
+                    found.data.setdefault(time, []).append(info)
+        return found
+
+
+def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index: MetadataConfig | None) -> Instant:
+    """Steps 2 to 5."""
+    started, storage = monotonic_s(), table.storage
+    check_not_completed(storage, restoring.requested_time)
+    listed = _put_in_flight(table, restoring)
+    table.lock.check()
+    table.keep_metadata(None)
+    traces = _Traces.of(storage, {time for time, _ in named}, restoring.requested_time)
+    for time, _ in named:
+        table.lock.check()
+        _undo(storage, time, traces)
+    _delete(storage, traces.rollbacks)  # those of a restore of Hudi's, one for each instant that it took back
+    _take_in(table)
+    if listed:
+        table.lock.check()
+        table.keep_metadata(_as_it_was(listed, index))
+    completed = restoring.at(State.COMPLETED, table.clock.next())
+    millis = int((monotonic_s() - started) * 1000)
+    publish(storage, completed, _metadata(storage.uri, restoring.requested_time, millis, named, traces.data))
+    table.timeline.record(completed)
+    return completed
+
+
+def _put_in_flight(table: HudiTable, restoring: Instant) -> list[str]:
+    """Write the inflight file; returns the metadata partitions that the table listed when the restore began."""
+    listed = sorted(table.config.metadata_partitions)
+    inflight = restoring.at(State.INFLIGHT)
+    try:
+        table.storage.create(inflight.path, json.dumps({"metadataPartitions": listed}).encode())
+    except AlreadyExistsError:
+        with contextlib.suppress(ValueError, KeyError):  # Hudi's is empty
+            listed = json.loads(table.storage.read(inflight.path))["metadataPartitions"] or listed
+    table.timeline.record(inflight)
+    return list(listed)
+
+
+def _undo(storage: Storage, time: str, traces: _Traces) -> None:
+    """Step 3 for one instant."""
+    there = traces.timeline.get(time, [])
+    _delete(storage, [instant for instant in there if instant.completed])
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(storage.delete, (info.path for info in traces.data.get(time, []))))
+    _delete(storage, [instant for instant in there if not instant.completed])
+    drop_markers(storage, time)
+
+
+def _delete(storage: Storage, instants: Iterable[Instant]) -> None:
+    for instant in sorted(instants, key=lambda i: _ORDER.index(i.state)):
+        storage.delete(instant.path)
+
+
+def _take_in(table: HudiTable) -> None:
+    """Forget the instants that are no longer in the timeline; schema and all else that they said go with them."""
+    table.timeline.reload()
+    table.generation += 1
+    last = table.timeline.last_completed()
+    if last is not None:
+        table.schema = table.schema_as_of(last.requested_time)
+
+
+def _as_it_was(partitions: Collection[str], index: MetadataConfig | None) -> MetadataConfig:
+    return replace(
+        index or MetadataConfig(),
+        column_stats=Partition.COLUMN_STATS in partitions,
+        bloom_filters=Partition.BLOOM_FILTERS in partitions,
+    )
+
+
+def _metadata(
+    uri: str, start: str, millis: int, named: Sequence[Named], data: Mapping[str, Sequence[FileInfo]]
+) -> bytes:
+    """The body of the completed file."""
+    rollbacks: dict[str, list[dict[str, Any]]] = {}
+    for time, action in named:
+        files = [tuple(info.path.rpartition("/")[::2]) for info in data.get(time, ())]
+        said = RollbackPlan(time, action, tuple((path, name) for path, name in files)).metadata(uri, start, 0)
+        rollbacks[time] = [decode_container(said, start)]
+    record = {
+        "startRestoreTime": start,
+        "timeTakenInMillis": millis,
+        "instantsToRollback": [time for time, _ in named],
+        "hoodieRestoreMetadata": rollbacks,
+        "version": _VERSION,
+        "restoreInstantInfo": [{"commitTime": time, "action": action} for time, action in named],
+    }
+    return encode_container(_AVRO, record)
