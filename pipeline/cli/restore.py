@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -9,16 +12,18 @@ from rich.table import Table as Grid
 
 from pipeline.cli.places import LakeConf, Table, chosen_one, say, shared
 from pipeline.cli.text import number, size, terminal
-from pipeline.errors import ConfigError, LostOwnershipError
+from pipeline.errors import ConfigError
+from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores, plan_restore, restore
 from pipeline.hudi.services.restore_plan import instant_of
 from pipeline.hudi.services.savepoint_record import savepoints
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings
-from pipeline.source.ranges import Positions, format_positions
-from pipeline.stream.lake import metadata_config
+from pipeline.source.ranges import format_positions
+from pipeline.storage import open_storage
+from pipeline.stream.lake import POSITIONS, metadata_config
+from pipeline.stream.lease import StreamLease
 from pipeline.stream.places import Place
-from pipeline.stream.restoring import is_noted, note_behind, taken_back
 
 Moment = Annotated[
     str, typer.Argument(help="Requested time of a commit, or a savepoint's comment.", metavar="INSTANT|SAVEPOINT")
@@ -32,29 +37,40 @@ def restore_table(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")] = False,
 ) -> None:
-    """Take back every later write of a table. Stop its writers first; its stream catches it up when it next runs."""
+    """Take back every later write of a table. Stop its writers first; its streams catch it up when they next run."""
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
+    with contextlib.nullcontext() if dry_run else _stopped(settings):
+        _restore(place, moment, shared(settings, "restore"), yes=yes, dry_run=dry_run)
+
+
+def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run: bool) -> None:
     index = metadata_config(place.rules)
-    held = HudiTable.open(place.storage, metadata=index, locking=shared(settings, "restore"))
+    held = HudiTable.open(place.storage, metadata=index, locking=locking)
     if not dry_run:
         for done in finish_pending_restores(held, index):
             say(f"finished the restore {done.requested_time} that another process had begun")
     plan = plan_restore(held, _instant(held, moment))
     print_plan(place, plan)
-    streams = taken_back(held, plan)
-    for stream, start in sorted(streams.items()):
-        say(f"delivered since by stream {stream}, from {format_positions(start)} on")
     if not plan.undone or dry_run:
         return
-    if not yes and not typer.confirm("Restore? No writer may be at work on the table, nor its stream be running."):
+    if not yes and not typer.confirm("Restore? No writer may be at work on the table."):
         raise typer.Exit(1)
-    start = streams.pop(settings.name, {})
-    behind = note_behind(settings, place, start)
     restore(held, plan.target.requested_time, index, agreed=plan)
-    _check_noted(settings, place, start)
     say(f"{place.name} is as of {plan.target.requested_time}")
-    _print_streams(settings, behind, streams)
+    for stream, positions in json.loads(held.extra_metadata(POSITIONS) or "{}").items():
+        say(f"stream {stream} delivers again from {format_positions(positions)} on when it next runs")
+
+
+@contextlib.contextmanager
+def _stopped(settings: Settings) -> Iterator[None]:
+    """Keeps the stream from running meanwhile. Raises LostOwnershipError if it does."""
+    lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    lease.take()
+    try:
+        yield
+    finally:
+        lease.give_back()
 
 
 def print_plan(place: Place, plan: RestorePlan) -> None:
@@ -89,21 +105,3 @@ def _instant(table: HudiTable, moment: str) -> str:
             comment=moment,
         )
     return found[0]
-
-
-def _check_noted(settings: Settings, place: Place, start: Positions) -> None:
-    if not is_noted(settings, place, start):
-        note_behind(settings, place, start)
-        raise LostOwnershipError(
-            "the table is restored, but its stream is running and has replaced its ledger meanwhile",
-            do_next="stop the stream and delete ledger.json below its state.uri; the tables then say where it stands",
-            stream=settings.name,
-            table=place.name,
-        )
-
-
-def _print_streams(settings: Settings, behind: Positions | None, others: dict[str, Positions]) -> None:
-    if behind:
-        say(f"stream {settings.name} will deliver again from {format_positions(behind)} on when it next runs")
-    for stream in sorted(others):
-        say(f"stream {stream} delivers here as well: delete ledger.json below its state.uri before its next run")

@@ -12,7 +12,7 @@ import typer
 from pipeline.cli.places import AsJson, LakeConf, Tables, chosen, each, opened, say
 from pipeline.cli.text import number
 from pipeline.hudi.files.names import in_partition
-from pipeline.hudi.services.archival import ArchivalConfig, _archivable, archive
+from pipeline.hudi.services.archival import archivable, archive
 from pipeline.hudi.services.clean_action import CleanPlan, read_plan
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
 from pipeline.hudi.table import HudiTable
@@ -50,7 +50,8 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
     def act(place: Place, rule: RetentionRule) -> None:
         bounds, config = archival_config(place.rules, rule), cleaning_config(rule)
         if dry_run:
-            names = _archivable_names(HudiTable.open(place.storage), bounds, config)
+            table = HudiTable.open(place.storage)
+            names = [i.file_name for i in archivable(table, bounds.around(table.timeline, config))]
             count = len(names)
         else:
             names, count = [], archive(opened(settings, place, "archive").table, bounds, config)
@@ -81,10 +82,6 @@ def _clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
 
 def _paths(plan: CleanPlan) -> list[str]:
     return [in_partition(path, name) for path, names in plan.files.items() for name in names]
-
-
-def _archivable_names(table: HudiTable, bounds: ArchivalConfig, config: CleaningConfig) -> list[str]:
-    return [instant.file_name for instant in _archivable(table, bounds.around(table.timeline, config))]
 
 
 def _tell(place: Place, line: str, as_json: bool, details: Sequence[str] = (), **fields: object) -> None:

@@ -27,7 +27,7 @@ from pipeline.hudi.schema import arrow_schema, avro_schema, check_evolution, val
 from pipeline.hudi.services.rollback import roll_back, roll_back_pending
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.hudi.view import FileSlice, file_slices, slices_of_partition
 from pipeline.hudi.write import WriteContext, WriteResult, write_stats
@@ -35,6 +35,10 @@ from pipeline.storage.base import FileInfo, Storage
 
 #: Makes the timeline directory exist before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
+
+
+#: What makes a commit out of date that began before another writer completed it. No compaction: it changes no row.
+_OVERTAKING = (DELTA_COMMIT, REPLACE_COMMIT, RESTORE)
 
 
 class HudiTable:
@@ -219,7 +223,7 @@ class HudiTable:
         self._observe_times()
         if news:
             self.generation += 1
-            self._foreign_writes += sum(i.completed and i.action in (DELTA_COMMIT, REPLACE_COMMIT) for i in news)
+            self._foreign_writes += sum(i.completed and i.action in _OVERTAKING for i in news)
             self.schema = self._read_schema()
             self._index = None
         return bool(news)

@@ -98,6 +98,7 @@ class BatchRunner:
         self._by_topic: dict[str, set[SourceTable]] = {}
         for source in ledger.tables:
             self._note_topics(source)
+            self._notice_restore(source)
         self._mean_bytes = 600.0
         self._kafka = settings.kafka.client_properties()
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
@@ -123,6 +124,11 @@ class BatchRunner:
 
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
         """Bring a table that is behind up to the ledger's positions, a batch's worth at a time; None when it failed."""
+        try:
+            self._lake.get(self._settings.table_rules(source))
+        except BinlakeError:
+            return None
+        self._notice_restore(source)
         start = self.ledger.behind[source]
         end = {topic: {p: self.ledger.positions[topic][p] for p in parts} for topic, parts in start.items()}
         ranges = _at_most(ranges_between(start, end), self._settings.batch.max_events)
@@ -227,6 +233,11 @@ class BatchRunner:
         table = self._lake.opened(self._settings.table_rules(source).path)
         for topic in table.topics(self._settings.name) if table is not None else ():
             self._by_topic.setdefault(topic, set()).add(source)
+
+    def _notice_restore(self, source: SourceTable) -> None:
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        if table is not None:
+            self.ledger.notice_restore(source, table.positions.get(self._settings.name, {}))
 
     def _sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
         return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
@@ -335,6 +346,8 @@ class BatchRunner:
                 table.refresh(self._settings.name)
             outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files, self._upkeep)
             self.ledger.tables[target.source] = target.path
+            standing = table.positions.get(self._settings.name, {})
+            self.ledger.applied[target.source] = {topic: dict(parts) for topic, parts in standing.items()}
             self._note_topics(target.source)
         except BinlakeError as failure:
             error = failure
@@ -353,8 +366,7 @@ class BatchRunner:
             for r in ranges:
                 if r.topic in missed:
                     start.setdefault(r.topic, {})[r.partition] = r.start
-            # what is noted already lies further back
-            self.ledger.behind[source] = merged(start, self.ledger.behind.get(source, {}))
+            self.ledger.note_behind(source, start)
 
 
 def _at_most(ranges: Sequence[OffsetRange], records: int) -> list[OffsetRange]:

@@ -6,7 +6,7 @@ What changes the timeline happens under the table's lock; what another living pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.clock import monotonic_s
@@ -20,18 +20,14 @@ from pipeline.hudi.services.compaction import (
     CompactionConfig,
     CompactionJob,
     MapTasks,
-    UnsoundPlanError,
+    Operation,
     abandoned,
-    complete,
+    carry_out,
     due,
-    execute,
     prepare,
     resume,
     schedule,
-    unschedule,
-    wait_for_older_writers,
 )
-from pipeline.hudi.services.compaction.pending import PATIENCE_S
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
@@ -157,9 +153,12 @@ def _scheduled(
 
 def _carry_out(table: HudiTable, job: CompactionJob, map_tasks: MapTasks, report: Report) -> None:
     """The work and the end of a compaction."""
-    made = execute(job, map_tasks)
-    wait_for_older_writers(table, job.instant.requested_time, PATIENCE_S)
-    try:
-        report.count(complete(table, job.instant, made), made)
-    except UnsoundPlanError:
-        unschedule(table, job.instant)
+    made: list[CompactedFile] = []
+
+    def counted(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+        made.extend(map_tasks(task, operations))
+        return made
+
+    completed = carry_out(table, job, counted)
+    if completed is not None:
+        report.count(completed, made)

@@ -23,6 +23,7 @@ from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
+from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import LockingSettings, Settings, TableRules
@@ -81,6 +82,7 @@ class LakeTable:
         metadata = metadata_config(rules)
         table = HudiTable.open(storage, metadata=metadata, locking=locking)
         table.config.check_writable()
+        finish_pending_restores(table, metadata)
         table.rollback_pending()
         cleaning.finish_pending(table)
         table.keep_metadata(metadata)
@@ -131,13 +133,14 @@ class LakeTable:
         self.table.refresh()
         if self.table.generation == self._seen:
             return
-        before = self.positions.get(stream)
+        before = self.positions.get(stream, {})
         self.table.config.check_writable()
         self._load()
-        if self.positions.get(stream) != before:
+        if self.positions.get(stream, {}) != before:
+            ahead = self.ahead_of(stream, before)
             raise LostOwnershipError(
-                "another run of this stream has written to the table",
-                do_next="stop one of the two, then start the other again",
+                "another run of this stream has written to the table" if ahead else "the table was restored meanwhile",
+                do_next="stop one of the two" if ahead else "go on: what it had been given since is delivered again",
                 table=self.rules.path,
                 stream=stream,
             )

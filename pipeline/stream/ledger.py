@@ -29,6 +29,7 @@ class Ledger:
         batch: number of batches finished.
         positions: topic -> partition -> next offset; everything below is in the tables.
         behind: tables that could not commit, and from where each must be caught up.
+        applied: where each table stood itself when the ledger was saved.
         tables: every table ever seen, and its path below the lake's root.
     """
 
@@ -36,6 +37,7 @@ class Ledger:
     batch: int = 0
     positions: Positions = field(default_factory=dict)
     behind: dict[SourceTable, Positions] = field(default_factory=dict)
+    applied: dict[SourceTable, Positions] = field(default_factory=dict)
     tables: dict[SourceTable, str] = field(default_factory=dict)
 
     @staticmethod
@@ -54,6 +56,7 @@ class Ledger:
             batch=data["batch"],
             positions=_positions(data["positions"]),
             behind={_source(name): _positions(p) for name, p in data["behind"].items()},
+            applied={_source(name): _positions(p) for name, p in data.get("applied", {}).items()},
             tables={_source(name): path for name, path in data["tables"].items()},
         )
 
@@ -65,9 +68,35 @@ class Ledger:
             "batch": self.batch,
             "positions": self.positions,
             "behind": {_name(t): p for t, p in self.behind.items()},
+            "applied": {_name(t): p for t, p in self.applied.items()},
             "tables": {_name(t): p for t, p in self.tables.items()},
         }
         state.write(LEDGER, json.dumps(data, separators=(",", ":")).encode())
+
+    def note_behind(self, table: SourceTable, start: Positions) -> None:
+        """Note from where a table must be caught up, unless it is from further back already."""
+        noted = self.behind.setdefault(table, {})
+        for topic, parts in start.items():
+            mine = noted.setdefault(topic, {})
+            for partition, offset in parts.items():
+                mine[partition] = min(offset, mine.get(partition, offset))
+
+    def notice_restore(self, table: SourceTable, standing: Positions) -> bool:
+        """Note a table as behind that stands further back than when the ledger was saved: it was restored, and what it
+        had been given since must be delivered again. A partition it no longer knows is read from offset 0 on.
+
+        Returns whether it was. ``standing``: the stream's positions in the table.
+        """
+        back: Positions = {}
+        for topic, parts in self.applied.get(table, {}).items():
+            for partition, offset in parts.items():
+                now = standing.get(topic, {}).get(partition, 0)
+                if now < offset:
+                    back.setdefault(topic, {})[partition] = now
+        if back:
+            self.note_behind(table, back)
+            self.applied[table] = {topic: dict(parts) for topic, parts in standing.items()}
+        return bool(back)
 
     def check_no_gap(self, spark_start: Mapping[str, Mapping[int, int]]) -> None:
         """Raise BadInputError when Spark goes on past records that this stream has not applied."""

@@ -12,7 +12,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings, TableRules
 from pipeline.storage import Storage
 from pipeline.stream.lake import SOURCE
-from pipeline.stream.recovery import _table_paths
+from pipeline.stream.recovery import table_paths
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def places(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list
             return Unknown(name, error)
 
     depth = settings.tables.path.count("/") + 1
-    found = map(look, names or _table_paths(root, "", depth))
+    found = map(look, names or table_paths(root, depth))
     return [known for known in found if known is not None]
 
 

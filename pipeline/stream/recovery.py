@@ -19,7 +19,7 @@ def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
     """
     ledger = Ledger(settings.name)
     depth = settings.tables.path.count("/") + 1
-    for path in _table_paths(root, "", depth):
+    for path in table_paths(root, depth):
         table = lake.at(path, settings)
         if table is None or table.source is None or not table.positions.get(settings.name):
             continue
@@ -35,7 +35,8 @@ def _take_back(ledger: Ledger, table: LakeTable) -> None:
             mine[partition] = min(mine.get(partition, start), start)
 
 
-def _table_paths(root: Storage, under: str, depth: int) -> list[str]:
+def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
+    """The tables of a lake, at most so many directories down; paths below its root."""
     found: list[str] = []
     for name in root.list_dirs(under):
         path = f"{under}/{name}" if under else name
@@ -44,5 +45,5 @@ def _table_paths(root: Storage, under: str, depth: int) -> list[str]:
         if ".hoodie" in root.list_dirs(path):
             found.append(path)
         elif depth > 1:
-            found += _table_paths(root, path, depth - 1)
+            found += table_paths(root, depth - 1, path)
     return found

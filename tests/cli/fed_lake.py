@@ -16,6 +16,7 @@ from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.lake import Lake, locking
 from pipeline.stream.ledger import Ledger
+from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs
@@ -63,21 +64,28 @@ class FedLake:
     def feed(self, batches: int = 1, tables: tuple[str, ...] = TABLES) -> None:
         """Further batches."""
         for _ in range(batches):
-            n = self.batches
-            for table in tables:
-                for key in range(n + 1):
-                    row = {"id": key, "owner": f"o{n}", "balance": "AfQ=", "region": "eu"}
-                    self.log.add(f"s.shop.{table}", event(table, "u", 100 * n + key, row), {"id": key})
-                gone = {"id": n - 3, "owner": "", "balance": "AfQ=", "region": "eu"}
-                self.log.add(f"s.shop.{table}", event(table, "d", 100 * n + 90, gone), {"id": n - 3})
-            self.batches += 1
-            told = self.runner.run(n, self.log.end(), 0, self.engine)
-            assert [t.error for t in told.tables if t.error] == []
+            assert [t.error for t in self.batch(tables).tables if t.error] == []
+
+    def batch(self, tables: tuple[str, ...] = TABLES) -> ProgressEvent:
+        """One further batch, whatever may come of it."""
+        n = self.batches
+        for table in tables:
+            for key in range(n + 1):
+                row = {"id": key, "owner": f"o{n}", "balance": "AfQ=", "region": "eu"}
+                self.log.add(f"s.shop.{table}", event(table, "u", 100 * n + key, row), {"id": key})
+            gone = {"id": n - 3, "owner": "", "balance": "AfQ=", "region": "eu"}
+            self.log.add(f"s.shop.{table}", event(table, "d", 100 * n + 90, gone), {"id": n - 3})
+        self.batches += 1
+        return self.runner.run(n, self.log.end(), 0, self.engine)
 
     def go_on(self) -> None:
         """A new process of the stream, which finds nothing new in the topics; tables that are behind are caught up."""
         self.start()
         self.runner.run(self.batches, self.log.end(), 0, self.engine)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Give the tables that are behind what they lack."""
         for source in list(self.runner.ledger.behind):
             while source in self.runner.ledger.behind:
                 assert self.runner.catch_up(source, self.engine) is not None

@@ -10,8 +10,8 @@ one inside it that is not there for none. Not past, as in Hudi's archival:
   entries of the metadata table's log files count by the instants of this timeline;
 - the first write that replaced file groups, which binlake leaves to Hudi.
 
-Cleans and rollbacks older than the newest archived commit go with it. How instants move: ``timeline.history_writer``,
-under the table's lock.
+Cleans, rollbacks and restores older than the newest archived commit go with it. How instants move:
+``timeline.history_writer``, under the table's lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pipeline.hudi.timeline.instant import (
 from pipeline.hudi.timeline.timeline import Timeline
 
 _HOLD_BACK = frozenset({*WRITE_ACTIONS, CLEAN, ROLLBACK, RESTORE, SAVEPOINT})
-_BESIDE_COMMITS = frozenset({CLEAN, ROLLBACK})
+_BESIDE_COMMITS = frozenset({CLEAN, ROLLBACK, RESTORE})
 #: Writes that stay active before those that cleaning retains.
 _SPARE = 2
 
@@ -87,7 +87,7 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     table.config.check_writable()
     with table.exclusively():
         table.refresh()
-        instants = _archivable(table, config.around(table.timeline, cleaning))
+        instants = archivable(table, config.around(table.timeline, cleaning))
         if instants:
             table.lock.check()
             move_to_history(table.storage, instants)
@@ -96,8 +96,8 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     return len(instants)
 
 
-def _archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
-    """The instants to move, oldest first."""
+def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
+    """The instants that ``archive`` would move, oldest first, under bounds that leave cleaning what it retains."""
     timeline = table.timeline
     writes = timeline.completed()
     if len(writes) <= bounds.max_commits:

@@ -20,6 +20,7 @@ from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.job import CompactionJob, MapTasks, execute, prepare
 from pipeline.hudi.services.compaction.pending import (
     abandoned,
+    carry_out,
     finish_pending,
     publish_or_unschedule,
     resume,
@@ -41,6 +42,7 @@ __all__ = [
     "Operation",
     "UnsoundPlanError",
     "abandoned",
+    "carry_out",
     "compact_file_group",
     "complete",
     "due",

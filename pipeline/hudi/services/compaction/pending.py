@@ -48,7 +48,9 @@ def finish_pending(
     return done
 
 
-def carry_out(table: HudiTable, job: CompactionJob, map_tasks: MapTasks, patience_s: float) -> Instant | None:
+def carry_out(
+    table: HudiTable, job: CompactionJob, map_tasks: MapTasks, patience_s: float = PATIENCE_S
+) -> Instant | None:
     """Execute a compaction of ours and complete it; None if its plan was unsound, and it was unscheduled.
 
     If it fails it is abandoned, for the next attempt, anybody's. Errors as those of the steps.

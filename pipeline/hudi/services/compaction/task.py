@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
-from pipeline.hudi.files.log_file import iter_blocks
+from pipeline.hudi.files.log_file import whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
 from pipeline.hudi.log_merge import LogEvents, aligned
 from pipeline.hudi.metadata.delta import AddedFile
@@ -151,7 +151,7 @@ def _read_log(storage: Storage, context: CompactionContext, operation: Operation
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:
         for name, data in zip(names, pool.map(lambda n: storage.read(operation.path(n)), names), strict=True):
             found.size += len(data)
-            for block in iter_blocks(data, operation.path(name)):
+            for block in whole_blocks(data, operation.path(name)):
                 if block.instant in context.completed:
                     found.events.add(block, operation.path(name))
                     found.blocks += 1
