@@ -6,6 +6,7 @@ VENV4 := .venv-spark4
 PY := $(VENV)/bin/python
 PY4 := $(VENV4)/bin/python
 PYTEST_ARGS ?=
+SOAK_ARGS ?=
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
 SLOW := spark or kafka or hdfs or judge or cluster
@@ -14,7 +15,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-slow test-spark4 lint format bench package image lock venv clean
+.PHONY: help demo test test-fast test-slow test-spark4 lint format soak bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,6 +43,9 @@ lint: venv  ## ruff, mypy (strict) and the import contracts
 format: venv  ## let ruff order imports and lay out the code
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+soak: venv  ## ingest, compaction, cleaning and archival, killed at random and checked; SOAK_ARGS="--minutes 60"
+	$(PY) -m tests.soak $(SOAK_ARGS)
 
 bench: venv  ## measure events per second and commit latency on this machine
 	$(PY) -m bench

@@ -51,6 +51,9 @@ class LockingSettings(Section):
     """How often a lock that is held for long is renewed."""
     heartbeat_timeout_seconds: float = Field(default=600.0, gt=0)
     """After how long without a beat a writer counts as dead, and its pending commits are rolled back."""
+    foreign_expiry_seconds: float = Field(default=0.0, ge=0)
+    """After how long Hudi's file lock, which is never renewed, is taken over: its ``hoodie.write.lock.filesystem.expire``;
+    0 for never."""
 
 
 class KafkaSettings(Section):

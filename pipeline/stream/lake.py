@@ -253,6 +253,7 @@ def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> 
         validity_s=settings.validity_seconds,
         renew_s=settings.renew_seconds,
         heartbeat_timeout_s=settings.heartbeat_timeout_seconds,
+        foreign_expiry_s=settings.foreign_expiry_seconds,
     )
     return Locking(config, owner, one_run)
 
