@@ -15,13 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.embedded.jars import spark_packages
-from pipeline.hudi.services.fsck import Severity, fsck
-from pipeline.hudi.table import HudiTable
-from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT
-from pipeline.storage import open_storage
 from pipeline.stream.java import java_environment
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play
+from tests.stream.soundness import check_offsets, check_table
 
 KILLS = 3
 _START_S = 90.0
@@ -72,24 +69,3 @@ def test_killed_again_and_again(spark: SparkSession, kafka_broker: Broker, tmp_p
     for table in ("accounts", "transfers"):
         check_offsets(tmp_path / "lake" / "bank" / table)
         check_table(tmp_path / "lake" / "bank" / table)
-
-
-def check_offsets(path: Path) -> None:
-    """The commits' offset ranges neither overlap nor leave a gap, and nothing but a compaction is pending."""
-    table = HudiTable.open(open_storage(str(path)))
-    assert {instant.action for instant in table.timeline.pending()} <= {COMPACTION}
-    reached: dict[tuple[str, str], int] = {}
-    for instant in table.timeline.completed_actions({DELTA_COMMIT}):
-        offsets = json.loads(table.timeline.commit_metadata(instant).extra["binlake.offsets"])
-        for topic, parts in offsets.items():
-            for partition, (start_, end) in parts.items():
-                assert start_ == reached.get((topic, partition), 0)
-                reached[(topic, partition)] = end
-
-
-def check_table(path: Path) -> None:
-    """It was compacted, and files, rows and metadata table agree."""
-    storage = open_storage(str(path))
-    assert HudiTable.open(storage).timeline.completed_actions({COMMIT})
-    findings = fsck(storage, grace_ms=0).findings
-    assert [f.what for f in findings if f.severity == Severity.ERROR] == []
