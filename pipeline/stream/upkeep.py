@@ -35,7 +35,7 @@ from pipeline.hudi.services.compaction import (
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import CompactionRule, RetentionRule, TableRules
-from pipeline.stream.lake import LakeTable
+from pipeline.stream.lake import KEYLESS, LakeTable
 
 #: How long a table is left alone after upkeep that failed.
 _PAUSE_S = 60.0
@@ -163,7 +163,7 @@ def archival_config(rules: TableRules, rule: RetentionRule) -> ArchivalConfig:
     """The rules as archival takes them: what retention and the next compaction count stays active."""
     after = rules.compaction.after_commits if rules.compaction is not None else None
     least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
-    return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE)
+    return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE, newest_only=(KEYLESS,))
 
 
 def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:

@@ -16,7 +16,7 @@ Cleans, rollbacks and restores older than the newest archived commit go with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import ConfigError
 from pipeline.hudi.files.names import TEMP_PATH, marker_directory
@@ -48,10 +48,12 @@ class ArchivalConfig:
     Args:
         min_commits: how many stay. More than the delta commits that make a compaction due, for those are counted there.
         max_commits: how many there may be before the timeline is cut down to ``min_commits``.
+        newest_only: keys of the commits' extra metadata of which the history keeps the newest value alone.
     """
 
     min_commits: int = 20
     max_commits: int = 30
+    newest_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_commits < self.max_commits:
@@ -67,7 +69,7 @@ class ArchivalConfig:
             return self
         later = [write for write in timeline.completed() if write.requested_time > retained.requested_time]
         missing = max(0, len(later) + _SPARE - self.min_commits)
-        return ArchivalConfig(self.min_commits + missing, self.max_commits + missing)
+        return replace(self, min_commits=self.min_commits + missing, max_commits=self.max_commits + missing)
 
 
 def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig | None = None) -> int:
@@ -90,7 +92,7 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
         instants = archivable(table, config.around(table.timeline, cleaning))
         if instants:
             table.lock.check()
-            move_to_history(table.storage, instants)
+            move_to_history(table.storage, instants, config.newest_only)
             table.timeline.archived(instants)
             _drop_markers(table, instants)
     return len(instants)

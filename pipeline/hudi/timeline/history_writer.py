@@ -9,13 +9,15 @@ both places; the next archival deletes them without writing them again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import (
     EXTRA_ENTRY,
     HISTORY_PATH,
@@ -55,10 +57,11 @@ _SCHEMA = pa.schema(
 )
 
 
-def move_to_history(storage: Storage, instants: Sequence[Instant]) -> None:
+def move_to_history(storage: Storage, instants: Sequence[Instant], newest_only: Collection[str] = ()) -> None:
     """Archive completed instants, oldest first; ``storage`` is rooted at their table.
 
-    Raises CorruptDataError for a history that cannot be read, StorageError: then call again.
+    ``newest_only``: keys of the commits' extra metadata of which the history keeps the newest value, in a file's footer,
+    and no commit its own. Raises CorruptDataError for a history that cannot be read, StorageError: then call again.
     """
     writer = _Writer(History.load(storage))
     fresh = writer.without_archived(instants)
@@ -66,7 +69,10 @@ def move_to_history(storage: Storage, instants: Sequence[Instant]) -> None:
         with ThreadPoolExecutor(_PARALLEL) as pool:
             rows = list(pool.map(lambda instant: _row(storage, instant), fresh))
         commits = [(row["instantTime"], row["metadata"]) for row in rows if _has_extra(row)]
-        writer.add(pa.Table.from_pylist(rows, schema=_SCHEMA), 0, newest_extras(commits))
+        extras = newest_extras(commits)
+        for row in filter(_has_extra, rows):
+            row["metadata"] = _without(row["metadata"], newest_only)
+        writer.add(pa.Table.from_pylist(rows, schema=_SCHEMA), 0, extras)
         writer.merge_levels()
     _delete(storage, instants)
 
@@ -107,6 +113,14 @@ def _row(storage: Storage, instant: Instant) -> dict[str, Any]:
 
 def _has_extra(row: dict[str, Any]) -> bool:
     return row["action"] in WRITE_ACTIONS and row["metadata"] is not None
+
+
+def _without(body: bytes, keys: Collection[str]) -> bytes:
+    """A commit's body without some keys of its extra metadata."""
+    metadata = CommitMetadata.from_bytes(body, HISTORY_PATH) if keys else None
+    if metadata is None or not any(key in metadata.extra for key in keys):
+        return body
+    return replace(metadata, extra={k: v for k, v in metadata.extra.items() if k not in keys}).to_bytes()
 
 
 class _Writer:

@@ -13,6 +13,7 @@ from pipeline.hudi.services.cleaning import CleaningConfig, clean, due, oldest_r
 from pipeline.hudi.services.compaction import schedule
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, ROLLBACK, Instant
 from pipeline.hudi.timeline.timeline import Timeline
@@ -216,3 +217,18 @@ def test_a_reader_that_listed_before_still_finds_a_commit(tmp_path: Path) -> Non
 def test_bounds_that_are_none(least: int, most: int) -> None:
     with pytest.raises(ConfigError):
         ArchivalConfig(least, most)
+
+
+def test_keys_that_only_matter_while_they_are_new_do_not_fill_the_history(tmp_path: Path) -> None:
+    aged = Aged(tmp_path, indexed=False)
+    for turn in range(12):
+        aged.write(extra={"state": f"{turn}" * 1000, "every": str(turn)} if turn < 6 else {"every": str(turn)})
+    aged.compact()
+    assert archive(aged.table, ArchivalConfig(4, 6, newest_only=("state",))) > 6
+    history = History.load(storage_at(tmp_path))
+    rows = [row for entry in history.entries for row in history.read(entry).to_pylist()]
+    kept = [CommitMetadata.from_bytes(row["metadata"], "").extra for row in rows if row["action"] == DELTA_COMMIT]
+    assert [extra["every"] for extra in kept] == [str(n) for n in range(len(kept))]
+    assert not any("state" in extra for extra in kept)
+    assert HudiTable.open(storage_at(tmp_path)).extra_metadata("state") == "5" * 1000
+    aged.check()
