@@ -18,6 +18,7 @@ from pipeline.settings.sections import (
     KafkaSettings,
     LakeSettings,
     LockingSettings,
+    MonitoringSettings,
     QuarantineSettings,
     SourceSettings,
     SparkSettings,
@@ -46,6 +47,7 @@ class Settings(Section):
     batch: BatchSettings = Field(default_factory=BatchSettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
+    monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
 
     _written: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
 

@@ -52,8 +52,8 @@ class LockingSettings(Section):
     heartbeat_timeout_seconds: float = Field(default=600.0, gt=0)
     """After how long without a beat a writer counts as dead, and its pending commits are rolled back."""
     foreign_expiry_seconds: float = Field(default=0.0, ge=0)
-    """After how long Hudi's file lock, which is never renewed, is taken over: its ``hoodie.write.lock.filesystem.expire``;
-    0 for never."""
+    """After how long a file lock of Hudi's is taken over, which is never renewed: as long as its writer's
+    ``hoodie.write.lock.filesystem.expire``; 0 for never."""
 
 
 class KafkaSettings(Section):
@@ -168,6 +168,17 @@ class QuarantineSettings(Section):
         except (KeyError, IndexError, ValueError) as error:
             raise mistake("may hold no placeholder but {name}") from error
         return path
+
+
+class MonitoringSettings(Section):
+    """Metrics for Prometheus (``/metrics``) and the stream's health (``/health``), over HTTP."""
+
+    host: Text = "127.0.0.1"
+    """The address to listen at; nobody is asked who he is, so do not open it to the world."""
+    port: int | None = Field(default=None, ge=0, le=65535)
+    """The port; nothing is served if null."""
+    stalled_seconds: float = Field(default=300.0, gt=0)
+    """A stream that lags and has finished no batch for so long is not well."""
 
 
 class SparkSettings(Section):

@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInputError
+from pipeline.storage import open_storage
+from pipeline.stream.ledger import Ledger
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play
 
@@ -116,7 +118,9 @@ def test_a_checkpoint_ahead_of_the_tables_stops_with_both_positions(applied: Pla
     ledger = again.lake / ".binlake" / "bank_plain" / "ledger.json"
     text = ledger.read_text()
     topic = f"{applied.recording.prefix}.bank.cdc_marker"
-    position = applied.stream()._runner.ledger.positions[topic][0]
+    noted = Ledger.load(open_storage(str(ledger.parent)), "bank_plain")
+    assert noted is not None
+    position = noted.positions[topic][0]
     ledger.write_text(text.replace(f'"{topic}":{{"0":{position}', f'"{topic}":{{"0":{position - 1}'))
     assert ledger.read_text() != text
     with pytest.raises(BadInputError) as caught:
