@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 import yaml
 
+from pipeline.cli.audit import audit
 from pipeline.cli.check import exit_code, print_checks, run_checks
 from pipeline.cli.compact import compact
 from pipeline.cli.display import make_display
@@ -16,11 +17,13 @@ from pipeline.cli.explain import explain
 from pipeline.cli.failure import print_error
 from pipeline.cli.fsck import fsck, repair
 from pipeline.cli.inspect import Inspection, print_inspection
+from pipeline.cli.quarantine import quarantine
 from pipeline.cli.query import query
 from pipeline.cli.restore import restore_table
 from pipeline.cli.retire import archive_tables, clean_tables
 from pipeline.cli.run import run as run_settings
 from pipeline.cli.savepoint import savepoint
+from pipeline.cli.status import status
 from pipeline.cli.tables import Conf as LakeConf
 from pipeline.cli.tables import TableName
 from pipeline.cli.text import terminal
@@ -67,10 +70,15 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Take what is there now, then stop.")] = False,
     live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or plain lines.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every batch.")] = False,
+    log_json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Log commits, failures and batches as JSON lines; - for stderr."),
+    ] = None,
 ) -> None:
     """Keep the tables in step with the topics. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
     settings = Settings.load(conf)
-    run_settings(settings, make_display(settings.name, terminal(), live=live, as_json=as_json), once=once)
+    display = make_display(settings.name, terminal(), live=live, as_json=as_json)
+    run_settings(settings, display, once=once, log_json=log_json)
 
 
 @app.command()
@@ -95,11 +103,14 @@ app.command()(query)
 app.command()(explain)
 app.command()(fsck)
 app.command()(repair)
+app.command()(audit)
+app.command()(status)
 app.command()(compact)
 app.command("clean")(clean_tables)
 app.command("archive")(archive_tables)
 app.command("restore")(restore_table)
 app.add_typer(savepoint, name="savepoint")
+app.add_typer(quarantine, name="quarantine")
 
 
 def main() -> None:

@@ -13,13 +13,13 @@ from rich.console import Console
 from pipeline.cli.tables import Conf, TableName, locking_of, storage_of
 from pipeline.cli.text import number, size, terminal
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.services.fsck import Finding, OffsetKeys, Report, Severity
+from pipeline.hudi.services.fsck import Finding, Report, Severity
 from pipeline.hudi.services.fsck import fsck as check_table
 from pipeline.hudi.services.repair import plan_repair
 from pipeline.hudi.services.repair import repair as do_repair
 from pipeline.storage import Storage
+from pipeline.stream.audit import OFFSET_KEYS
 
-_OFFSETS = OffsetKeys(stream="binlake.stream", offsets="binlake.offsets", counts="binlake.counts")
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 WithData = Annotated[bool, typer.Option("--data/--no-data", help="Read every data file, or look at names and sizes.")]
@@ -95,7 +95,7 @@ def _print_finding(finding: Finding, console: Console) -> None:
 
 
 def _report(storage: Storage, with_data: bool, grace_min: float) -> Report:
-    return check_table(storage, _OFFSETS, with_data=with_data, grace_ms=_millis(grace_min))
+    return check_table(storage, OFFSET_KEYS, with_data=with_data, grace_ms=_millis(grace_min))
 
 
 def _millis(minutes: float) -> int:

@@ -354,7 +354,7 @@ class BatchRunner:
             self._lake.forget(target.path)
             if isinstance(failure, UnsupportedError):
                 self._refused[target.source] = str(failure)
-        return table_progress(work.report, outcome, trigger_ms, error), error
+        return table_progress(work.report, outcome, trigger_ms, error, work.ranges), error
 
     def _note_behind(self, report: TaskReport, failed: Collection[SourceTable], ranges: Sequence[OffsetRange]) -> None:
         """Remember from where tables that could not commit, or were skipped, must be caught up."""

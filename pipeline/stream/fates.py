@@ -8,6 +8,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, BinlakeError
 from pipeline.settings import QuarantineSettings
 from pipeline.source.ranges import OffsetRange
+from pipeline.stream.lake import offsets_of
 from pipeline.stream.plan import TableReport, TaskReport
 from pipeline.stream.progress import TableProgress
 from pipeline.stream.tablewrite import TableOutcome
@@ -37,7 +38,11 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Seque
 
 
 def table_progress(
-    report: TableReport, outcome: TableOutcome, trigger_ms: int, error: BinlakeError | None
+    report: TableReport,
+    outcome: TableOutcome,
+    trigger_ms: int,
+    error: BinlakeError | None,
+    ranges: Sequence[OffsetRange],
 ) -> TableProgress:
     """What a table's part of the batch came to."""
     visible, counts, instant = outcome.visible_ms, report.counts, outcome.instant
@@ -57,6 +62,7 @@ def table_progress(
         error=str(error) if error is not None else None,
         compaction_instant=outcome.upkeep.compacted,
         warning=outcome.upkeep.warning,
+        offsets=offsets_of(ranges),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -42,13 +42,14 @@ SOURCE = "binlake.source"
 OFFSETS = "binlake.offsets"
 POSITIONS = "binlake.positions"
 COUNTS = "binlake.counts"
+SOURCE_TIMES = "binlake.source_times"
 TRUNCATED = "binlake.truncated"
 KEYLESS = "binlake.keyless"
 
 
 @dataclass
 class CommitFacts:
-    """What a commit records about its batch."""
+    """What a commit records about its batch. ``extra``: further keys; without ``ranges`` it moves no position."""
 
     stream: str
     batch: int
@@ -57,6 +58,7 @@ class CommitFacts:
     counts: Counts
     truncated_order: int = -1
     keyless: KeylessState | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -174,17 +176,20 @@ class LakeTable:
 
         The positions are those of the table as of ``begin``: a commit that others have overtaken is refused.
         """
-        covered = covered_until(facts.ranges)
-        positions = {**self.positions, facts.stream: furthest(self.positions.get(facts.stream, {}), covered)}
+        positions = self.positions
         truncated = max(self.truncated_order, facts.truncated_order)
         extra = {
             STREAM: facts.stream,
             BATCH: str(facts.batch),
-            OFFSETS: json.dumps(_offsets(facts.ranges), separators=(",", ":")),
-            POSITIONS: json.dumps(positions, separators=(",", ":")),
             COUNTS: json.dumps(vars(facts.counts), separators=(",", ":")),
             TRUNCATED: str(truncated),
+            **facts.extra,
         }
+        if facts.ranges:
+            covered = covered_until(facts.ranges)
+            positions = {**positions, facts.stream: furthest(positions.get(facts.stream, {}), covered)}
+            extra[OFFSETS] = json.dumps(offsets_of(facts.ranges), separators=(",", ":"))
+            extra[POSITIONS] = json.dumps(positions, separators=(",", ":"))
         if facts.source is not None:
             extra[SOURCE] = json.dumps([facts.source.database, facts.source.table], ensure_ascii=False)
         if facts.keyless is not None:
@@ -288,7 +293,8 @@ def covered_until(ranges: Sequence[OffsetRange]) -> Positions:
     return result
 
 
-def _offsets(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
+def offsets_of(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
+    """The ranges as a commit tells them: topic -> partition -> [first, end]."""
     result: dict[str, dict[str, list[int]]] = {}
     for r in ranges:
         result.setdefault(r.topic, {})[str(r.partition)] = [r.start, r.end]

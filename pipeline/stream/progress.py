@@ -7,7 +7,7 @@ Counts follow the promise that nothing vanishes: for every table
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ class TableProgress:
         freshness_oldest_ms, freshness_newest_ms: visible commit time minus the source's timestamp of the oldest and
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
+        offsets: topic -> partition -> [first, end]: what the batch covered of the topics that brought records.
         compaction_instant: a compaction that completed after this commit, None if none did.
         error: why this table could not commit; the other tables did.
         warning: what went wrong beside its commit, which stands.
@@ -49,6 +50,7 @@ class TableProgress:
     compaction_instant: str | None = None
     error: str | None = None
     warning: str | None = None
+    offsets: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

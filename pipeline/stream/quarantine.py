@@ -1,12 +1,15 @@
 """The quarantine table: every record that cannot be applied, raw, with its coordinates and the reason.
 
-It is a Hudi table like the others. Its key is (topic, partition, offset): a record quarantined twice is there once.
+It is a Hudi table like the others. Its key is (topic, partition, offset): a record quarantined twice is there once. A
+record that was replayed stays there, and says when and by which commit of its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +39,8 @@ COLUMNS = pa.schema(
         ("detail", pa.string()),
         ("source_table", pa.string()),
         ("quarantined_at", _STAMP),
+        ("replayed_at", _STAMP),
+        ("replayed_to", pa.string()),
     ]
 )
 _SOURCE = SourceTable("_binlake", "quarantine")
@@ -49,51 +54,86 @@ class QuarantineTable:
         self._stream = settings.name
         self._lake = lake
         self._upkeep = upkeep
-        self._rules = TableRules(
-            path=settings.quarantine_path,
-            buckets=1,
-            key=_KEY,
-            partition=None,
-            compression="zstd",
-            compression_level=1,
-            immutable_partition=True,
-            hive_style=True,
-            compaction=CompactionRule(),
-            retention=RetentionRule(),
-        )
+        self._rules = quarantine_rules(settings)
 
     def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:
         """Commit the records with the offsets of their batch; nothing happens where there are none."""
         if not records:
             return
-        target = Target(_SOURCE, self._rules.path, _KEY, None, self._rules.buckets)
         topics = {q.topic for q in records}
-        report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(records)))
         covered = [r for r in ranges if r.topic in topics]
-        work = TableWork(report, covered, list(pack(self._rules.path, "", 0, _rows(records))))
-        table = self._lake.get_or_create(self._rules, target, COLUMNS)
-        table.refresh(self._stream)
-        write_and_commit(table, work, self._stream, batch, pool, self._upkeep)
+        stamp_us = now_ms() * 1000
+        rows = [_row(q, stamp_us) for q in records]
+        self._commit(self._rules, rows, covered, self._stream, batch, pool)
+
+    def restate(self, rows: Sequence[Mapping[str, Any]], stream: str, pool: Executor) -> None:
+        """Replace the rows of records that are there, in a commit of another stream that covers no offsets. The table's
+        upkeep is left to the one that quarantines.
+
+        ``rows``: whole rows, by the names of ``COLUMNS``.
+        """
+        rules = dataclasses.replace(self._rules, compaction=None, retention=None)
+        self._commit(rules, rows, (), stream, 0, pool)
+
+    def _commit(
+        self,
+        rules: TableRules,
+        rows: Sequence[Mapping[str, Any]],
+        covered: Sequence[OffsetRange],
+        stream: str,
+        batch: int,
+        pool: Executor,
+    ) -> None:
+        target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
+        report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
+        work = TableWork(report, covered, list(pack(rules.path, "", 0, _table(rows))))
+        table = self._lake.get_or_create(rules, target, COLUMNS)
+        table.refresh(stream)
+        write_and_commit(table, work, stream, batch, pool, self._upkeep)
 
 
-def _rows(records: Sequence[Quarantined]) -> pa.Table:
-    stamp_us = now_ms() * 1000
-    columns = {
-        KEY: [f"topic:{q.topic},partition:{q.partition},offset:{q.offset}" for q in records],
-        "topic": [q.topic for q in records],
-        "partition": [q.partition for q in records],
-        "offset": [q.offset for q in records],
-        "kafka_time": [q.timestamp_ms * 1000 for q in records],
-        "key": [q.key for q in records],
-        "value": [q.value for q in records],
-        "reason": [q.reason for q in records],
-        "detail": [q.detail for q in records],
-        "source_table": [str(q.source) if q.source else None for q in records],
-        "quarantined_at": [stamp_us] * len(records),
-        "__op": np.full(len(records), int(Op.UPSERT), dtype=np.int8),
-        "__order": [q.offset for q in records],
-        "__row": np.zeros(len(records), dtype=np.int32),
-        "__offset": [q.offset for q in records],
+def quarantine_rules(settings: Settings) -> TableRules:
+    """The rules of a stream's quarantine table."""
+    return TableRules(
+        path=settings.quarantine_path,
+        buckets=1,
+        key=_KEY,
+        partition=None,
+        compression="zstd",
+        compression_level=1,
+        immutable_partition=True,
+        hive_style=True,
+        compaction=CompactionRule(),
+        retention=RetentionRule(),
+    )
+
+
+def _row(record: Quarantined, stamp_us: int) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "kafka_time": record.timestamp_ms * 1000,
+        "key": record.key,
+        "value": record.value,
+        "reason": record.reason,
+        "detail": record.detail,
+        "source_table": str(record.source) if record.source else None,
+        "quarantined_at": stamp_us,
+        "replayed_at": None,
+        "replayed_to": None,
+    }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The rows as a parcel holds them: the record key, the columns, what orders them."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in COLUMNS.names}
+    columns |= {
+        KEY: [f"topic:{row['topic']},partition:{row['partition']},offset:{row['offset']}" for row in rows],
+        "__op": np.full(len(rows), int(Op.UPSERT), dtype=np.int8),
+        "__order": columns["offset"],
+        "__row": np.zeros(len(rows), dtype=np.int32),
+        "__offset": columns["offset"],
     }
     ordering = [("__op", pa.int8()), ("__order", pa.int64()), ("__row", pa.int32()), ("__offset", pa.int64())]
     return pa.table(columns, schema=pa.schema([(KEY, pa.string()), *COLUMNS, *ordering]))

@@ -28,6 +28,8 @@ from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
 from pipeline.stream.lake import Lake, locking
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
+from pipeline.stream.monitoring import Monitor
+from pipeline.stream.monitoring_server import monitored
 from pipeline.stream.progress import OnProgress, ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
@@ -44,10 +46,18 @@ class _StopAsked(Exception):
 
 
 class Stream:
-    """One stream from start to stop. ``spark``: the session to run on; it is left running."""
+    """One stream from start to stop, on a session (``spark``) that is left running. ``monitor``: what measures it."""
 
-    def __init__(self, settings: Settings, spark: SparkSession, on_progress: OnProgress, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        spark: SparkSession,
+        on_progress: OnProgress,
+        stop: threading.Event,
+        monitor: Monitor | None = None,
+    ) -> None:
         self._settings = settings
+        self._monitor = monitor
         self._spark = spark
         self._on_progress = on_progress
         self._stop = stop
@@ -74,6 +84,8 @@ class Stream:
         self._open_known(lake, ledger)
         upkeep = Upkeep(partial(_compact_in_tasks, self._spark.sparkContext))
         self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep)
+        if self._monitor is not None:
+            self._monitor.attach(lake, ledger)
         self._checkpoint_dir = self._checkpoint_place()
         self._checkpoint = open_storage(self._checkpoint_dir)
         ledger.check_no_gap(last_finished(self._checkpoint))
@@ -169,8 +181,13 @@ class Stream:
             )
         engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
         event = self._runner.run(batch_id, planned.end, planned.trigger_ms, engine)
-        self._on_progress(self._with_lag(event))
+        self._tell(self._with_lag(event))
         self._catch_up(_CATCH_UP_EVERY_S)
+
+    def _tell(self, event: ProgressEvent) -> None:
+        if self._monitor is not None:
+            self._monitor.update(event)
+        self._on_progress(event)
 
     def _catch_up(self, every_s: float) -> None:
         """Give tables that are behind another try, one batch's worth after the other while they go."""
@@ -182,7 +199,7 @@ class Stream:
                 event = self._runner.catch_up(source, self._direct)
                 if event is None:
                     break
-                self._on_progress(event)
+                self._tell(event)
         self._caught_up_s = monotonic_s()
 
     def _complain_of_tables_behind(self) -> None:
@@ -247,8 +264,10 @@ def run_stream(
 
     Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
     """
-    spark = spark_session(settings)
-    try:
-        Stream(settings, spark, on_progress or (lambda event: None), stop or threading.Event()).run(once=once)
-    finally:
-        spark.stop()
+    with monitored(settings) as monitor:
+        spark = spark_session(settings)
+        try:
+            tell = on_progress or (lambda event: None)
+            Stream(settings, spark, tell, stop or threading.Event(), monitor).run(once=once)
+        finally:
+            spark.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ from pipeline.hudi.commit import OvertakenError
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
-from pipeline.stream.lake import CommitFacts, LakeTable
+from pipeline.stream.lake import SOURCE_TIMES, CommitFacts, LakeTable
 from pipeline.stream.plan import TableReport, Written
 from pipeline.stream.upkeep import Upkeep, UpkeepOutcome
 from pipeline.upsert.keyless import KeylessState, resolve
@@ -34,7 +34,7 @@ class TableWork:
     """What one batch brings for one table.
 
     ``context`` is set when tasks have written for the table already (``written``). ``truncated_order``: ordering value
-    of a TRUNCATE in this batch, -1 for none.
+    of a TRUNCATE in this batch, -1 for none. ``extra``: further keys for the commit.
     """
 
     report: TableReport
@@ -43,6 +43,7 @@ class TableWork:
     written: list[Written] = field(default_factory=list)
     context: WriteContext | None = None
     truncated_order: int = -1
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,9 @@ def _write_and_commit(
         context = table.context(instant, work.report.columns)
         results, keyless = _write(table, work, context, pool)
         counts.settle()
+        extra = {**work.extra, **_source_times(work.report)}
         facts = CommitFacts(
-            stream, batch, work.report.target.source, work.ranges, counts, work.truncated_order, keyless
+            stream, batch, work.report.target.source, work.ranges, counts, work.truncated_order, keyless, extra
         )
         table.commit(context, results, facts)
     except (CommitUnknownError, LostOwnershipError):
@@ -102,6 +104,11 @@ def _write_and_commit(
         raise
     visible_ms = now_ms()
     return TableOutcome(instant, sum(r.size_bytes for r in results), visible_ms, upkeep.after_commit(table))
+
+
+def _source_times(report: TableReport) -> dict[str, str]:
+    """The source's times (ms) of the oldest and the newest change, where it gives them: how fresh a commit was."""
+    return {SOURCE_TIMES: f"[{report.oldest_ms},{report.newest_ms}]"} if report.newest_ms else {}
 
 
 def _write(

@@ -60,8 +60,9 @@ _SCHEMA = pa.schema(
 def move_to_history(storage: Storage, instants: Sequence[Instant], newest_only: Collection[str] = ()) -> None:
     """Archive completed instants, oldest first; ``storage`` is rooted at their table.
 
-    ``newest_only``: keys of the commits' extra metadata of which the history keeps the newest value, in a file's footer,
-    and no commit its own. Raises CorruptDataError for a history that cannot be read, StorageError: then call again.
+    ``newest_only``: keys of the commits' extra metadata of which the history keeps the newest value, in the footer of a
+    file, and no commit its own. Raises CorruptDataError for a history that cannot be read, StorageError: then call
+    again.
     """
     writer = _Writer(History.load(storage))
     fresh = writer.without_archived(instants)
