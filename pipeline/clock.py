@@ -36,7 +36,12 @@ def parse_instant(instant: str) -> int:
 
 
 class InstantClock:
-    """Gives instants that only grow: ``max(now, last + 1 ms)``, whatever the wall clock does."""
+    """Gives instants that only grow, whatever the wall clock does: now, or just after the last one.
+
+    Delta commits begin without the table's lock, and everything else takes its time under it. So that both never take
+    the same millisecond, two instants of which readers and timelines cannot tell apart everywhere, delta commits begin
+    at even ones and everything else happens at odd ones.
+    """
 
     def __init__(self, last: str | None = None) -> None:
         self._last_ms = parse_instant(last) if last else 0
@@ -48,7 +53,15 @@ class InstantClock:
             self._last_ms = max(self._last_ms, parse_instant(instant))
 
     def next(self) -> str:
-        """The next instant."""
+        """The next instant, for what is done under the table's lock."""
+        return self._next(1)
+
+    def next_begin(self) -> str:
+        """The next instant, for a delta commit to begin at."""
+        return self._next(0)
+
+    def _next(self, parity: int) -> str:
         with self._lock:
-            self._last_ms = max(now_ms(), self._last_ms + 1)
+            earliest = max(now_ms(), self._last_ms + 1)
+            self._last_ms = earliest + (earliest + parity) % 2
             return format_instant(self._last_ms)

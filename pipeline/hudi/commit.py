@@ -71,7 +71,7 @@ def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership:
     A requested time that somebody else took in the same millisecond is left to them. Raises StorageError.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
-        requested = Instant(clock.next(), action, State.REQUESTED)
+        requested = Instant(clock.next_begin(), action, State.REQUESTED)
         try:
             request(storage, requested, b"", ownership)
             break

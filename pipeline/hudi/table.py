@@ -158,8 +158,11 @@ class HudiTable:
 
     def _take_in(self) -> None:
         self.refresh()
+        self._check_config()
         if self._index is not None and self._index.timeline.refresh():
             self._index = None
+        with contextlib.suppress(BinlakeError):  # said again to whoever needs it
+            _ = self.metadata_table  # the times taken from here on lie after those of its own services too
 
     @property
     def clock(self) -> InstantClock:
@@ -223,7 +226,7 @@ class HudiTable:
         self._observe_times()
         if news:
             self.generation += 1
-            self._foreign_writes += sum(i.completed and i.action in _OVERTAKING for i in news)
+            self._foreign_writes += sum(i.action in _OVERTAKING and (i.completed or i.action == RESTORE) for i in news)
             self.schema = self._read_schema()
             self._index = None
         return bool(news)
@@ -437,3 +440,4 @@ class HudiTable:
         config, self._properties = load_config(self.storage)
         self.config.check_same_identity(config)
         self.config, self._index = config, None
+        self._foreign_writes += 1  # the metadata table has come or gone, and what was begun does not know

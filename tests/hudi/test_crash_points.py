@@ -179,6 +179,7 @@ def test_the_order_of_calls(tmp_path: Path) -> None:
         ("write", "CREATE"),
         ("write", "1_0-0-0"),
         ("list", "timeline"),  # this object's first time under the lock: what did others do?
+        ("stat", "properties"),
         ("create", "hoodie_partition_metadata"),
         ("list", "timeline"),
         ("create", "deltacommit"),

@@ -249,7 +249,7 @@ def test_a_millisecond_taken_by_another_writer_is_left_to_it(tmp_path: Path) -> 
     start = format_instant(now_ms() + 60_000)
     first = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
     second = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
-    assert parse_instant(second.requested_time) == parse_instant(first.requested_time) + 1
+    assert parse_instant(second.requested_time) == parse_instant(first.requested_time) + 2  # the odd ones are others'
 
 
 def _completing(method: str, path: str) -> bool:
@@ -345,7 +345,7 @@ def test_the_work_of_a_commit_does_not_grow(tmp_path: Path) -> None:
         commit(table, upserts([1], order), {"k": "v"})
         table.extra_metadata("k")
         calls.append(len(storage.calls))
-    assert calls[0] == calls[1] + 2, "the partition and the lock are new in the first commit only"
+    assert calls[0] == calls[1] + 3, "the partition and the lock are new in the first commit only"
     assert set(calls[1:]) == {9}
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pipeline.clock import InstantClock
 from pipeline.errors import LostOwnershipError
+from pipeline.hudi.beginning import is_time
 from pipeline.hudi.commit import publish
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
@@ -101,6 +102,8 @@ class MetadataTable:
         """
         self._schema = self._schema if schema is None else schema
         self.timeline = Timeline.load(self.storage)
+        if is_time(latest := self.timeline.latest_time() or ""):
+            self.clock.observe(latest)
         groups = load_groups(self.storage, self.partitions, self.timeline, self.data_timeline)
         self.reader = MetadataReader(groups)
         self._columns: IndexedColumns | None = None

@@ -42,10 +42,11 @@ from pipeline.hudi.services.restore_plan import (
     pending_restores,
     plan_restore,
 )
-from pipeline.hudi.services.rollback import RollbackPlan
+from pipeline.hudi.services.rollback import RollbackPlan, roll_back
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import (
+    DELTA_COMMIT,
     RESTORE,
     ROLLBACK,
     TIMELINE_PATH,
@@ -184,6 +185,7 @@ def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index
     _take_in(table)
     if listed:
         table.lock.check()
+        _roll_back_begun(table)
         table.keep_metadata(_as_it_was(listed, index))
     completed = restoring.at(State.COMPLETED, table.clock.next())
     millis = int((monotonic_s() - started) * 1000)
@@ -227,6 +229,13 @@ def _take_in(table: HudiTable) -> None:
     last = table.timeline.last_completed()
     if last is not None:
         table.schema = table.schema_as_of(last.requested_time)
+
+
+def _roll_back_begun(table: HudiTable) -> None:
+    """Take back the commits that others have begun since the restore was planned: no metadata table is made beside
+    such. They could not complete any more, for their writers see the restore first."""
+    for begun in [i for i in table.timeline.pending() if i.action == DELTA_COMMIT]:
+        roll_back(table.storage, table.timeline, table.clock, begun)
 
 
 def _as_it_was(partitions: Collection[str], index: MetadataConfig | None) -> MetadataConfig:

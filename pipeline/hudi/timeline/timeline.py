@@ -57,10 +57,15 @@ class Timeline:
         """List the end of the timeline (see the head of this module).
 
         Returns the instants that are new or have moved on since the last look, oldest first; our own, noted with
-        ``record``, are not among them. Beside a restore and after it the whole timeline is listed (``reload``).
+        ``record``, are not among them. Beside a restore and after it, and if others have archived all that we knew, the
+        whole timeline is listed (``reload``).
         """
-        news = self._take(self._list(self._window_start()))
-        if any(instant.action == RESTORE for instant in (*news, *self._pending.values())):
+        start, last = self._window_start(), self.last_completed()
+        listed = self._list(start)
+        news = self._take(listed)
+        # Commits are archived from the oldest on: once the last that we knew is gone, later ones may be, never seen.
+        archived = last is not None and last.requested_time > (start or "") and last.identity not in listed
+        if archived or any(instant.action == RESTORE for instant in (*news, *self._pending.values())):
             self.reload()
         return news
 

@@ -17,7 +17,7 @@ from tests.hudi.failing_storage import CountingStorage
 T = TypeVar("T")
 
 
-class _Actor:
+class Actor:
     """A thread that stops before every call of its storage."""
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -57,22 +57,22 @@ class _Actor:
 class SteppedStorage(CountingStorage):
     """Waits for its actor's turn before every call."""
 
-    actor: list[_Actor] = field(default_factory=list)
+    actor: list[Actor] = field(default_factory=list)
 
     def _call(self, method: str, path: str, action: Callable[[], T]) -> T:
         self.actor[0].before_call(method, path)
         return super()._call(method, path, action)
 
 
-def _start(storage: Storage, work: Callable[[Storage], None]) -> _Actor:
-    place: list[_Actor] = []
+def start(storage: Storage, work: Callable[[Storage], None]) -> Actor:
+    place: list[Actor] = []
     ready = threading.Event()
 
     def begin() -> None:
         ready.wait()
         work(SteppedStorage(storage, actor=place))
 
-    actor = _Actor(begin)
+    actor = Actor(begin)
     place.append(actor)
     ready.set()
     actor.await_stop()
@@ -88,7 +88,7 @@ def _run(storage: Storage, works: list[Callable[[Storage], None]], chosen: list[
 
     Returns who could go at each step, and whether the run stands for itself: not for another order of the same.
     """
-    actors = [_start(storage, work) for work in works]
+    actors = [start(storage, work) for work in works]
     could: list[list[int]] = []
     last, last_call, own = -1, ("", ""), True
     while able := [n for n, actor in enumerate(actors) if not actor.finished]:
