@@ -21,7 +21,7 @@ from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.delta import MetadataDelta
 from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
 from pipeline.hudi.metadata.noting import added_files
-from pipeline.hudi.metadata.services import maintain, recover
+from pipeline.hudi.metadata.services import is_due, maintain, recover
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.schema import arrow_schema, avro_schema, check_evolution, value_schema
 from pipeline.hudi.services.rollback import roll_back, roll_back_pending
@@ -340,9 +340,9 @@ class HudiTable:
 
         Returns why it could not be done, if so: the commits stand, and the next call tries again.
         """
-        if not self.config.metadata_partitions:
-            return None
         try:
+            if self.metadata_table is None or not is_due(self.metadata_table):
+                return None
             with self.exclusively():
                 if self.metadata_table is not None:
                     maintain(self.metadata_table)

@@ -7,7 +7,7 @@ from pipeline.hudi.metadata import cleaning, compaction
 from pipeline.hudi.metadata.archival import archive
 from pipeline.hudi.metadata.rollback import finish_rollback, roll_back
 from pipeline.hudi.metadata.table import MetadataTable
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, ROLLBACK, Instant
+from pipeline.hudi.timeline.instant import CLEAN, COMPACTION, DELTA_COMMIT, ROLLBACK, Instant
 
 
 def recover(table: MetadataTable) -> None:
@@ -36,10 +36,15 @@ def _undo_unless_pending(table: MetadataTable, noted: Instant) -> None:
         )
 
 
+def is_due(table: MetadataTable) -> bool:
+    """Whether ``maintain`` has anything to do; looks at counters only."""
+    return compaction.compaction_due(table) or any(i.action in (COMPACTION, CLEAN) for i in table.timeline.pending())
+
+
 def maintain(table: MetadataTable) -> bool:
     """After a commit of the data table completed: compact if it is due, then clean and archive; True if it was.
 
-    Most calls look at counters only. Raises StorageError: the commit stands, and the next call tries again.
+    To be called under the table's lock. Raises StorageError: the commit stands, and the next call tries again.
     """
     compaction.finish_pending(table)
     cleaning.finish_pending(table)
