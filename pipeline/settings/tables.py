@@ -64,6 +64,8 @@ class CompactionRule:
     log_ratio: float | None = 0.5
     tombstone_retention_hours: float = 24.0
     row_group_rows: int = 250_000
+    row_group_bytes: int = 64 << 20
+    bloom_filter_fpp: float = 0.001
     max_file_groups: int | None = None
     max_io_bytes: int | None = None
 
@@ -161,7 +163,11 @@ class CompactionSettings(Section):
     tombstone_retention_hours: float = Field(default=24.0, ge=0)
     """How long a delete keeps late, older events of its key out after it was compacted."""
     row_group_rows: Count = 250_000
-    """Rows of a row group of the base files."""
+    """Rows of a row group of the base files, at most."""
+    row_group_bytes: Count = 64 << 20
+    """Decoded bytes of a row group, about, at most. (A base file is as large as its bucket: see ``buckets``.)"""
+    bloom_filter_fpp: float = Field(default=0.001, gt=0, lt=1)
+    """Rate of false positives of the base files' record key filters."""
     max_file_groups: Count | None = None
     """File groups that one compaction takes at most, those with the most logs first; null for all."""
     max_io_bytes: Count | None = None

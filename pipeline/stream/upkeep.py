@@ -174,6 +174,8 @@ def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConf
         log_ratio=rule.log_ratio,
         tombstone_retention_hours=rule.tombstone_retention_hours,
         row_group_rows=rule.row_group_rows,
+        row_group_bytes=rule.row_group_bytes,
+        bloom_fpp=rule.bloom_filter_fpp,
         max_file_groups=rule.max_file_groups,
         max_io_bytes=rule.max_io_bytes,
         compression=rules.compression,
