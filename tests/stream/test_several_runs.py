@@ -83,10 +83,10 @@ def test_a_silent_run_of_another_machine_is_waited_out(tmp_path: Path) -> None:
 
 def test_a_beating_run_of_another_machine_is_not(tmp_path: Path) -> None:
     file = tmp_path / "run"
-    first = lease(tmp_path, 1.0)
+    first = lease(tmp_path, 10.0)
     first.take()
     text = file.read_text().replace('"place": "', '"place": "elsewhere ')
-    second = lease(tmp_path, 1.0)
+    second = lease(tmp_path, 10.0)
     stop = threading.Event()
 
     def beat() -> None:
