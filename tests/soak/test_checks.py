@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -105,7 +106,7 @@ def test_a_missing_row_and_a_row_too_many_are_noticed(world: World, lake: Path, 
 
 
 def newest(path: Path, pattern: str) -> Path:
-    found = sorted(path.rglob(pattern), key=lambda f: f.name.split("_")[-1])
+    found = sorted(path.rglob(pattern), key=lambda f: max(re.findall(r"\d{17}", f.name)))
     return [f for f in found if ".hoodie" not in f.relative_to(path).parts or "timeline" in f.parts][-1]
 
 
@@ -132,7 +133,8 @@ def remove_the_index(path: Path) -> None:
 def damage_a_log_file(path: Path) -> None:
     found = newest(path, ".*.log.*")
     data = bytearray(found.read_bytes())
-    data[len(data) // 2] ^= 0x55
+    half = len(data) // 2
+    data[half // 2 : half // 2 + half] = bytes(half)  # a single byte may be one that says nothing
     found.write_bytes(data)
 
 
