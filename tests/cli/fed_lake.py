@@ -74,7 +74,7 @@ class FedLake:
                 row = {"id": key, "owner": f"o{n}", "balance": "AfQ=", "region": "eu"}
                 self.log.add(f"s.shop.{table}", event(table, "u", 100 * n + key, row), {"id": key})
             gone = {"id": n - 3, "owner": "", "balance": "AfQ=", "region": "eu"}
-            self.log.add(f"s.shop.{table}", event(table, "d", 100 * n + 90, gone), {"id": n - 3})
+            self.log.add(f"s.shop.{table}", event(table, "d", 100 * n + max(90, n + 1), gone), {"id": n - 3})
         self.batches += 1
         return self.runner.run(n, self.log.end(), 0, self.engine)
 
