@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from pipeline.cli.places import LakeConf, Tables, chosen, say, told
+from pipeline.cli.places import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import number
-from pipeline.errors import BinlakeError, CorruptDataError
+from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Severity
 from pipeline.settings import Settings
 from pipeline.stream.audit import FATES, Audit, AuditedCommit
 from pipeline.stream.audit import audit as audit_table
-from pipeline.stream.places import Unknown
+from pipeline.stream.places import Place
 from pipeline.upsert.route import Counts
 
 
@@ -29,22 +29,14 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Account for every record: read = applied + superseded + filtered + quarantined, offsets without overlap."""
-    settings, code = Settings.load(conf), 0
-    found = chosen(settings, tables)
-    for place in found:
-        try:
-            if isinstance(place, Unknown):
-                raise place.error
-            done = audit_table(place.storage)
-        except BinlakeError as error:
-            code = told(place.name, error, code)
-            continue
-        if done.errors or (strict and done.gaps):
-            code = code or CorruptDataError.exit_code
-        if as_json:
-            _write(place.name, done, each=commits)
-        else:
-            _print(place.name, done, each=commits)
+    found, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
+
+    def act(place: Place) -> int:
+        done = audit_table(place.storage)
+        print_audit(place.name, done, each=commits)
+        return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0
+
+    code = each(found, act)
     if not found and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)

@@ -47,17 +47,18 @@ def opened(settings: Settings, found: Place, command: str) -> LakeTable:
     return LakeTable.open(found.storage, found.rules, shared(settings, command))
 
 
-def each(found: Iterable[Place | Unknown], action: Callable[[Place], None]) -> int:
+def each(found: Iterable[Place | Unknown], action: Callable[[Place], int | None]) -> int:
     """An action for every table; one that fails is told and does not stop the others.
 
-    Returns the exit code: that of the first error.
+    Returns the exit code: the first that is not 0, of an action or of its error.
     """
     code = 0
     for table in found:
         try:
             if isinstance(table, Unknown):
                 raise table.error
-            action(table)
+            ended = action(table)
+            code = code or ended or 0
         except BinlakeError as error:
             code = told(table.name, error, code)
     return code

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.places import LakeConf, say, told
-from pipeline.cli.text import number, terminal
+from pipeline.cli.text import moment, number, terminal
 from pipeline.errors import ConfigError
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
@@ -56,8 +56,8 @@ def list_records(
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     elif each:
         for held in found:
-            done = f"; replayed {_moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
-            say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {_moment(held.quarantined_ms)}{done}")
+            done = f"; replayed {moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
+            say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
         _print_groups(_groups(found))
 
@@ -171,7 +171,7 @@ def _print_groups(groups: Sequence[_Group]) -> None:
     for heading in ("waiting", "replayed", "first", "last"):
         grid.add_column(heading, justify="right")
     for g in groups:
-        first, last = _moment(g.first_ms), _moment(g.last_ms)
+        first, last = moment(g.first_ms), moment(g.last_ms)
         grid.add_row(g.reason, g.table, number(g.waiting), number(g.replayed), first, last)
     terminal().print(grid)
 
@@ -184,9 +184,9 @@ def _fields(held: Held) -> dict[str, Any]:
 def _print_record(held: Held) -> None:
     say(f"{held.name}  {held.reason}  {held.source_table or 'no table'}")
     say(f"  detail: {_printable(held.detail)}")
-    say(f"  in Kafka {_moment(held.kafka_ms)}, quarantined {_moment(held.quarantined_ms)}")
+    say(f"  in Kafka {moment(held.kafka_ms)}, quarantined {moment(held.quarantined_ms)}")
     if held.replayed_ms is not None:
-        say(f"  replayed {_moment(held.replayed_ms)}, commit {held.replayed_to or 'none needed'}")
+        say(f"  replayed {moment(held.replayed_ms)}, commit {held.replayed_to or 'none needed'}")
     for name, payload in (("key", held.key), ("value", held.value)):
         say(f"  {name}:" + "".join(f"\n    {line}" for line in readable(payload).split("\n")))
 
@@ -233,15 +233,11 @@ def _print_outcome(done: Replayed) -> None:
         say(f"  {table}: commit {', '.join(commits)}")
 
 
-def _moment(ms: int | None) -> str:
-    return "-" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
-
-
 def _millis(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        given = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError("that is no time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -40,7 +39,8 @@ def restore_table(
     """Take back every later write of a table. Stop its writers first; its streams catch it up when they next run."""
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
-    with contextlib.nullcontext() if dry_run else _stopped(settings):
+    lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    with contextlib.nullcontext() if dry_run else lease:  # its stream must not run meanwhile
         _restore(place, moment, shared(settings, "restore"), yes=yes, dry_run=dry_run)
 
 
@@ -60,17 +60,6 @@ def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run:
     say(f"{place.name} is as of {plan.target.requested_time}")
     for stream, positions in json.loads(held.extra_metadata(POSITIONS) or "{}").items():
         say(f"stream {stream} delivers again from {format_positions(positions)} on when it next runs")
-
-
-@contextlib.contextmanager
-def _stopped(settings: Settings) -> Iterator[None]:
-    """Keeps the stream from running meanwhile. Raises LostOwnershipError if it does."""
-    lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)
-    lease.take()
-    try:
-        yield
-    finally:
-        lease.give_back()
 
 
 def print_plan(place: Place, plan: RestorePlan) -> None:

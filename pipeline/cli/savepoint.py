@@ -5,14 +5,13 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.places import AsJson, LakeConf, Table, chosen_one, opened, say
-from pipeline.cli.text import number, terminal
+from pipeline.cli.text import moment, number, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.services.savepoint_record import Savepoint, savepoints
@@ -69,8 +68,7 @@ def list_all(conf: LakeConf, table: Table, as_json: AsJson = False) -> None:
     grid = Grid("instant", "made", "by", "comment", title=f"{len(found)} savepoints of {table}", title_justify="left")
     grid.add_column("files", justify="right")
     for known in found:
-        made = datetime.fromtimestamp(known.made_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
-        grid.add_row(known.instant, made, known.user, known.comment, number(_count(known)))
+        grid.add_row(known.instant, moment(known.made_ms), known.user, known.comment, number(_count(known)))
     terminal().print(grid)
 
 

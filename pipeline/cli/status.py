@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from pipeline.cli.places import LakeConf, Tables, chosen, say, told
+from pipeline.cli.places import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import duration, number, size, terminal
-from pipeline.errors import BinlakeError
 from pipeline.settings import Settings
 from pipeline.stream.monitoring_status import StreamStatus, TableStatus, Writer, stream_status, table_status
-from pipeline.stream.places import Unknown
+from pipeline.stream.places import Place
 
 
 def status(
@@ -27,20 +26,18 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: the stream, then tables.")] = False,
 ) -> None:
     """Print where the stream stands, what it lacks, and how each table is. Changes nothing."""
-    settings, code = Settings.load(conf), 0
+    settings = Settings.load(conf)
     stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
     if as_json:
         _write(_stream_fields(stream))
     else:
         _print_stream(stream, each=partitions)
     found: list[TableStatus] = []
-    for place in chosen(settings, tables):
-        try:
-            if isinstance(place, Unknown):
-                raise place.error
-            found.append(table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds))
-        except BinlakeError as error:
-            code = told(place.name, error, code)
+
+    def act(place: Place) -> None:
+        found.append(table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds))
+
+    code = each(chosen(settings, tables), act)
     if as_json:
         for table in found:
             _write({"table": table.name, **dataclasses.asdict(table)})

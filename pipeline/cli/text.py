@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from rich.console import Console
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
@@ -32,6 +34,11 @@ def size(count: int) -> str:
 def number(count: int) -> str:
     """``12,345``."""
     return f"{count:,}"
+
+
+def moment(epoch_ms: int | None) -> str:
+    """``2026-11-21 05:30:00+00:00``; ``-`` for None."""
+    return "-" if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(" ", "seconds")
 
 
 def terminal(*, stderr: bool = False) -> Console:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import KafkaException
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from pipeline.errors import BadInputError, ConfigError, TransientError
 from pipeline.source.fetch import consumer_for
@@ -48,6 +50,25 @@ def starting_positions(
                 raise _lost(topic, partition, mine, low, high)
             result.setdefault(topic, {})[partition] = mine
     return result
+
+
+def end_offsets(config: Mapping[str, str], places: Positions, timeout_s: float) -> Positions:
+    """The next offset of every partition (of committed transactions), asked for at once. Raises TransientError."""
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = {TopicPartition(t, p): latest for t, parts in places.items() for p in parts}
+    ends: Positions = {}
+    if not wanted:
+        return ends
+    admin = AdminClient({"log_level": 0, **config})
+    asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
+    for place, answer in asked.items():
+        try:
+            ends.setdefault(place.topic, {})[place.partition] = answer.result().offset
+        except KafkaException as error:
+            raise TransientError(
+                f"Kafka does not tell offsets: {error.args[0].str()}", do_next="look at the brokers"
+            ) from error
+    return ends
 
 
 def _lost(topic: str, partition: int, mine: int, low: int, high: int) -> BadInputError:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.ownership import Locking
-from pipeline.hudi.services import cleaning
-from pipeline.hudi.services.archival import archive
 from pipeline.hudi.services.clean_action import read_plan
 from pipeline.hudi.services.compaction import (
     CompactedFile,
@@ -34,7 +32,7 @@ from pipeline.hudi.timeline.instant import Instant
 from pipeline.settings import CompactionRule, TableRules
 from pipeline.stream.lake import LakeTable
 from pipeline.stream.places import Place
-from pipeline.stream.upkeep import archival_config, cleaning_config, compaction_config
+from pipeline.stream.upkeep import archive_if_long, clean_if_due, compaction_config
 
 
 @dataclass(frozen=True)
@@ -102,27 +100,13 @@ def look_after(place: Place, locking: Locking, map_tasks: MapTasks, wanted: Want
         _compact(table, place.rules, map_tasks, wanted, report)
         if wanted.execute:
             report.warning = table.maintain()
-            clean_table(table, place.rules, report)
-            archive_table(table, place.rules, report)
+            if (done := clean_if_due(table, place.rules)) is not None:
+                report.cleaned = read_plan(table.storage, done).count
+            report.archived = archive_if_long(table, place.rules)
     except BinlakeError as error:
         report.error = error
     report.seconds = monotonic_s() - started
     return report
-
-
-def clean_table(table: HudiTable, rules: TableRules, report: Report) -> None:
-    """Delete the files that the retention promises to nobody. Errors as ``cleaning.clean``."""
-    if rules.retention is None:
-        return
-    config = cleaning_config(rules.retention)
-    if cleaning.due(table, config) and (done := cleaning.clean(table, config)) is not None:
-        report.cleaned += read_plan(table.storage, done).count
-
-
-def archive_table(table: HudiTable, rules: TableRules, report: Report) -> None:
-    """Move instants to the history that the bounds leave no room for. Errors as ``archive``."""
-    if rules.retention is not None:
-        report.archived += archive(table, archival_config(rules, rules.retention), cleaning_config(rules.retention))
 
 
 def _compact(table: HudiTable, rules: TableRules, map_tasks: MapTasks, wanted: Wanted, report: Report) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from time import sleep
+from types import TracebackType
 
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.errors import LostOwnershipError
@@ -21,7 +22,7 @@ _PAUSE_S = 0.5
 
 
 class StreamLease:
-    """The right to run a stream.
+    """The right to run a stream; ``with`` takes it and gives it back.
 
     Args:
         state: the stream's state directory.
@@ -32,6 +33,19 @@ class StreamLease:
     def __init__(self, state: Storage, stream: str, silence_s: float = SILENCE_S) -> None:
         self._state, self._stream, self._silence_s = state, stream, silence_s
         self._beats = Heartbeats(state, f"stream {stream}", silence_s, directory="")
+
+    def __enter__(self) -> StreamLease:
+        self.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_back()
+
+    def holder(self) -> Heartbeat | None:
+        """The run that there is, or that died; None if there is none. Raises StorageError."""
+        return self._beats.find(_NAME)
 
     def take(self) -> None:
         """Begin to run. Waits for a silent run to be dead for certain.
@@ -44,11 +58,11 @@ class StreamLease:
             with contextlib.suppress(AlreadyExistsError):
                 self._beats.start(_NAME)
                 return
-            found = self._beats.find(_NAME)
+            found = self.holder()
             if found is None:
                 continue
             if not found.alive(now_ms(), self._silence_s):
-                self._state.delete(_NAME)
+                self._beats.discard(_NAME)
                 continue
             first = first or found
             if found.runs_here() or found.modified_ms != first.modified_ms:

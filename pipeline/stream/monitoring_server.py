@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.settings import Settings
+from pipeline.source.positions import end_offsets
 from pipeline.stream.monitoring import Monitor
 from pipeline.stream.monitoring_format import CONTENT_TYPE
-from pipeline.stream.monitoring_status import end_offsets
 
 #: How often Kafka is asked for the ends of the topics, and how long it may take.
 _ASK_KAFKA_EVERY_S = 15.0

@@ -7,28 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
-
 from pipeline.clock import now_ms, parse_instant
 from pipeline.errors import TransientError
 from pipeline.hudi.locking import file_lock, storage_lock
-from pipeline.hudi.locking.heartbeat import HEARTBEAT_PATH, Heartbeat, Heartbeats
-from pipeline.hudi.locking.process_identity import ProcessIdentity
+from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.settings import Settings
+from pipeline.source.positions import end_offsets
 from pipeline.source.ranges import Positions
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 from pipeline.stream.lake import COUNTS, SOURCE_TIMES
-from pipeline.stream.lease import SILENCE_S
+from pipeline.stream.lease import SILENCE_S, StreamLease
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.places import Place
-
-#: The lease of a run, as ``StreamLease`` names it in the state directory.
-_RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -111,7 +104,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     ``kafka_timeout_s``: how long Kafka may take; None does not ask it. Raises CorruptDataError, StorageError.
     """
     state = open_storage(settings.state_uri, settings.state_options())
-    beat = Heartbeats(state, "", SILENCE_S, directory="").find(_RUN)
+    beat = StreamLease(state, settings.name).holder()
     status = StreamStatus(
         settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
     )
@@ -121,25 +114,6 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
         except TransientError as error:
             status.kafka = error.what
     return status
-
-
-def end_offsets(config: Mapping[str, str], places: Positions, timeout_s: float) -> Positions:
-    """The next offset of every partition (of committed transactions), asked for at once. Raises TransientError."""
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(t, p): latest for t, parts in places.items() for p in parts}
-    ends: Positions = {}
-    if not wanted:
-        return ends
-    admin = AdminClient({"log_level": 0, **config})
-    asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
-    for place, answer in asked.items():
-        try:
-            ends.setdefault(place.topic, {})[place.partition] = answer.result().offset
-        except KafkaException as error:
-            raise TransientError(
-                f"Kafka does not tell offsets: {error.args[0].str()}", do_next="look at the brokers"
-            ) from error
-    return ends
 
 
 def table_status(place: Place, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
@@ -166,9 +140,8 @@ def table_status(place: Place, ledger: Ledger | None, heartbeat_timeout_s: float
 def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:
     """The writers that beat for an instant of a table, the dead among them, by instant."""
     beats = Heartbeats(storage, "", timeout_s)
-    names = sorted(info.path.rpartition("/")[2] for info in storage.list(HEARTBEAT_PATH))
     look = partial(_writer, timeout_s=timeout_s)
-    return [look(beat, instant=name) for name in names if (beat := beats.find(name)) is not None]
+    return [look(beat, instant=name) for name in beats.instants() if (beat := beats.find(name)) is not None]
 
 
 def lock_holder(storage: Storage) -> Writer | None:
@@ -184,22 +157,12 @@ def lock_holder(storage: Storage) -> Writer | None:
 
 
 def _file_lock_holder(storage: Storage) -> Writer | None:
-    try:
-        body, info = storage.read(file_lock.LOCK_PATH), storage.stat(file_lock.LOCK_PATH)
-    except StorageNotFoundError:
+    found = file_lock.find_lock(storage)
+    if found is None:
         return None
-    if info is None:
-        return None
-    silent_s = (now_ms() - info.modified_ms) / 1000
-    try:
-        said = json.loads(body)
-        owner, validity_s = str(said["owner"]), float(said["validity_s"])
-        process = ProcessIdentity.from_json(said.get("process"))
-    except (ValueError, KeyError, TypeError):
-        return Writer("Hudi's own", None, None, silent_s, alive=True)
-    gone = silent_s > validity_s or (process is not None and process.is_gone())
-    host, pid = (process.host, process.pid) if process is not None else (None, None)
-    return Writer(owner, host, pid, silent_s, alive=not gone)
+    silent_s, alive = (now_ms() - found.modified_ms) / 1000, not found.is_dead(foreign_expiry_s=0)
+    host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
+    return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
 
 
 def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:

@@ -73,12 +73,8 @@ def replay(settings: Settings, selection: Selection, *, even_too_old: bool = Fal
     TransientError. Errors of single tables are in the result.
     """
     state = open_storage(settings.state_uri, settings.state_options())
-    lease = StreamLease(state.sub("replay"), replay_stream(settings.name))
-    lease.take()
-    try:
+    with StreamLease(state.sub("replay"), replay_stream(settings.name)):
         return _Replay(settings, state, even_too_old).run(selection)
-    finally:
-        lease.give_back()
 
 
 def replay_stream(name: str) -> str:

@@ -34,6 +34,7 @@ from pipeline.hudi.services.compaction import (
 )
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
+from pipeline.hudi.timeline.instant import Instant
 from pipeline.settings import CompactionRule, RetentionRule, TableRules
 from pipeline.stream.lake import KEYLESS, LakeTable
 
@@ -146,12 +147,21 @@ def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
     ``clean``: a compaction has completed, for nothing else makes a file slice superfluous. Errors as ``cleaning.clean``
     and ``archive``.
     """
-    if rules.retention is None:
-        return
-    config = cleaning_config(rules.retention)
-    if clean and cleaning.due(table, config):
-        cleaning.clean(table, config)
-    archive(table, archival_config(rules, rules.retention), config)
+    if clean:
+        clean_if_due(table, rules)
+    archive_if_long(table, rules)
+
+
+def clean_if_due(table: HudiTable, rules: TableRules) -> Instant | None:
+    """Delete the files that the retention promises to nobody; the clean, if there was one."""
+    config = cleaning_config(rules.retention) if rules.retention is not None else None
+    return cleaning.clean(table, config) if config is not None and cleaning.due(table, config) else None
+
+
+def archive_if_long(table: HudiTable, rules: TableRules) -> int:
+    """Move instants to the history that the bounds leave no room for; how many."""
+    rule = rules.retention
+    return archive(table, archival_config(rules, rule), cleaning_config(rule)) if rule is not None else 0
 
 
 def cleaning_config(rule: RetentionRule) -> CleaningConfig:

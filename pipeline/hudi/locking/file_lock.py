@@ -53,8 +53,8 @@ class _FileLease(Lease):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A lock or a claim that lies there. Without ``owner`` it is a foreign one."""
+class FoundLock:
+    """A lock or a claim that lies there, as ``find_lock`` finds it. Without ``owner`` it is a foreign one."""
 
     body: bytes
     modified_ms: int
@@ -145,7 +145,7 @@ class FileLock(SharedLock):
         return json.dumps({**fields, "validity_s": self._validity_s}).encode()
 
     def _refused(self) -> Lease | Refusal:
-        found = self._find(LOCK_PATH)
+        found = find_lock(self._storage)
         if found is None:
             return Refusal("somebody who has just freed it", "start again")
         if found.is_dead(self._foreign_expiry_s) and self._remove(found):
@@ -161,15 +161,7 @@ class FileLock(SharedLock):
             "wait until it is done; if it is dead, start again after that time",
         )
 
-    def _find(self, path: str) -> _Found | None:
-        try:
-            body = self._storage.read(path)
-        except StorageNotFoundError:
-            return None
-        info = self._storage.stat(path)
-        return _parse(body, info.modified_ms) if info else None
-
-    def _remove(self, dead: _Found) -> bool:
+    def _remove(self, dead: FoundLock) -> bool:
         """Delete a dead lock, as the head of this module says; whether we were the one to do it."""
         claims: list[str] = []
         for number in range(_MAX_CLAIMS):
@@ -179,13 +171,13 @@ class FileLock(SharedLock):
                 self._storage.create(claims[-1], self._new_body())
                 break
             except AlreadyExistsError:
-                claim = self._find(claims[-1])
+                claim = find_lock(self._storage, claims[-1])
                 if claim is None or not claim.is_dead(self._validity_s):
                     return False
         else:
             return False
         try:
-            still = self._find(LOCK_PATH) == dead and began.age_s() < self._validity_s / 2
+            still = find_lock(self._storage) == dead and began.age_s() < self._validity_s / 2
             return still and self._storage.delete(LOCK_PATH)
         finally:
             for claimed in claims:
@@ -193,10 +185,22 @@ class FileLock(SharedLock):
                     self._storage.delete(claimed)
 
 
-def _parse(body: bytes, modified_ms: int) -> _Found:
+def find_lock(storage: Storage, path: str = LOCK_PATH) -> FoundLock | None:
+    """The lock of the table at ``storage``, or a claim to one; None if there is none. Raises StorageError."""
+    try:
+        body = storage.read(path)
+    except StorageNotFoundError:
+        return None
+    info = storage.stat(path)
+    return _parse(body, info.modified_ms) if info else None
+
+
+def _parse(body: bytes, modified_ms: int) -> FoundLock:
     try:
         found = json.loads(body)
         process = ProcessIdentity.from_json(found["process"])
-        return _Found(body, modified_ms, str(found["owner"]), process, int(found["since"]), float(found["validity_s"]))
+        return FoundLock(
+            body, modified_ms, str(found["owner"]), process, int(found["since"]), float(found["validity_s"])
+        )
     except (ValueError, KeyError, TypeError):
-        return _Found(body, modified_ms)
+        return FoundLock(body, modified_ms)

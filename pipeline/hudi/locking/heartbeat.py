@@ -148,6 +148,14 @@ class Heartbeats:
         info = self._storage.stat(self._path(instant))
         return _parse(body, info.modified_ms) if info else None
 
+    def instants(self) -> list[str]:
+        """The instants that anybody beats for, or has beaten for and died. Raises StorageError."""
+        return sorted(info.path.rpartition("/")[2] for info in self._storage.list(self._directory))
+
+    def discard(self, instant: str) -> None:
+        """Delete the heartbeat that somebody dead left. Raises StorageError."""
+        self._storage.delete(self._path(instant))
+
     def close(self) -> None:
         """Beat no more. The files stay: what was not stopped is for the next writer to roll back."""
         for beating in self._live.values():

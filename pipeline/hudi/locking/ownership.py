@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pipeline.clock import now_ms
 from pipeline.hudi.locking.choose import LockConfig, table_lock
-from pipeline.hudi.locking.heartbeat import HEARTBEAT_PATH, Heartbeats
+from pipeline.hudi.locking.heartbeat import Heartbeats
 from pipeline.hudi.locking.process_lock import ProcessLock
 from pipeline.storage.base import Storage, StorageError
 
@@ -38,7 +38,6 @@ class Ownership:
     """
 
     def __init__(self, storage: Storage, locking: Locking | None) -> None:
-        self._storage = storage
         self._predecessor = locking.owner if locking is not None and locking.one_run else None
         self._beats: Heartbeats | None = None
         self.lock = ProcessLock(storage.uri) if locking is None else table_lock(storage, locking.config)
@@ -65,7 +64,7 @@ class Ownership:
     def take_over(self, instant: str) -> None:
         """Let an abandoned instant beat as ours. To be called under the lock; raises StorageError."""
         if self._beats is not None and not self._beats.beats(instant):
-            self._storage.delete(f"{HEARTBEAT_PATH}/{instant}")
+            self._beats.discard(instant)
             self._beats.start(instant)
 
     def check(self, instant: str) -> None:
@@ -94,7 +93,6 @@ class Ownership:
         if self._beats is None:
             return
         with contextlib.suppress(StorageError):
-            for info in self._storage.list(HEARTBEAT_PATH):
-                instant = info.path.rpartition("/")[2]
+            for instant in self._beats.instants():
                 if instant not in pending and self.is_abandoned(instant):
-                    self._storage.delete(info.path)
+                    self._beats.discard(instant)
