@@ -31,7 +31,16 @@ HDFS = (
     "org.slf4j:slf4j-simple:1.7.36",
     "ch.qos.reload4j:reload4j:1.2.25",
 )
+DEBEZIUM = (
+    "org.apache.kafka:connect-runtime:4.1.1",
+    "org.apache.kafka:connect-json:4.1.1",
+    "io.debezium:debezium-connector-mariadb:3.4.0.Final",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+# Peers of the benchmark.
+DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")
+PAIMON = ("org.apache.paimon:paimon-spark-3.5:0.9.0",)
 
 # Spark has these on its class path already; a second copy is 50 MB of download and a version conflict.
 SPARK_PROVIDES = (
@@ -205,12 +214,15 @@ def _problems(log: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m jobs.embedded.jars kafka|hdfs|spark|hudi`` prints the paths of a set's jars, one a line."""
+    """``python -m jobs.embedded.jars kafka|debezium|hdfs|spark|hudi|delta|paimon`` prints a set's jars, one a line."""
     sets: dict[str, Callable[[], list[Path]]] = {
         "kafka": lambda: resolve(KAFKA_BROKER, "kafka-broker"),
+        "debezium": lambda: resolve(DEBEZIUM, "debezium"),
         "hdfs": lambda: resolve(HDFS, "hdfs"),
         "spark": spark_packages,
         "hudi": lambda: spark_packages(hudi=True),
+        "delta": lambda: resolve(DELTA, "delta", exclude=SPARK_PROVIDES),
+        "paimon": lambda: resolve(PAIMON, "paimon", exclude=SPARK_PROVIDES),
     }
     if len(argv) != 1 or argv[0] not in sets:
         sys.stderr.write(f"{main.__doc__}\n")

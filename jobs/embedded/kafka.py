@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from jobs.embedded.jars import KAFKA_BROKER, resolve
+from jobs.embedded.process import ServiceProcess
 from pipeline import clock
 from pipeline.errors import ConfigError, TransientError
 from pipeline.stream.java import find_java
@@ -76,7 +77,7 @@ class EmbeddedKafka:
         self._extra = dict(properties or {})
         self._timeout_s = start_timeout_s
         self._ports: tuple[int, int] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = ServiceProcess(self.log_file)
 
     def __enter__(self) -> Self:
         self.start()
@@ -97,7 +98,7 @@ class EmbeddedKafka:
     @property
     def pid(self) -> int | None:
         """The broker's process id while it runs."""
-        return self._process.pid if self._process and self._process.poll() is None else None
+        return self._process.pid
 
     @property
     def log_file(self) -> Path:
@@ -129,22 +130,11 @@ class EmbeddedKafka:
 
     def stop(self, timeout_s: float = 20) -> None:
         """End the broker in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self._process.stop(timeout_s)
 
     def kill(self) -> None:
         """End the broker as a power cut would."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
+        self._process.kill()
 
     def _choose_ports(self) -> tuple[int, int]:
         """The ports of the last start on this directory if both are free, else two that the system gives."""
@@ -192,18 +182,10 @@ class EmbeddedKafka:
     def _launch(self) -> str | None:
         """Start the process and wait; None when it serves, else what went wrong (the process is gone then)."""
         seen = self.log_file.stat().st_size if self.log_file.exists() else 0
-        with self.log_file.open("ab") as log:
-            # A session of its own: Ctrl-C reaches the job first, which still needs its broker to stop in order.
-            self._process = subprocess.Popen(
-                self._java("kafka.Kafka", str(self._config)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._process.start(self._java("kafka.Kafka", str(self._config)))
         deadline = clock.monotonic_s() + self._timeout_s
         while _STARTED not in (said := _read_from(self.log_file, seen)):
-            ended = self._process.poll()
+            ended = self._process.exit_code
             if ended is not None or clock.monotonic_s() > deadline:
                 self.kill()
                 why = f"not serving after {self._timeout_s:g} s" if ended is None else f"exit code {ended}"

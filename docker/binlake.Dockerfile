@@ -1,0 +1,25 @@
+# binlake with all it needs: docker build -f docker/binlake.Dockerfile -t binlake .
+FROM python:3.11.13-slim-bookworm
+
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
+ && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/binlake
+COPY requirements-build.lock requirements.lock ./
+RUN pip install --no-cache-dir --require-hashes -r requirements-build.lock \
+ && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY pipeline ./pipeline
+COPY jobs ./jobs
+RUN pip install --no-cache-dir --no-deps --no-build-isolation .
+
+# Spark's Kafka connector, so that the container needs no way to Maven; settings name it as ${file:/opt/binlake/connector.list}.
+RUN BINLAKE_CACHE=/opt/binlake/cache python -m jobs.embedded.jars spark > /tmp/jars \
+ && paste -sd, /tmp/jars > connector.list && rm /tmp/jars
+
+RUN useradd --uid 1000 --create-home binlake && mkdir /lake && chown binlake /lake
+USER binlake
+VOLUME /lake
+EXPOSE 9108
+ENTRYPOINT ["binlake"]
