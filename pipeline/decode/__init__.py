@@ -1,7 +1,7 @@
 """Bytes -> change batches: the form a connector writes, MySQL's types, schemas, quarantine. No Spark, no Kafka."""
 
 from pipeline.decode.changes import ChangeBatch, Decoded, RawRecords, SourceTable, TableSchema
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas import DeclaredSchemas, LayeredSchemas, NoSchemas, SchemaHistory, SchemaSource
 

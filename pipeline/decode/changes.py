@@ -19,7 +19,7 @@ EPOCH_BITS, FILE_BITS, POSITION_BITS = 11, 20, 32
 META_FIELDS: tuple[pa.Field, ...] = (
     pa.field("__op", pa.int8(), nullable=False),  # Op
     pa.field("__order", pa.int64(), nullable=False),  # ordering value, see ordering_value()
-    pa.field("__row", pa.int32(), nullable=False),  # row number inside one rows event
+    pa.field("__row", pa.int32(), nullable=False),  # row number inside one rows event or message
     pa.field("__partition", pa.int32(), nullable=False),  # Kafka partition
     pa.field("__offset", pa.int64(), nullable=False),  # Kafka offset
     pa.field("__source_ms", pa.int64(), nullable=False),  # source.ts_ms, milliseconds since the epoch; 0 if unknown
@@ -56,8 +56,8 @@ class SourceTable:
 class Column:
     """One column: its MySQL type text, how the JSON carries it (``wire``), and the type it has in the lake.
 
-    ``wire`` is a name of ``decode.wires`` (for example ``decimal_base64``); ``scale`` and ``length`` serve those wires
-    that need them.
+    ``wire`` is a name of ``decode.wires`` (for example ``decimal_base64``); ``scale``, ``length`` and ``zone`` (the
+    time zone that a TIMESTAMP's text is in) serve those wires that need them.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Column:
     mysql_type: str = ""
     scale: int = 0
     length: int = 0
+    zone: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class ChangeBatch:
     ``rows``: the value columns of ``schema`` (lake types, after image; for deletes the before image or only the key
     columns), then META_FIELDS. ``before``: only where the decoder was asked for it (DecodeOptions.before_of): the
     before images, value columns of ``schema`` only, one row for every row of ``before_at`` (int64 indices into
-    ``rows``, ascending).
+    ``rows``, ascending). ``origin``: the source table where a route gave the batch another name.
     """
 
     schema: TableSchema
@@ -122,11 +123,15 @@ class ChangeBatch:
     rows: pa.Table
     before: pa.Table | None = None
     before_at: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    origin: SourceTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and the detail."""
+    """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and the detail.
+
+    ``origin``: the source table where a route gave the record another name.
+    """
 
     topic: str
     partition: int
@@ -137,11 +142,16 @@ class Quarantined:
     reason: str
     detail: str
     source: SourceTable | None = None
+    origin: SourceTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A record about a whole table: TRUNCATE (with its ordering value) or a DDL statement (with its text)."""
+    """A record about a whole table: TRUNCATE (with its ordering value) or a DDL statement (with its text).
+
+    ``origin``: the source table where a route gave the record another name. ``record``: the record's value where it
+    defines the table: ``formats.table_changes`` reads it.
+    """
 
     kind: ControlKind
     source: SourceTable
@@ -150,14 +160,17 @@ class Control:
     partition: int
     offset: int
     text: str = ""
+    origin: SourceTable | None = None
+    record: bytes = b""
 
 
 @dataclass
 class Decoded:
     """What came out of a chunk of raw records.
 
-    Every record is in exactly one place: a row of ``changes``, ``quarantined``, ``controls``, or counted in
-    ``filtered`` by (table or None, kind: tombstone, heartbeat, transaction, ddl, notification, ignored).
+    Every record is in exactly one place: a row of ``changes`` (several rows where a message holds several),
+    ``quarantined``, ``controls``, or counted in ``filtered`` by (table or None, kind: tombstone, heartbeat,
+    transaction, ddl, notification, ignored, query, bootstrap).
     ``unknown_columns`` names columns seen in rows of a table but not in its schema: the caller may learn a newer
     schema and decode the chunk again; the rows concerned are in ``quarantined`` (reason ``unknown_column``) meanwhile.
     """

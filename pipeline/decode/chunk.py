@@ -13,8 +13,8 @@ from pipeline.decode.duplicates import with_duplicate_members
 from pipeline.decode.events import RowEvents, deletes_by_key, from_envelopes, from_flats
 from pipeline.decode.frames import Frames, open_loose
 from pipeline.decode.keys import Keys, read_keys
-from pipeline.decode.messages import DDL_OF_TABLE, FRAMED, TOMBSTONE, MessageShape, Sorted, sort_messages
-from pipeline.decode.options import DecodeOptions
+from pipeline.decode.messages import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, Sorted, sort_messages
+from pipeline.decode.options import DecodeOptions, Format
 from pipeline.decode.order import binlog_order
 from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
 from pipeline.decode.schema_change import statement_of
@@ -35,7 +35,10 @@ class TableEvents:
 
 @dataclass
 class Chunk:
-    """The records, what is known around them, and what has come out so far."""
+    """The records, what is known around them, and what has come out so far.
+
+    ``foreign``: indices of records that another format's reader is for; only where the format is to be told.
+    """
 
     records: RawRecords
     schemas: SchemaSource
@@ -43,6 +46,7 @@ class Chunk:
     decoded: Decoded = field(default_factory=Decoded)
     keys: Keys = field(init=False)
     tombstones: list[int] = field(default_factory=list)
+    foreign: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.keys = read_keys(self.records.keys)
@@ -68,13 +72,20 @@ class Chunk:
 
     def tables(self) -> list[TableEvents]:
         """Settle all that is no row event; the rest by table."""
-        live = self._live()
+        live = self.live()
         payloads, schemas = Frames().open_all([value for at in live if (value := self.records.values[at]) is not None])
+        return self.tables_of(live, payloads, schemas)
+
+    def tables_of(
+        self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
+    ) -> list[TableEvents]:
+        """As ``tables``, of records whose payloads (JSON) and schemas somebody took out of their frames."""
         found = list(self._by_table(live, payloads, schemas))
         self._settle_tombstones(found)
         return found
 
-    def _live(self) -> list[int]:
+    def live(self) -> list[int]:
+        """The records that have a value, and none too large; the others are settled or noted as tombstones."""
         values = self.records.values
         if None not in values and max(map(len, values), default=0) <= self.options.max_message_bytes:  # type: ignore[arg-type]
             return list(range(len(values)))
@@ -119,6 +130,7 @@ class Chunk:
             flat_prefix=self.options.flat_prefix,
             flat_topic=mapped or (topic_table is not None and bool(self.schemas.versions(topic_table))),
             max_nesting=self.options.max_nesting,
+            one_of_many=self.options.format is Format.AUTO,
         )
 
     def _refuse_doubled(self, found: Sorted, live: list[int], payloads: list[Buffer]) -> None:
@@ -133,6 +145,8 @@ class Chunk:
         """A record that changes no row."""
         if kind == TOMBSTONE:
             self.tombstones.append(at)
+        elif kind == FOREIGN:
+            self.foreign.append(at)
         elif kind == DDL_OF_TABLE:
             self._settle_statement(at, payload)
         elif kind != FRAMED:
@@ -148,13 +162,14 @@ class Chunk:
         except OverflowError as error:
             self.refuse(at, Fault(Reason.ORDER_OUT_OF_RANGE, str(error)))
         else:
-            self.control(at, ControlKind.DDL, statement.source, order, statement.text)
+            self.control(at, ControlKind.DDL, statement.source, order, statement.text, bytes(payload))
 
-    def control(self, at: int, kind: ControlKind, source: SourceTable, order: int, text: str = "") -> None:
+    def control(
+        self, at: int, kind: ControlKind, source: SourceTable, order: int, text: str = "", record: bytes = b""
+    ) -> None:
         """Note one record about a whole table."""
-        records = self.records
-        offset = int(records.offsets[at])
-        self.decoded.controls.append(Control(kind, source, order, records.topic, records.partition, offset, text))
+        place = (self.records.topic, self.records.partition, int(self.records.offsets[at]))
+        self.decoded.controls.append(Control(kind, source, order, *place, text, record=record))
 
     def _settle_tombstones(self, found: list[TableEvents]) -> None:
         sources = {group.source for group in found}

@@ -104,6 +104,8 @@ def other_wire(column: Column, value: object) -> str:
     """
     if pa.types.is_int32(column.lake_type) and column.wire in ("int", "bool") and isinstance(value, int):
         return "bool" if isinstance(value, bool) else "int"
+    if column.wire == "bits_number" and isinstance(value, bool):
+        return "bool" if column.length == 1 else column.wire
     unsigned = column.mysql_type.lower().startswith(("bigint", "int8", "serial"))
     if unsigned and column.wire == "decimal_base64" and isinstance(value, int) and not isinstance(value, bool):
         return "uint64_wrapped"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,41 +11,57 @@ from pipeline.decode.quarantine import Buffer
 
 #: The tails of member names, of 4 or 8 bytes so that they are compared as integers. A JSON string cannot hold a bare
 #: quote, so outside of names they occur nowhere.
-_MEMBERS = (b'"after":', b'before":', b'source":', b'op":')
+_MEMBERS = {b'"after":': 1, b'before":': 1, b'source":': 1, b'op":': 1}
 #: Messages looked at together: about as much as stays in the processor's cache.
 _AT_ONCE = 2000
 
 
-def with_duplicate_members(payloads: Sequence[Buffer], envelopes: Sequence[Any]) -> list[int]:
-    """Which payloads name ``op``, ``source``, ``before`` or ``after`` more than once outside their row images.
+Images = Callable[[Any], Iterable[Buffer]]
 
-    ``envelopes``: the payloads decoded, of which ``before`` and ``after`` are raw.
+
+def _of_envelope(envelope: Any) -> Iterable[Buffer]:  # noqa: ANN401 - one of the envelope types
+    return envelope.before, envelope.after
+
+
+def with_duplicate_members(
+    payloads: Sequence[Buffer],
+    messages: Sequence[Any],
+    members: Mapping[bytes, int] = _MEMBERS,
+    images: Images = _of_envelope,
+) -> list[int]:
+    """Which payloads name one of ``members`` more often than each of them should, outside their row images.
+
+    ``messages``: the payloads decoded, of which ``images`` gives the raw parts that may hold such names.
     """
     found = []
     for start in range(0, len(payloads), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        found += [start + i for i in _in_part(payloads[part], envelopes[part])]
+        found += [start + i for i in _in_part(payloads[part], messages[part], members, images)]
     return found
 
 
-def _in_part(payloads: Sequence[Buffer], envelopes: Sequence[Any]) -> list[int]:
+def _in_part(
+    payloads: Sequence[Buffer], messages: Sequence[Any], members: Mapping[bytes, int], images: Images
+) -> list[int]:
     whole = b"".join(payloads)
-    odd = [member for member in _MEMBERS if _count(whole, member) != len(envelopes)]
+    odd = {member: n for member, n in members.items() if _count(whole, member) != n * len(messages)}
     if odd:
         # a column can have such a name: what the images hold is no duplicate
-        images = b" ".join([image for envelope in envelopes for image in (envelope.before, envelope.after)])
-        odd = [member for member in odd if _count(whole, member) - _count(images, member) != len(envelopes)]
-    return [i for i, payload in enumerate(payloads) if odd and _has_duplicate(payload, envelopes[i], odd)]
+        inner = b" ".join([image for message in messages for image in images(message)])
+        odd = {m: n for m, n in odd.items() if _count(whole, m) - _count(inner, m) != n * len(messages)}
+    return [i for i, payload in enumerate(payloads) if odd and _has_duplicate(payload, messages[i], odd, images)]
 
 
-def _has_duplicate(payload: Buffer, envelope: Any, members: list[bytes]) -> bool:  # noqa: ANN401 - envelope types
-    text, images = bytes(payload), bytes(envelope.before) + b" " + bytes(envelope.after)
-    return any(text.count(member) - images.count(member) > 1 for member in members)
+def _has_duplicate(payload: Buffer, message: Any, members: Mapping[bytes, int], images: Images) -> bool:  # noqa: ANN401
+    text, inner = bytes(payload), b" ".join(images(message))
+    return any(text.count(member) - inner.count(member) > n for member, n in members.items())
 
 
 def _count(text: bytes, pattern: bytes) -> int:
-    """``text.count(pattern)`` for patterns of 4 or 8 bytes, twice as fast."""
+    """``text.count(pattern)``, for patterns of 4 or 8 bytes twice as fast."""
     width = len(pattern)
+    if width not in (4, 8):
+        return text.count(pattern)
     kind = np.dtype(f"<u{width}")
     wanted = np.frombuffer(pattern, kind)[0]
     return sum(

@@ -64,6 +64,20 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> pa.Array:
     return _binary(texts, decoded[kept], lengths // 4 * 3 - pads)
 
 
+def decode_latin1(texts: pa.Array) -> pa.Array:
+    """Text whose characters are bytes (ISO-8859-1) -> binary."""
+    texts.validate(full=True)
+    data, bounds = _bytes_of(texts)
+    if (data >= 0xC4).any():
+        raise ValueError("a character beyond ISO-8859-1")
+    kept = (data & 0xC0) != 0x80
+    out = data.copy()
+    leads = np.flatnonzero(data >= 0xC0)
+    out[leads] = ((data[leads] & 0x03) << 6) | (data[leads + 1] & 0x3F)
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return _binary(texts, out[kept], np.diff(before[bounds]))
+
+
 def decode_hex(texts: pa.Array) -> pa.Array:
     """Hexadecimal text, either case -> binary."""
     data, bounds = _bytes_of(texts)

@@ -11,16 +11,19 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET
 
+from pipeline.decode.options import Format
 from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
 from pipeline.decode.schema_change import is_schema_change
+from pipeline.decode.telling import format_of, is_avro
 
 TOMBSTONE = "tombstone"
 DDL_OF_TABLE = "ddl_of_table"
 FRAMED = "framed"
+FOREIGN = "foreign"
 
 _NULL = msgspec.Raw(b"null")
 _MAX_LONG = (1 << 63) - 1
-_Long = Annotated[int, msgspec.Meta(ge=-_MAX_LONG, le=_MAX_LONG)]
+Long = Annotated[int, msgspec.Meta(ge=-_MAX_LONG, le=_MAX_LONG)]
 _Position = Annotated[int, msgspec.Meta(ge=0, le=_MAX_LONG)]
 _Row = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
 
@@ -33,13 +36,13 @@ class Source(msgspec.Struct, gc=False):
     file: str
     pos: _Position
     row: _Row = 0
-    ts_ms: _Long = 0
+    ts_ms: Long = 0
 
 
 class TracedSource(Source, gc=False):
     """With what an epoch is found by."""
 
-    server_id: _Long | None = None
+    server_id: Long | None = None
     gtid: str | None = None
 
 
@@ -79,8 +82,8 @@ _FLAT_FIELDS: tuple[tuple[str, Any], ...] = (
             ("file", str | None),
             ("pos", _Position | None),
             ("row", _Row | None),
-            ("ts_ms", _Long | None),
-            ("server_id", _Long | None),
+            ("ts_ms", Long | None),
+            ("server_id", Long | None),
             ("gtid", str | None),
         )
         for name in (field_name, f"source_{field_name}")
@@ -138,12 +141,14 @@ class MessageShape:
         flat_prefix: see DecodeOptions.
         flat_topic: a message of no known shape is a flat row without added fields.
         max_nesting: see DecodeOptions.
+        one_of_many: messages of other formats are told apart (FOREIGN).
     """
 
     traced: bool
     flat_prefix: str
     flat_topic: bool
     max_nesting: int
+    one_of_many: bool = False
 
 
 def sort_messages(payloads: list[Buffer], shape: MessageShape) -> Sorted:
@@ -205,6 +210,8 @@ def _loose(payload: Buffer, shape: MessageShape) -> Any:  # noqa: ANN401 - one o
 
 def _head_kind(payload: Buffer, shape: MessageShape) -> str:
     """The kind of one message; "" if it has none. A JSON null says what a null value says."""
+    if shape.one_of_many and is_avro(payload):
+        return FOREIGN
     try:
         document = _ANY(payload)
     except _BAD:
@@ -217,6 +224,8 @@ def _head_kind(payload: Buffer, shape: MessageShape) -> str:
 def _kind(document: dict[str, Any], shape: MessageShape) -> str:
     if "op" in document and isinstance(document.get("source"), dict):
         return "envelope"
+    if shape.one_of_many and format_of(document) is not Format.DEBEZIUM:
+        return FOREIGN
     if is_schema_change(document):
         named = isinstance(document.get("source"), dict) and document["source"].get("table")
         return DDL_OF_TABLE if named and "position" not in document else "ddl"

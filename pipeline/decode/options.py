@@ -5,10 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
+
+
+class Format(StrEnum):
+    """Who wrote the change events; ``auto`` looks at each message."""
+
+    AUTO = "auto"
+    DEBEZIUM = "debezium"
+    CANAL = "canal"
+    MAXWELL = "maxwell"
+    DEBEZIUM_AVRO = "debezium_avro"
+
+
+class MaxwellOrder(StrEnum):
+    """What orders Maxwell's messages."""
+
+    POSITION = "position"
+    OFFSET = "offset"
 
 
 class TimePrecisionMode(StrEnum):
@@ -57,10 +74,47 @@ class JsonForm:
 
 
 @dataclass(frozen=True, slots=True)
+class CanalForm:
+    """A MySQL value as Canal writes it: text. ``zone``: the time zone of TIMESTAMP."""
+
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxwellForm:
+    """A MySQL value as Maxwell writes it. ``zone``: the time zone of TIMESTAMP."""
+
+    zone: str = "UTC"
+
+
+Form = JsonForm | CanalForm | MaxwellForm
+
+
+class SchemaLookup(Protocol):
+    """Gives the Avro schema of an id. Implementations are picklable: they travel to the tasks."""
+
+    def schema(self, schema_id: int, subject: str) -> str | None:
+        """The schema's JSON text; None if the registry has none of that id.
+
+        ``subject``: the name it is most likely registered under, for messages. Raises TransientError where the registry
+        gives no answer, ConfigError where it refuses to.
+        """
+        ...
+
+    def describe(self) -> str:
+        """Where the registry is, without secrets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeOptions:
     """What the decoder is told. Frozen and picklable: it travels to the tasks.
 
     Attributes:
+        format: who wrote the messages.
+        time_zone: the zone that TIMESTAMP values are in where they come as text without one (Canal, Maxwell).
+        maxwell_order: by binlog position, or by Kafka offset for a Maxwell that does not write positions.
+        registry: where the schemas of Avro messages are; None if there are no such messages.
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
         flat_prefix: what ExtractNewRecordState puts before the names of added fields (``add.fields.prefix``).
@@ -81,6 +135,10 @@ class DecodeOptions:
     Raises ConfigError if max_message_bytes is out of range.
     """
 
+    format: Format = Format.AUTO
+    time_zone: str = "UTC"
+    maxwell_order: MaxwellOrder = MaxwellOrder.POSITION
+    registry: SchemaLookup | None = None
     time_precision_mode: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
     decimal_handling_mode: DecimalHandlingMode = DecimalHandlingMode.PRECISE
     bigint_unsigned_handling_mode: BigintUnsignedHandlingMode = BigintUnsignedHandlingMode.LONG

@@ -11,6 +11,7 @@ from pipeline.decode.changes import EPOCH_BITS, FILE_BITS, POSITION_BITS, orderi
 
 _EPOCH_SHIFT = FILE_BITS + POSITION_BITS
 OUT_OF_RANGE = -1
+Int64s = npt.NDArray[np.int64]
 
 
 def file_number(name: str) -> int:

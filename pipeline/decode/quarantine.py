@@ -32,8 +32,11 @@ class Reason(StrEnum):
     MISSING_KEY = "missing_key"
     NULL_KEY = "null_key"
     BAD_VALUE = "bad_value"
+    BAD_COMPUTED = "bad_computed"
     NO_POSITION = "no_position"
     ORDER_OUT_OF_RANGE = "order_out_of_range"
+    UNKNOWN_SCHEMA_ID = "unknown_schema_id"
+    MALFORMED_AVRO = "malformed_avro"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ import pyarrow.json as pj
 
 from pipeline.decode.changes import Column, TableSchema
 from pipeline.decode.columns import other_wire
+from pipeline.decode.images import with_json_as_text
 from pipeline.decode.messages import FLAT_LONGS
 from pipeline.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
-from pipeline.decode.wires import WIRES, to_lake
+from pipeline.decode.wires import JSON_TEXT, WIRES, read_as, to_lake
 
 #: The reader works in blocks; one row must fit into one.
 _BLOCK_BYTES = 1 << 22
@@ -63,6 +64,8 @@ class RowReader:
         """All images, whatever is wrong with some of them."""
         faults: dict[int, Fault] = {}
         reader = self
+        if documents := {c.name for c in self.schema.columns if c.wire == JSON_TEXT}:
+            images = [with_json_as_text(image, documents) for image in images]
         if self.added_prefix is not None and images and (row := _decoded(images[0])) is not None:
             reader = self._adapted(row) or self
         parts = list(reader._read(images, np.arange(len(images)), faults))
@@ -86,7 +89,7 @@ class RowReader:
 
     def _parse(self, images: Sequence[Buffer]) -> pa.Table:
         text, longest = _joined(images)
-        wanted = [pa.field(c.name, WIRES[c.wire].reads) for c in self.schema.columns]
+        wanted = [pa.field(c.name, read_as(c)) for c in self.schema.columns]
         added = [pa.field(name, kind) for name, kind in self.added]
         table = pj.read_json(
             pa.BufferReader(text),

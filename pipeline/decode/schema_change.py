@@ -27,7 +27,8 @@ class SchemaChange:
 
     ``columns`` is empty for DROP. ``unsupported`` names the columns whose type has no place in the lake (they are
     not in ``columns``). ``previous`` is the former name when the statement renamed the table. ``server_id`` and
-    ``gtid`` are what an epoch is found by.
+    ``gtid`` are what an epoch is found by. ``incomplete``: columns whose digits or length the record lacks, each with
+    the table and the column there whose former type has them.
     """
 
     kind: ChangeKind
@@ -41,6 +42,7 @@ class SchemaChange:
     statement: str
     previous: SourceTable | None = None
     unsupported: tuple[str, ...] = ()
+    incomplete: tuple[tuple[str, SourceTable, str], ...] = ()
 
 
 class _ColumnText(msgspec.Struct, rename="camel"):
@@ -72,6 +74,19 @@ class _Place(msgspec.Struct):
     gtid: str | None = None
     gtids: str | None = None
     table: str | None = None
+    snapshot: str | bool | None = None
+    ts_ms: int | None = None
+    ts_sec: int | None = None
+
+    @property
+    def of_snapshot(self) -> bool:
+        """Whether the statement was made up for a snapshot: nobody has carried it out."""
+        return self.snapshot not in (None, False, "false")
+
+    @property
+    def seconds(self) -> int | None:
+        """When it was carried out, in seconds since the Unix epoch; None if it is not said."""
+        return self.ts_sec if self.ts_ms is None else self.ts_ms // 1000
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -118,10 +133,36 @@ def statement_of(value: bytes | memoryview) -> Statement:
     """The statement of a schema-change record about a table. Raises msgspec.MsgspecError if it is none."""
     record = _record(value)
     place = record.source
-    if place.file is None or place.pos is None or not place.table:
-        raise msgspec.ValidationError("a schema-change record without file, pos or table")
+    if place.file is None or place.pos is None or not place.table or place.of_snapshot:
+        raise msgspec.ValidationError("a schema-change record without file, pos or table, or a snapshot's")
     source = SourceTable(record.database_name or "", place.table)
     return Statement(source, place.file, place.pos, place.server_id, place.gtid, record.ddl or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A DDL statement that was carried out at the source; ``database`` is where names without one are."""
+
+    database: str
+    file: str
+    position: int
+    server_id: int | None
+    gtid: str | None
+    seconds: int | None
+    text: str
+
+
+def executed(value: bytes | memoryview) -> Executed | None:
+    """The statement of a schema-change record; None for one that was made up for a snapshot or has no place.
+
+    Raises msgspec.MsgspecError if it is no such record.
+    """
+    record = _record(value)
+    place = record.position if record.position is not None else record.source
+    if place.file is None or place.pos is None or place.of_snapshot or not record.ddl:
+        return None
+    gtid = place.gtid or place.gtids
+    return Executed(record.database_name or "", place.file, place.pos, place.server_id, gtid, place.seconds, record.ddl)
 
 
 def _record(value: bytes | memoryview) -> _Record:

@@ -18,6 +18,9 @@ from pipeline.decode.schema_change import ChangeKind, SchemaChange, schema_chang
 ALWAYS = -1
 
 
+Columns = tuple[tuple[str, MysqlType], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A table's columns from the ordering value ``since`` on. ``dropped``: from there on there is no such table."""
@@ -126,7 +129,8 @@ class SchemaHistory:
         epoch = options.epoch_for(change.server_id, change.gtid)
         since = binlog_order(epoch, change.file, change.position)
         dropped = change.kind is ChangeKind.DROP
-        version = SchemaVersion(since, change.columns, change.key, change.unsupported, dropped)
+        columns, unsupported = self._completed(change, since)
+        version = SchemaVersion(since, columns, change.key, unsupported, dropped)
         known = self.tables.setdefault(change.source, [])
         at = bisect.bisect_right(known, since, key=attrgetter("since"))
         same_place = bisect.bisect_left(known, since, key=attrgetter("since"))
@@ -135,6 +139,21 @@ class SchemaHistory:
         known.insert(at, version)
         self.revision += 1
         return True
+
+    def _completed(self, change: SchemaChange, since: int) -> tuple[Columns, tuple[str, ...]]:
+        """The columns, those that the record tells by halves from the versions before; and what nobody knows whole."""
+        columns = dict(change.columns)
+        unsupported = list(change.unsupported)
+        for name, table, former in change.incomplete:
+            at = bisect.bisect_left(self.tables.get(table, []), since, key=attrgetter("since"))
+            known = next((v for v in reversed(self.tables.get(table, [])[:at]) if not v.dropped), None)
+            kind = dict(known.columns).get(former) if known is not None else None
+            if kind is not None and kind.base == columns[name].base:
+                columns[name] = kind
+            else:
+                del columns[name]
+                unsupported.append(name)
+        return tuple(columns.items()), tuple(unsupported)
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
         """All versions learned so far."""

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.decode.changes import META_NAMES, Column, SourceTable, TableSchema
-from pipeline.decode.columns import column_from_connect, column_from_mysql
+from pipeline.decode.columns import column_from_connect
 from pipeline.decode.connect_schema import ConnectField
 from pipeline.decode.events import NO_PLACE
-from pipeline.decode.options import JsonForm
+from pipeline.decode.options import Form, JsonForm
 from pipeline.decode.order import OUT_OF_RANGE
 from pipeline.decode.quarantine import Fault, Reason
 from pipeline.decode.schemas import SchemaVersion
+from pipeline.decode.text_columns import column_of
 from pipeline.errors import UnsupportedError
 
 _I64 = npt.NDArray[np.int64]
@@ -24,7 +25,7 @@ _UNKNOWN = -1
 
 HOW_TO_DECLARE = (
     "declare its columns in the settings, or read the connector's schema-change topic (include.schema.changes), "
-    "or send schemas (schemas.enable)"
+    "or send schemas (schemas.enable); with Maxwell, send its DDL (output_ddl)"
 )
 
 
@@ -39,7 +40,7 @@ class Asked:
     declared_key: tuple[str, ...] | None
     message_key: tuple[str, ...] | None
     flat_prefix: str | None
-    form: JsonForm
+    form: Form
 
 
 def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, as_hints: bool = False) -> _I64:
@@ -88,9 +89,10 @@ def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
         elif version is None:
             return Fault(Reason.NO_SCHEMA, f"no schema of {asked.source} is known at this position: {HOW_TO_DECLARE}")
         elif version.unsupported:
-            return Fault(Reason.UNSUPPORTED_TYPE, f"types of columns {', '.join(version.unsupported)} are not known")
+            named = ", ".join(version.unsupported)
+            return Fault(Reason.UNSUPPORTED_TYPE, f"types of columns {named} are not known: {HOW_TO_DECLARE}")
         else:
-            columns = tuple(column_from_mysql(name, kind, asked.form) for name, kind in version.columns)
+            columns = tuple(column_of(name, kind, asked.form) for name, kind in version.columns)
     except UnsupportedError as error:
         return Fault(Reason.UNSUPPORTED_TYPE, str(error))
     names = [column.name for column in columns]
@@ -102,7 +104,8 @@ def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
 def _embedded_columns(asked: Asked, embedded: ConnectField, version: SchemaVersion | None) -> tuple[Column, ...]:
     hints = dict(version.columns) if version is not None else {}
     fields = embedded.row_fields(asked.flat_prefix)
-    return tuple(column_from_connect(f, hints.get(f.field), asked.form) for f in fields)
+    form = asked.form if isinstance(asked.form, JsonForm) else JsonForm()
+    return tuple(column_from_connect(f, hints.get(f.field), form) for f in fields)
 
 
 def _key(asked: Asked, version: SchemaVersion | None, names: list[str]) -> tuple[str, ...]:

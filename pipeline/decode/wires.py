@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode import encoded_bytes
+from pipeline.decode import encoded_bytes, text_wires
 from pipeline.decode.changes import Column
 from pipeline.decode.mysql_types import UTC_MICROSECONDS, MysqlType, parse_type
 
@@ -24,6 +24,10 @@ Convert = Callable[[pa.Array, Column], pa.Array]
 
 #: Wide enough for every MySQL DECIMAL however its digits are written, exponents included.
 _ANY_DECIMAL = pa.decimal256(76, 30)
+#: Stands for a decimal of the column's own digits: MariaDB's have up to 38 behind the point, and 65 before it.
+_EXACT = pa.decimal256(65, 38)
+#: JSON inside of a row image, which the row reader makes text of first.
+JSON_TEXT = "json_text"
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
 _SCALED = pa.struct([("scale", pa.int32()), ("value", pa.string())])
 _MICROSECONDS = pa.timestamp("us")
@@ -36,6 +40,12 @@ class Wire:
     reads: pa.DataType
     json: tuple[type, ...]
     convert: Convert
+
+
+def read_as(column: Column) -> pa.DataType:
+    """The type the JSON reader is told for a column."""
+    reads = WIRES[column.wire].reads
+    return pa.decimal256(max(column.length, column.scale), column.scale) if reads is _EXACT else reads
 
 
 def to_lake(array: pa.Array, column: Column) -> pa.Array:
@@ -202,5 +212,23 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
         "time_ns": Wire(pa.int64(), (int,), _time_ns),
         "time_iso": Wire(pa.string(), (str,), _time_iso),
         "geometry": Wire(_GEOMETRY, (dict,), _geometry),
+        "int_text": Wire(pa.string(), (str,), text_wires.integers),
+        "uint64_text": Wire(pa.string(), (str,), text_wires.unsigned),
+        "uint64_number": Wire(pa.decimal128(20, 0), (int,), text_wires.unsigned),
+        "decimal_exact": Wire(_EXACT, (int, float), _decimal_cast),
+        "float_text": Wire(pa.string(), (str,), text_wires.floats),
+        "date_text": Wire(pa.string(), (str,), text_wires.dates),
+        "datetime_text": Wire(pa.string(), (str,), text_wires.moments),
+        "timestamp_text": Wire(pa.string(), (str,), text_wires.instants),
+        "time_text": Wire(pa.string(), (str,), text_wires.clocks),
+        "enum_place": Wire(pa.string(), (str,), text_wires.enum_options),
+        "set_bits": Wire(pa.string(), (str,), text_wires.set_options),
+        "set_list": Wire(pa.list_(pa.string()), (list,), text_wires.set_members),
+        "bits_text": Wire(pa.string(), (str,), text_wires.bits),
+        "bits_number": Wire(pa.uint64(), (int,), text_wires.bits),
+        "latin1": Wire(pa.string(), (str,), text_wires.latin1),
+        "base64_filled": Wire(pa.string(), (str,), text_wires.filled_base64),
+        "wkt": Wire(pa.string(), (str,), text_wires.shapes),
+        JSON_TEXT: Wire(pa.string(), (str,), _as_is),
     }
 )

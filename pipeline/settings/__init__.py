@@ -1,6 +1,7 @@
 """Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes at once."""
 
 from pipeline.settings.document import Problem
+from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.model import Settings, json_schema
 from pipeline.settings.problems import SettingsError
 from pipeline.settings.sections import (
@@ -31,6 +32,7 @@ __all__ = [
     "BatchSettings",
     "CompactionRule",
     "DebeziumSettings",
+    "DumpSettings",
     "KafkaSettings",
     "LakeSettings",
     "LockingSettings",

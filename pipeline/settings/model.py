@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import Field, PrivateAttr, StringConstraints, ValidationError
+from pydantic import Field, PrivateAttr, StringConstraints, ValidationError, model_validator
 
 from pipeline.errors import ConfigError
 from pipeline.settings.document import Document, KeyPath, parse
+from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.problems import SettingsError, translate
 from pipeline.settings.sections import (
     BatchSettings,
@@ -25,10 +26,10 @@ from pipeline.settings.sections import (
     StateSettings,
 )
 from pipeline.settings.tables import SourceName, TableRules, TablesSettings
-from pipeline.settings.types import Section, looks_secret, plain
+from pipeline.settings.types import Section, looks_secret, mistake, plain
 
 _MASK = "**********"
-_OPTIONS = (("lake", "options"), ("state", "options"), ("kafka", "properties"), ("spark", "conf"))
+_OPTIONS = (("lake", "options"), ("state", "options"), ("dump", "options"), ("kafka", "properties"), ("spark", "conf"))
 
 StreamName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")]
 
@@ -46,6 +47,7 @@ class Settings(Section):
     locking: LockingSettings = Field(default_factory=LockingSettings)
     batch: BatchSettings = Field(default_factory=BatchSettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    dump: DumpSettings = Field(default_factory=DumpSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
 
@@ -89,6 +91,18 @@ class Settings(Section):
                 f"{origin} is not YAML: {error}", do_next="correct the file; ${...} needs quotes inside { }"
             ) from error
         return _validate(document, origin)
+
+    @model_validator(mode="after")
+    def _whole_transactions_can_be_told(self) -> Self:
+        if self.batch.transaction_consistent and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):
+            raise mistake("batch.transaction_consistent needs kafka.transaction_topic, and kafka.fetch: direct")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_masked_lies_readable(self) -> Self:
+        if self.tables.masks_any and not self.quarantine.secret():
+            raise mistake("columns are masked, so quarantine.seal must give a secret to encrypt the quarantine with")
+        return self
 
     @property
     def state_uri(self) -> str:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from pipeline.settings.registry import RegistrySettings
 from pipeline.settings.types import Amount, Count, Fraction, Options, Regex, Section, Text, mistake, plain
 
 #: librdkafka properties that carry the exactly-once promise, and so are not the user's.
 OWNED_PROPERTIES = frozenset(
-    {"bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset"}
+    {
+        "bootstrap.servers",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "auto.offset.reset",
+        "isolation.level",
+    }
 )
+
+_FIXED_OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
 
 
 class LakeSettings(Section):
@@ -68,6 +80,9 @@ class KafkaSettings(Section):
     ddl_topics: tuple[Text, ...] = ()
     """Debezium's schema change topics (each connector's ``topic.prefix``): needed where messages carry no schema, and
     to know BIGINT UNSIGNED from BIGINT where they do."""
+    transaction_topic: Text | None = None
+    """Debezium's topic of BEGIN and END records (``<topic.prefix>.transaction``): ``batch.transaction_consistent``
+    needs it."""
     fetch: Literal["direct", "spark"] = "direct"
     """``direct``: tasks fetch their offset ranges themselves; ``spark``: Spark's Kafka source carries the records."""
     start: Literal["earliest", "latest"] = "earliest"
@@ -88,6 +103,19 @@ class KafkaSettings(Section):
         if owned := sorted(OWNED_PROPERTIES & set(properties)):
             raise mistake(f"{', '.join(owned)} may not be set here: binlake sets it itself")
         return properties
+
+    @property
+    def read_topics(self) -> tuple[str, ...]:
+        """``topics``, with the transaction topic; empty where a pattern names them."""
+        extra = (self.transaction_topic,) if self.transaction_topic else ()
+        return tuple(dict.fromkeys((*self.topics, *extra))) if self.topics else ()
+
+    @property
+    def read_pattern(self) -> str | None:
+        """``topic_pattern``, with the transaction topic; None where topics are named."""
+        if self.topic_pattern is None or self.transaction_topic is None:
+            return self.topic_pattern
+        return f"(?:{self.topic_pattern})|(?:{re.escape(self.transaction_topic)})"
 
     def client_properties(self) -> dict[str, str]:
         """librdkafka's configuration in the clear: the brokers and the user's properties."""
@@ -127,16 +155,52 @@ class SchemaSettings(Section):
         return key
 
 
+class MaxwellSettings(Section):
+    """What Maxwell was told to write."""
+
+    order: Literal["position", "offset"] = "position"
+    """What orders its rows: ``position`` needs ``output_binlog_position``; ``offset`` takes Kafka's, so all rows of a
+    key must be in one partition."""
+
+
 class SourceSettings(Section):
     """How to read the records."""
 
-    format: Literal["debezium"] = "debezium"
-    """The writer of the change events."""
+    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro"] = "auto"
+    """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
+    (with ``registry``); ``auto`` tells it by each message."""
     epoch: int = Field(default=0, ge=0, lt=2048)
-    """Raised by one after a failover that restarted the binlog's file numbers: newer epochs win."""
+    """Newer epochs win. To be raised by one after a failover that restarted the binlog's file numbers; where Kafka's
+    offset is the order (Canal), after a topic was made anew; and with a change to a format of another order."""
+    time_zone: Text = "UTC"
+    """The time zone of TIMESTAMP values that are text without one (Canal, Maxwell): that of its session."""
+    epoch_of_server: Mapping[int, Annotated[int, Field(ge=0, lt=2048)]] = Field(default_factory=dict)
+    """Server id -> the epoch of what it writes, instead of ``epoch``: for a failover to a replica, whose binlog counts
+    by itself."""
     debezium: DebeziumSettings = Field(default_factory=DebeziumSettings)
+    maxwell: MaxwellSettings = Field(default_factory=MaxwellSettings)
+    """Maxwell's own settings, where they change what its messages mean."""
+    registry: RegistrySettings = Field(default_factory=RegistrySettings)
+    """Where the schemas of Avro messages are."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
     """Schemas by ``database.table``."""
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            if not _FIXED_OFFSET.fullmatch(zone):
+                raise mistake("is neither a time zone such as Asia/Shanghai nor an offset such as +08:00") from error
+        return zone
+
+    @field_validator("registry")
+    @classmethod
+    def _registry_of_avro(cls, registry: RegistrySettings, info: ValidationInfo) -> RegistrySettings:
+        if info.data.get("format") == "debezium_avro" and registry.url is None:
+            raise mistake("format debezium_avro needs registry.url")
+        return registry
 
 
 class BatchSettings(Section):
@@ -148,6 +212,15 @@ class BatchSettings(Section):
     """Least time between the starts of two batches; 0 starts the next one at once."""
     shuffle_above_bytes: Amount = 256 * 1024 * 1024
     """Raw record bytes above which rows go through a shuffle to writing tasks; below, the driver writes them."""
+    transaction_consistent: bool = False
+    """End batches between two transactions, so that no commit holds half of one. Needs ``kafka.transaction_topic`` and
+    ``kafka.fetch: direct``; the messages must be enveloped, with Debezium's transaction metadata."""
+    transaction_wait_seconds: float = Field(default=600.0, gt=0)
+    """A transaction whose end does not come for so long is overdue. What was complete before is committed meanwhile."""
+    transaction_max_events: Count = 2_000_000
+    """So is one that more records than this wait for."""
+    transaction_overdue: Literal["stop", "split"] = "stop"
+    """What is done then: stop, or go on without whole transactions and say so."""
 
 
 class QuarantineSettings(Section):
@@ -159,6 +232,13 @@ class QuarantineSettings(Section):
     """More than this in one batch stops the job."""
     max_fraction: Fraction = 0.5
     """A greater share of a batch's records than this stops the job."""
+    seal: SecretStr | None = None
+    """A secret (by reference) under which the records are encrypted where they lie; ``binlake quarantine`` opens them
+    with it. Needed as soon as any column is masked."""
+
+    def secret(self) -> str | None:
+        """The secret in the clear; None if there is none."""
+        return self.seal.get_secret_value() if self.seal is not None else None
 
     @field_validator("path")
     @classmethod

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
+from pipeline.settings.schema_changes import SchemaChangeRule, SchemaChangeSettings
 from pipeline.settings.types import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
@@ -85,7 +87,7 @@ class TableRules:
     ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
     be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted,
-    ``retention`` None one of which nothing is cleaned or archived.
+    ``retention`` None one of which nothing is cleaned or archived. ``columns`` None means all columns, as they come.
     """
 
     path: str
@@ -99,6 +101,8 @@ class TableRules:
     metadata: MetadataRule | None = MetadataRule()
     compaction: CompactionRule | None = None
     retention: RetentionRule | None = None
+    columns: ColumnsRule | None = None
+    schema_changes: SchemaChangeRule = field(default_factory=SchemaChangeRule)
 
 
 class PartitionSettings(Section):
@@ -221,13 +225,18 @@ class TableSettings(Section):
     """Compaction."""
     retention: RetentionSettings | None = Field(default_factory=RetentionSettings)
     """Cleaning and archival, which follow compactions; null for none."""
+    columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
+    """Which columns are written, and in what form."""
+    schema_changes: SchemaChangeSettings = Field(default_factory=SchemaChangeSettings)
+    """What DDL at the source does to the lake table."""
 
 
 class TableOverride(TableSettings):
     """Rules that differ for some tables: what is given here replaces the default, the rest stays."""
 
     match: Text
-    """Glob pattern on ``database.table``. The first override that matches is taken, and only that one."""
+    """Glob pattern on ``database.table`` (the name that a route gives). The first override that matches is taken, and
+    only that one."""
 
 
 class TablesSettings(Section):
@@ -239,6 +248,9 @@ class TablesSettings(Section):
     """Glob patterns on ``database.table``: tables to take."""
     exclude: tuple[Text, ...] = ()
     """Glob patterns on ``database.table``: tables to leave out, even if included."""
+    routes: tuple[RouteSettings, ...] = ()
+    """Source tables that are kept under another name, or several as one. ``include`` and ``exclude`` see the source's
+    names; ``path`` and ``overrides`` those that the routes give."""
     defaults: TableSettings = Field(default_factory=TableSettings)
     overrides: tuple[TableOverride, ...] = ()
 
@@ -253,10 +265,24 @@ class TablesSettings(Section):
             raise mistake("must be a relative path with {table} in it")
         return path
 
+    @property
+    def masks_any(self) -> bool:
+        """Whether any table has masked columns."""
+        return any(t.columns.mask for t in (self.defaults, *self.overrides))
+
     def selects(self, source: SourceName) -> bool:
-        """Whether the table is taken."""
+        """Whether the source table is taken."""
         name = f"{source.database}.{source.table}"
-        return _matches(name, self.include) and not _matches(name, self.exclude)
+        taken = _matches(name, self.include) and not _matches(name, self.exclude)
+        return taken and (not self.routes or self.destination(source) is not None)
+
+    def destination(self, source: SourceName) -> Destination | None:
+        """The lake table that a source table's rows go to, by the first route that matches; None if it leaves them
+        out."""
+        for route in self.routes:
+            if (found := route.found_in(f"{source.database}.{source.table}")) is not None:
+                return route.destination(found, source.database, source.table)
+        return Destination(source.database, source.table)
 
     def override_of(self, source: SourceName) -> int | None:
         """The place of the override that applies to the table: the first that matches; None if none does."""
@@ -264,13 +290,14 @@ class TablesSettings(Section):
         return next((i for i, o in enumerate(self.overrides) if fnmatchcase(name, o.match)), None)
 
     def rules(self, source: SourceName) -> TableRules:
-        """The table's rules: the defaults, replaced by what the first matching override gives."""
+        """The rules of a lake table (named as ``destination`` does): the defaults, replaced by what the first matching
+        override gives."""
         given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
         if (taken := self.override_of(source)) is not None:
             override = self.overrides[taken]
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
         partition: PartitionSettings | None = given.pop("partition")
-        given |= {"metadata": given["metadata"].rule(), "compaction": given["compaction"].rule()}
+        given |= {name: given[name].rule() for name in ("metadata", "compaction", "columns", "schema_changes")}
         if given["retention"] is not None:
             given["retention"] = RetentionRule(**given["retention"].model_dump())
         path = self.path.format(database=path_name(source.database), table=path_name(source.table))

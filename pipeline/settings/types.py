@@ -9,7 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
 from pydantic_core import PydanticCustomError
 
-_SECRET_NAME = re.compile(r"pass|secret|token|credential|jaas|private|access_key|account_key|sas", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"pass|secret|token|credential|jaas|private|access_key|account_key|sas|\.key\.pem", re.IGNORECASE
+)
 
 
 def mistake(message: str) -> PydanticCustomError:

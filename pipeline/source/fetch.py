@@ -7,6 +7,7 @@ is finished when the consumer's position reaches its end, not when its last mess
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,33 +16,54 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import RawRecords
-from pipeline.errors import BadInputError, TransientError
+from pipeline.errors import BinlakeError, TransientError
+from pipeline.source.client import Complaints, failure, make_consumer
+from pipeline.source.missing import made_anew, missing_error
 from pipeline.source.ranges import OffsetRange
 
 _WAIT_S = 0.02
+_ASK_S = 5.0
 Place = tuple[str, int]
-_consumers: dict[tuple[int, str], Consumer] = {}
+_consumers: dict[tuple[int, str], tuple[Consumer, Complaints]] = {}
+_GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 
 def consumer_for(config: Mapping[str, str]) -> Consumer:
-    """The consumer of this process for these client settings (librdkafka names); made on first use."""
+    """The consumer of this process for these client settings (librdkafka names); made on first use.
+
+    Raises ConfigError where the client refuses them.
+    """
+    return _client(config)[0]
+
+
+def broker_failure(config: Mapping[str, str], error: KafkaException, what: str, **where: object) -> BinlakeError:
+    """What a failed call of ``consumer_for``'s consumer means; see ``client.failure``."""
+    consumer, complaints = _client(config)
+    with contextlib.suppress(KafkaException):
+        consumer.poll(0)  # lets the client say what it has to say
+    return failure(config, error, complaints.take(), what, **where)
+
+
+def _client(config: Mapping[str, str]) -> tuple[Consumer, Complaints]:
     key = (os.getpid(), repr(sorted(config.items())))
     if key not in _consumers:
-        _consumers[key] = Consumer(
-            {
-                "group.id": "binlake-fetch",
+        settings = {
+            "fetch.wait.max.ms": 20,
+            "fetch.error.backoff.ms": 50,
+            "fetch.max.bytes": 64 << 20,
+            "max.partition.fetch.bytes": 16 << 20,
+            "queued.max.messages.kbytes": 256 << 10,
+            "log_level": 2,  # what matters comes back as errors; a broker that is away would fill the log
+            **config,
+        }
+        _consumers[key] = make_consumer(
+            settings,
+            **{
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
-                "fetch.wait.max.ms": 20,
-                "fetch.error.backoff.ms": 50,
-                "fetch.max.bytes": 64 << 20,
-                "max.partition.fetch.bytes": 16 << 20,
-                "queued.max.messages.kbytes": 256 << 10,
                 "isolation.level": "read_committed",
-                "log_level": 2,  # what matters comes back as errors; a broker that is away would fill the log
-                **config,
-            }
+            },
         )
     return _consumers[key]
 
@@ -51,9 +73,9 @@ def fetch(
 ) -> Iterator[RawRecords]:
     """The records of the ranges, in chunks of at most about ``chunk_records`` of one topic partition each.
 
-    Raises TransientError when nothing arrives for ``timeout_s`` seconds, BadInputError when offsets are gone.
+    Raises TransientError when nothing arrives for ``timeout_s`` seconds, BadInputError when offsets are gone,
+    ConfigError when the brokers refuse us.
     """
-    consumer = consumer_for(config)
     by_place: dict[Place, list[OffsetRange]] = {}
     for r in ranges:
         by_place.setdefault((r.topic, r.partition), []).append(r)
@@ -61,12 +83,14 @@ def fetch(
     while by_place:
         wave = {place: pieces.pop(0) for place, pieces in by_place.items()}
         by_place = {place: pieces for place, pieces in by_place.items() if pieces}
-        yield from _fetch_wave(consumer, wave, timeout_s, chunk_records)
+        yield from _fetch_wave(config, wave, timeout_s, chunk_records)
 
 
 def _fetch_wave(
-    consumer: Consumer, wave: dict[Place, OffsetRange], timeout_s: float, chunk_records: int
+    config: Mapping[str, str], wave: dict[Place, OffsetRange], timeout_s: float, chunk_records: int
 ) -> Iterator[RawRecords]:
+    consumer, complaints = _client(config)
+    complaints.take()
     consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in wave.values()])
     pending = dict(wave)
     held: dict[Place, list[Message]] = {place: [] for place in wave}
@@ -78,9 +102,9 @@ def _fetch_wave(
             if messages:
                 last_progress = monotonic_s()
             elif monotonic_s() - last_progress > timeout_s:
-                raise _stalled(consumer, pending, timeout_s)
+                raise _stalled(config, pending, timeout_s)
             for message in messages:
-                _take(message, pending, held, reached)
+                _take(config, message, pending, held, reached)
             for place in list(held):
                 done = place in pending and reached[place] >= pending[place].end
                 if held[place] and (done or len(held[place]) >= chunk_records):
@@ -94,6 +118,7 @@ def _fetch_wave(
 
 
 def _take(
+    config: Mapping[str, str],
     message: Message,
     pending: Mapping[Place, OffsetRange],
     held: Mapping[Place, list[Message]],
@@ -102,7 +127,7 @@ def _take(
     """Hold a message of a range; note how far the partition is read, also by an end mark or a message beyond."""
     error, topic, partition, offset = message.error(), message.topic(), message.partition(), message.offset()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        raise _failed(error, message)
+        raise _failed(config, error, message, pending)
     if topic is None or partition is None or offset is None or (topic, partition) not in pending:
         return
     place = (topic, partition)
@@ -126,27 +151,38 @@ def _records(place: Place, messages: list[Message]) -> RawRecords:
     )
 
 
-def _failed(error: KafkaError, message: Message) -> Exception:
-    where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-        return BadInputError(
-            f"offsets that were asked for are gone from Kafka: {error.str()}",
-            do_next="the events were deleted by retention: take a new snapshot of the tables of this topic",
-            **where,
-        )
-    return TransientError(f"Kafka answered: {error.str()}", do_next="look at the broker; start again", **where)
+def _failed(
+    config: Mapping[str, str], error: KafkaError, message: Message, pending: Mapping[Place, OffsetRange]
+) -> BinlakeError:
+    topic, partition = message.topic(), message.partition()
+    if error.code() in _GONE and (wanted := pending.get((topic or "", partition or 0))) is not None:
+        with contextlib.suppress(KafkaException):
+            low, high = _watermarks(config, wanted)
+            if low > wanted.start:
+                return missing_error([OffsetRange(wanted.topic, wanted.partition, wanted.start, low)])
+            if high < wanted.end:
+                return made_anew(wanted.topic, wanted.partition, wanted.end, high)
+    where = {"topic": topic, "partition": partition, "offset": message.offset()}
+    return failure(config, error, _client(config)[1].take(), "Kafka answered", **where)
 
 
-def _stalled(consumer: Consumer, pending: Mapping[Place, OffsetRange], timeout_s: float) -> TransientError:
+def _stalled(config: Mapping[str, str], pending: Mapping[Place, OffsetRange], timeout_s: float) -> BinlakeError:
     first = next(iter(pending.values()))
+    where = {"topic": first.topic, "partition": first.partition, "offsets": f"{first.start}..{first.end}"}
+    what = f"nothing arrived from Kafka for {timeout_s:g} s"
     try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(first.topic, first.partition), timeout=5)
-    except KafkaException:
-        low, high = -1, -1
-    return TransientError(
-        f"nothing arrived from Kafka for {timeout_s:g} s; the partition holds offsets {low} to {high}",
-        do_next="look at the broker and the network; start again",
-        topic=first.topic,
-        partition=first.partition,
-        offsets=f"{first.start}..{first.end}",
-    )
+        low, high = _watermarks(config, first)
+    except KafkaException as error:
+        return broker_failure(config, error, what, **where)
+    what = f"{what}; the partition holds offsets {low} to {high}"
+    complaints = _client(config)[1].take()
+    if complaints:
+        return failure(config, complaints[0], complaints, what, **where)
+    return TransientError(what, do_next="look at the broker and the network; start again", **where)
+
+
+def _watermarks(config: Mapping[str, str], of: OffsetRange) -> tuple[int, int]:
+    """The first offset and the end of a range's partition. Raises KafkaException."""
+    place = TopicPartition(of.topic, of.partition)
+    low, high = consumer_for(config).get_watermark_offsets(place, timeout=_ASK_S)
+    return low, high

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from pipeline.decode.changes import RawRecords
-from pipeline.errors import ConfigError, TransientError
-from pipeline.source.fetch import consumer_for, fetch
+from pipeline.errors import ConfigError
+from pipeline.source.fetch import broker_failure, consumer_for, fetch
 from pipeline.source.ranges import OffsetRange
 
 _ASK_S = 10.0
@@ -24,12 +24,11 @@ class LogTail:
 
     def poll(self) -> list[RawRecords]:
         """All records added since; at the first call all records there are. Raises TransientError, ConfigError."""
-        consumer = consumer_for(self._config)
         if not self._next:
-            self._next = dict.fromkeys(partitions_of(consumer, self._topic), 0)
+            self._next = dict.fromkeys(partitions_of(self._config, self._topic), 0)
         ranges = []
         for partition, position in self._next.items():
-            low, high = watermarks(consumer, self._topic, partition)
+            low, high = watermarks(self._config, self._topic, partition)
             ranges.append(OffsetRange(self._topic, partition, max(low, position), high))
         records = list(fetch(self._config, [r for r in ranges if len(r)], timeout_s=30.0, chunk_records=10_000))
         for r in ranges:
@@ -37,23 +36,26 @@ class LogTail:
         return records
 
 
-def partitions_of(consumer: Consumer, topic: str) -> list[int]:
-    """The partitions of a topic. Raises ConfigError if there is no such topic."""
+def partitions_of(config: Mapping[str, str], topic: str) -> list[int]:
+    """The partitions of a topic. Raises ConfigError if there is no such topic, TransientError."""
     try:
-        found = consumer.list_topics(topic, timeout=_ASK_S).topics[topic]
+        found = consumer_for(config).list_topics(topic, timeout=_ASK_S).topics[topic]
     except KafkaException as error:
-        raise TransientError(f"Kafka does not answer: {error}", do_next="look at the broker", topic=topic) from error
+        raise broker_failure(config, error, "Kafka does not answer", topic=topic) from None
     if found.error is not None:
-        raise ConfigError(f"the topic cannot be read: {found.error.str()}", do_next="correct kafka.*", topic=topic)
+        raise ConfigError(
+            f"the topic cannot be read: {found.error.str()}",
+            do_next="correct kafka.*, or allow the user READ on the topic: one that may not be described is not seen",
+            topic=topic,
+        )
     return sorted(found.partitions)
 
 
-def watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+def watermarks(config: Mapping[str, str], topic: str, partition: int) -> tuple[int, int]:
     """The first offset that is there, and the next one to be written (of committed transactions)."""
     try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_S)
+        low, high = consumer_for(config).get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_S)
     except KafkaException as error:
-        raise TransientError(
-            f"Kafka does not tell offsets: {error}", do_next="look at the broker", topic=topic, partition=partition
-        ) from error
+        where = {"topic": topic, "partition": partition}
+        raise broker_failure(config, error, "Kafka does not tell offsets", **where) from None
     return low, high

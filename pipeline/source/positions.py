@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from pipeline.errors import BadInputError, ConfigError, TransientError
-from pipeline.source.fetch import consumer_for
+from pipeline.errors import BadInputError, ConfigError
+from pipeline.source.client import Complaints, failure
+from pipeline.source.fetch import broker_failure, consumer_for
 from pipeline.source.log_tail import partitions_of, watermarks
-from pipeline.source.ranges import Positions
+from pipeline.source.missing import NEW_TOPIC, made_anew, missing_error
+from pipeline.source.ranges import OffsetRange, Positions
+
+#: What tells a topic from another one that had its name before.
+TopicIds = dict[str, str]
+_NO_ID = "0" * 32
+_ASK_S = 10.0
+
+
+@dataclass
+class Start:
+    """Where a stream starts.
+
+    Args:
+        positions: the next offset of every partition.
+        missing: what was deleted before it was read, and is passed over because that was asked for.
+        added: partitions that a topic has got since the stream read it last.
+    """
+
+    positions: Positions = field(default_factory=dict)
+    missing: list[OffsetRange] = field(default_factory=list)
+    added: list[tuple[str, int]] = field(default_factory=list)
 
 
 def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | None) -> list[str]:
@@ -20,9 +44,9 @@ def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | No
     if not pattern:
         return list(names)
     try:
-        known = consumer_for(config).list_topics(timeout=10.0).topics
+        known = consumer_for(config).list_topics(timeout=_ASK_S).topics
     except KafkaException as error:
-        raise TransientError(f"Kafka does not answer: {error}", do_next="look at the broker") from error
+        raise broker_failure(config, error, "Kafka does not answer") from None
     found = sorted(t for t in known if re.fullmatch(pattern, t))
     if not found:
         raise ConfigError(
@@ -32,50 +56,99 @@ def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | No
 
 
 def starting_positions(
-    config: Mapping[str, str], topics: Sequence[str], known: Mapping[str, Mapping[int, int]], start: str
-) -> Positions:
+    config: Mapping[str, str],
+    topics: Sequence[str],
+    known: Mapping[str, Mapping[int, int]],
+    start: str,
+    *,
+    whole: bool = True,
+    skip_missing: bool = False,
+) -> Start:
     """The next offset of every partition: the known one, else the first there is (or the end, for ``latest``).
 
-    Raises BadInputError where a known position is not there any more (aged out) or not there yet (topic recreated).
+    A partition that a known topic has got since is read from its beginning; ``whole``: ``known`` has all partitions
+    that the stream ever saw, so that others are new. Raises BadInputError with all of them where offsets are not there
+    any more (aged out), unless ``skip_missing``; or not there yet (topic recreated).
     """
-    consumer = consumer_for(config)
-    result: Positions = {}
+    result = Start()
     for topic in topics:
-        for partition in partitions_of(consumer, topic):
-            low, high = watermarks(consumer, topic, partition)
-            mine = known.get(topic, {}).get(partition)
-            if mine is None:
-                mine = high if start == "latest" else low
-            elif not low <= mine <= high:
-                raise _lost(topic, partition, mine, low, high)
-            result.setdefault(topic, {})[partition] = mine
+        mine = known.get(topic, {})
+        for partition in partitions_of(config, topic):
+            low, high = watermarks(config, topic, partition)
+            unseen = high if start == "latest" and not mine else low
+            if whole and mine and partition not in mine:
+                result.added.append((topic, partition))
+                unseen = 0
+            first = mine.get(partition, unseen)
+            if first > high:
+                raise made_anew(topic, partition, first, high)
+            if first < low:
+                result.missing.append(OffsetRange(topic, partition, first, low))
+            result.positions.setdefault(topic, {})[partition] = max(first, low)
+    if result.missing and not skip_missing:
+        raise missing_error(result.missing)
     return result
 
 
 def end_offsets(config: Mapping[str, str], places: Positions, timeout_s: float) -> Positions:
-    """The next offset of every partition (of committed transactions), asked for at once. Raises TransientError."""
+    """The next offset of every partition (of committed transactions), asked for at once.
+
+    Raises TransientError, ConfigError.
+    """
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     wanted = {TopicPartition(t, p): latest for t, parts in places.items() for p in parts}
     ends: Positions = {}
     if not wanted:
         return ends
-    admin = AdminClient({"log_level": 0, **config})
-    asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
-    for place, answer in asked.items():
-        try:
+    with _admin(config, "Kafka does not tell offsets") as admin:
+        asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
+        for place, answer in asked.items():
             ends.setdefault(place.topic, {})[place.partition] = answer.result().offset
-        except KafkaException as error:
-            raise TransientError(
-                f"Kafka does not tell offsets: {error.args[0].str()}", do_next="look at the brokers"
-            ) from error
     return ends
 
 
-def _lost(topic: str, partition: int, mine: int, low: int, high: int) -> BadInputError:
-    if mine < low:
-        what = f"offsets {mine} to {low - 1} were deleted from Kafka before they were read"
-        then = "take a new snapshot of this topic's tables, then set the position in the ledger to the first offset"
-    else:
-        what = f"the stream stands at offset {mine} but the partition ends at {high}: the topic was made anew"
-        then = "give the stream a new name and a new lake path, or restore the topic"
-    return BadInputError(what, do_next=then, topic=topic, partition=partition, position=mine, first=low, end=high)
+def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
+    """The ids of topics; those that are not there, or have none, are left out. Raises TransientError, ConfigError."""
+    found: TopicIds = {}
+    if not topics:
+        return found
+    with _admin(config, "Kafka does not describe the topics") as admin:
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ASK_S)
+        for topic, answer in asked.items():
+            try:
+                told = answer.result().topic_id
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise failure(config, error, (), "Kafka does not describe a topic", topic=topic) from None
+            parts = (told.get_most_significant_bits(), told.get_least_significant_bits())
+            text = "".join(f"{part & (1 << 64) - 1:016x}" for part in parts)
+            if text != _NO_ID:
+                found[topic] = text
+    return found
+
+
+def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raise BadInputError where a topic is not the one it was: offsets below the stream's mean other records now."""
+    changed = sorted(topic for topic, was in remembered.items() if now.get(topic, was) != was)
+    if changed:
+        raise BadInputError(
+            "topics were deleted and made anew since the stream read them: their offsets mean other records now",
+            do_next=NEW_TOPIC,
+            topics=", ".join(changed),
+        )
+
+
+@contextmanager
+def _admin(config: Mapping[str, str], what: str) -> Iterator[AdminClient]:
+    """A client for questions of administration; what it fails with becomes an error of ours."""
+    complaints = Complaints()
+    try:
+        client = AdminClient({"log_level": 0, **config, "error_cb": complaints})  # type: ignore[dict-item]
+        try:
+            yield client
+        except KafkaException:
+            client.poll(0)
+            raise
+    except KafkaException as error:
+        raise failure(config, error, complaints.take(), what) from None

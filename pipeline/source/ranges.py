@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: topic -> partition -> offset (the next one to read).
@@ -43,6 +43,15 @@ def ranges_between(start: Mapping[str, Mapping[int, int]], end: Mapping[str, Map
         for partition, until in sorted(parts.items())
     ]
     return [r for r in found if len(r)]
+
+
+def covered_until(ranges: Sequence[OffsetRange]) -> Positions:
+    """The positions after the ranges."""
+    result: Positions = {}
+    for r in ranges:
+        parts = result.setdefault(r.topic, {})
+        parts[r.partition] = max(parts.get(r.partition, 0), r.end)
+    return result
 
 
 def split_ranges(ranges: Iterable[OffsetRange], tasks: int) -> list[list[OffsetRange]]:

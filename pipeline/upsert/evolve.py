@@ -6,40 +6,85 @@ shared notes section 18); a column that comes no more stays, and is null in new 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
+from pipeline.settings.schema_changes import SchemaChangeRule
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FLOATS = (pa.float32(), pa.float64())
+_DEFAULT = SchemaChangeRule()
+_MAX_DIGITS = 38
 
 
-def evolved(current: pa.Schema, incoming: pa.Schema) -> pa.Schema:
+class TypeChange(StrEnum):
+    """How a column's new type lies to the one it has in the lake."""
+
+    SAME = "same"
+    WIDER = "wider"
+    NARROWER = "narrower"
+    OTHER = "other"
+
+
+def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeRule = _DEFAULT) -> pa.Schema:
     """``current`` with new columns appended and types widened as ``incoming`` asks; ``current`` itself if it holds all.
 
-    Raises UnsupportedError where a column's types have no common one.
+    Raises UnsupportedError where a column's types have no common one, or the rule refuses the change. A narrower type
+    is never refused here: rows from before a change may come late.
     """
     fields = {f.name: f for f in current}
     for field in incoming:
         known = fields.get(field.name)
         if known is None:
+            if rule.add == "refuse":
+                raise _refused(f"column {field.name!r} is new, and schema_changes.add is refuse")
             fields[field.name] = field.with_nullable(True)
         elif known.type != field.type:
-            fields[field.name] = known.with_type(_common(field.name, known.type, field.type))
+            common, change = common_type(known.type, field.type, rule)
+            if common is None:
+                raise UnsupportedError(
+                    f"column {field.name!r} was {known.type} and now comes as {field.type}",
+                    do_next="load the table again under a new path, or map the column's type in source.schemas",
+                )
+            if change is TypeChange.WIDER and rule.widen == "refuse":
+                raise _refused(f"column {field.name!r} comes as {field.type}, and schema_changes.widen is refuse")
+            fields[field.name] = known.with_type(common)
     result = pa.schema(list(fields.values()))
     return current if result == current else result
 
 
-def _common(name: str, known: pa.DataType, incoming: pa.DataType) -> pa.DataType:
+def _refused(what: str) -> UnsupportedError:
+    return UnsupportedError(what, do_next="allow it in tables.overrides, then `binlake quarantine replay`")
+
+
+def common_type(
+    known: pa.DataType, incoming: pa.DataType, rule: SchemaChangeRule = _DEFAULT
+) -> tuple[pa.DataType | None, TypeChange]:
+    """The type that holds values of both, None if there is none, and what the change is."""
+    if known == incoming:
+        return known, TypeChange.SAME
     for ladder in (_INTEGERS, _FLOATS):
         if known in ladder and incoming in ladder:
-            return max(known, incoming, key=ladder.index)
+            wider = ladder.index(incoming) > ladder.index(known)
+            return (incoming, TypeChange.WIDER) if wider else (known, TypeChange.NARROWER)
     if pa.types.is_decimal(known) and pa.types.is_decimal(incoming):
-        scale = max(known.scale, incoming.scale)
-        precision = scale + max(known.precision - known.scale, incoming.precision - incoming.scale)
-        if precision <= 38:
-            return pa.decimal128(precision, scale)
-    raise UnsupportedError(
-        f"column {name!r} was {known} and now comes as {incoming}",
-        do_next="load the table again under a new path, or map the column's type in source.schemas",
-    )
+        return _common_decimal(known, incoming)
+    if rule.convert == "string" and {True} == {k in _INTEGERS or k == pa.string() for k in (known, incoming)}:
+        return pa.string(), TypeChange.OTHER
+    return None, TypeChange.OTHER
+
+
+def _common_decimal(known: pa.DataType, incoming: pa.DataType) -> tuple[pa.DataType | None, TypeChange]:
+    scale = max(known.scale, incoming.scale)
+    precision = scale + max(known.precision - known.scale, incoming.precision - incoming.scale)
+    if precision > _MAX_DIGITS:
+        return None, TypeChange.OTHER
+    common = pa.decimal128(precision, scale)
+    return common, TypeChange.NARROWER if common == known else TypeChange.WIDER
+
+
+def retyped(current: pa.Schema, new: pa.Schema) -> list[str]:
+    """The columns that both have under different types."""
+    return [f.name for f in new if f.name in current.names and current.field(f.name).type != f.type]

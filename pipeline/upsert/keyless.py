@@ -109,7 +109,7 @@ class _Event:
     order: int
     row: int
     key: str
-    half: Half | None  # what a redelivery is known by; snapshot rows have no place in the binlog
+    half: Half | None  # what a redelivery is known by; None for rows without a place in the binlog
 
 
 def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
@@ -119,8 +119,9 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
     ops = events.column("__op").to_numpy()
     for at in np.lexsort(columns[::-1]).tolist():
         order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
-        streamed = (order >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
-        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}"
+        place = order & ((1 << FILE_BITS + POSITION_BITS) - 1)
+        streamed = place >> POSITION_BITS and place != offset  # not a snapshot's, and not ordered by Kafka's offset
+        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
         comes = bool(ops[at] == Op.UPSERT)
         half = (order, row, int(comes)) if streamed else None
         yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)

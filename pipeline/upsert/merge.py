@@ -11,6 +11,7 @@ from pipeline.hudi.write import FileGroupWrite
 from pipeline.upsert.collapse import codes_of, newest
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import ORDER_FIELD
+from pipeline.upsert.truncates import Truncates
 
 #: (partition path, bucket): the place of a file group in its table.
 Place = tuple[str, int]
@@ -43,13 +44,15 @@ def records(rows: pa.Table) -> int:
     return len(rows) - (pc.sum(pc.equal(rows.column("__op"), MOVED_AWAY)).as_py() or 0)
 
 
-def truncated(stored: pa.Table, order: int) -> pa.Table:
-    """Deletes for stored rows (``_hoodie_record_key``, ORDER_FIELD) that a TRUNCATE at ``order`` takes away."""
-    gone = stored.filter(pc.less_equal(stored.column(ORDER_FIELD), order))
-    count = len(gone)
+def truncated(stored: pa.Table, truncates: Truncates) -> pa.Table:
+    """Deletes for stored rows (``_hoodie_record_key``, ORDER_FIELD, the columns that ``truncates`` looks at) that are
+    taken away."""
+    orders = truncates.order_at(stored)
+    mask = stored.column(ORDER_FIELD).to_numpy() <= orders
+    gone, count = stored.filter(pa.array(mask)), int(mask.sum())
     columns = {
         "__op": np.full(count, MOVED_AWAY, dtype=np.int8),
-        "__order": np.full(count, order, dtype=np.int64),
+        "__order": orders[mask],
         "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
         "__offset": np.full(count, -1, dtype=np.int64),
     }

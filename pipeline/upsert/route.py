@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pipeline.decode.changes import META_NAMES, ChangeBatch
 from pipeline.hudi.bucket import bucket_ids
 from pipeline.hudi.keys import record_keys
-from pipeline.upsert.collapse import codes_of, newest
+from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
 
@@ -57,14 +57,17 @@ class Routed:
     counts: Counts = field(default_factory=Counts)
 
 
-def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int) -> Routed:
+def route(
+    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int | Int64s
+) -> Routed:
     """Route one change batch to the file groups of its target.
 
     Args:
         batch: n rows, whole keys (see ``split_null_keys``).
         target: where they go.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
-        truncated_order: ordering value of this table's newest TRUNCATE, or -1: rows up to it are superseded.
+        truncated_order: ordering value of this table's newest TRUNCATE, or -1 (of each row, if an array):
+            rows up to it are superseded.
     """
     routed = Routed()
     rows, moves = _named(batch, target)
@@ -99,10 +102,20 @@ def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, Ch
     if not any(key.null_count for key in keys):
         return batch, None
     whole = np.logical_and.reduce([key.is_valid().to_numpy() for key in keys])
-    return _where(batch, whole), _where(batch, ~whole)
+    return where(batch, whole), where(batch, ~whole)
 
 
-def _where(batch: ChangeBatch, mask: Mask) -> ChangeBatch:
+def without_records_of(batch: ChangeBatch, refused: ChangeBatch | None) -> ChangeBatch:
+    """The batch without the rows that came in one record with rows that were refused: a record is quarantined whole."""
+    if refused is None:
+        return batch
+    offsets = refused.rows.column("__offset").to_numpy()
+    beside = np.isin(batch.rows.column("__offset").to_numpy(), offsets)
+    return where(batch, ~beside) if beside.any() else batch
+
+
+def where(batch: ChangeBatch, mask: Mask) -> ChangeBatch:
+    """The rows of a batch for which the mask holds, with their before images."""
     moves = None if batch.before is None else (batch.before, batch.before_at)
     rows, moves = _select(batch.rows, moves, batch, mask)
     return (

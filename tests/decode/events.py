@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pipeline.decode.changes import Decoded, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas import DeclaredSchemas, SchemaSource, declared_table
 from tests.decode.recordings import records

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, ControlKind, Decoded, RawRecords, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.decode.options import BigintUnsignedHandlingMode, DecimalHandlingMode, DecodeOptions
 from pipeline.decode.schemas import SchemaHistory, SchemaSource
 

@@ -12,6 +12,7 @@ from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas import NoSchemas
 from pipeline.errors import ConfigError
 from tests.decode.events import T, cells, declared, decoded, envelope, raw_envelope, reasons, source
+from tests.decode.mangled import changed_bytes, check_neighbours, check_sound, mangled
 
 SCHEMA = declared(
     {"id": "int", "name": "varchar(50)", "amount": "decimal(10,2)", "big": "bigint", "shape": "point", "f": "double"},
@@ -252,53 +253,20 @@ def test_ignored_tables_are_counted_not_read() -> None:
 
 def test_any_changed_byte_is_survived() -> None:
     """Every single-byte change of a good message leaves the decoder standing and its neighbours in place."""
-    values: list[bytes | None] = []
-    for i in range(len(GOOD)):
-        for byte in (0x00, 0x22, 0x2C, 0x5B, 0x7B, 0x7D, 0xFF):
-            values.append(GOOD[:i] + bytes([byte]) + GOOD[i + 1 :])
+    values = list(changed_bytes(GOOD))
     found = decoded([GOOD, *values, GOOD], SCHEMA)
-    offsets = {offset for batch in found.changes for offset in batch.rows["__offset"].to_pylist()}
-    assert {0, len(values) + 1} <= offsets
-    for batch in found.changes:
-        batch.rows.validate(full=True)
-
-
-PIECES = [
-    b"null",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b",",
-    b":",
-    b'"',
-    b"\\",
-    b"\\ud800",
-    b"1e999",
-    b"NaN",
-    b"-",
-    b"\xff",
-    b"\n",
-    b"{}",
-]
+    check_neighbours(found, len(values))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_mangled_messages_are_survived(seed: int) -> None:
     dice = random.Random(seed)
     flat = b'{"id":1,"name":"ok","amount":"AZA=","__op":"u","__source_file":"b.1","__source_pos":5,"__table":"t"}'
-    values: list[bytes | None] = []
-    for _ in range(1500):
-        text = bytearray(dice.choice([GOOD, flat]))
-        for _ in range(dice.randrange(1, 5)):
-            at, length = dice.randrange(len(text)), dice.randrange(4)
-            text[at : at + length] = dice.choice([*PIECES, bytes([dice.randrange(256)]), text[: dice.randrange(40)]])
-        values.append(bytes(text))
+    values = mangled(dice, [GOOD, flat])
     found = decoded(values, SCHEMA, before_of="all")
     assert len(found.quarantined) > 500
     assert sum(batch.rows.num_rows for batch in found.changes) > 50
-    for batch in found.changes:
-        batch.rows.validate(full=True)
+    check_sound(found)
 
 
 def test_names_with_every_sign_in_them() -> None:

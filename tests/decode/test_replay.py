@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.decode.changes import ControlKind, Decoded, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.decode.schemas import NoSchemas
 from tests.decode import recordings
 from tests.decode.recordings import VARIANTS

@@ -27,6 +27,7 @@ from pipeline.stream.tasks import write_parcels
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
 from pipeline.upsert.target import make_target
+from pipeline.upsert.truncates import Truncates
 from tests.model import Delivered, Row, Shape
 from tests.stream.topic_log import upkeep
 
@@ -162,7 +163,7 @@ class Ingest:
         truncates = [d.change.order for d in records if d.change.is_truncate]
         report, parcels = self._routed(records, ranges, table, chunks)
         report.counts.read += len(truncates)
-        work = TableWork(report, ranges, parcels, truncated_order=max(truncates, default=-1))
+        work = TableWork(report, ranges, parcels, truncates=Truncates(max(truncates, default=-1)))
         if shuffle and table is not None and table.keyless is None and not truncates:
             table.refresh(STREAM)
             work.context = table.begin(table.table.schema)
@@ -182,7 +183,7 @@ class Ingest:
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
             routed = route(
-                change_batch(self.shape, piece), report.target, applied, table.truncated_order if table else -1
+                change_batch(self.shape, piece), report.target, applied, table.truncates.whole if table else -1
             )
             report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels

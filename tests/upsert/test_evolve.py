@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import UnsupportedError
+from pipeline.settings.schema_changes import SchemaChangeRule
 from pipeline.upsert.evolve import evolved
 
 STAMP = pa.timestamp("us", tz="UTC")
@@ -64,3 +65,18 @@ def test_widening(known: pa.DataType, incoming: pa.DataType, result: pa.DataType
 def test_types_without_a_common_one(known: pa.DataType, incoming: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match="column 'c' was"):
         evolved(one(known), one(incoming))
+
+
+def test_what_rows_bring_is_refused_where_the_policy_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="column 'new' is new"):
+        evolved(BASE, one(pa.int64()).set(0, pa.field("new", pa.int64())), SchemaChangeRule(add="refuse"))
+    with pytest.raises(UnsupportedError, match=r"schema_changes.widen is refuse"):
+        evolved(one(pa.int32()), one(pa.int64()), SchemaChangeRule(widen="refuse"))
+    assert evolved(one(pa.int64()), one(pa.int32()), SchemaChangeRule(narrow="refuse")) == one(pa.int64())
+
+
+@pytest.mark.parametrize(("known", "incoming"), [(pa.int32(), pa.string()), (pa.string(), pa.int64())], ids=str)
+def test_whole_numbers_become_text_where_the_policy_says_so(known: pa.DataType, incoming: pa.DataType) -> None:
+    assert evolved(one(known), one(incoming), SchemaChangeRule(convert="string")) == one(pa.string())
+    with pytest.raises(UnsupportedError):
+        evolved(one(pa.float64()), one(pa.string()), SchemaChangeRule(convert="string"))

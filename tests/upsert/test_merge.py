@@ -13,6 +13,7 @@ from pipeline.decode.changes import Op
 from pipeline.upsert.merge import merge, records, truncated
 from pipeline.upsert.route import KEY, MOVED_AWAY
 from pipeline.upsert.target import ORDER_FIELD
+from pipeline.upsert.truncates import Truncates
 
 PARCEL = pa.schema(
     [
@@ -88,7 +89,7 @@ def test_what_counts_as_a_record() -> None:
 
 def test_a_truncate_takes_what_is_not_newer() -> None:
     stored = pa.table({KEY: ["1", "2", "3"], ORDER_FIELD: pa.array([4, 5, 6], pa.int64())})
-    gone = truncated(stored, 5)
+    gone = truncated(stored, Truncates(5))
     assert gone.column(KEY).to_pylist() == ["1", "2"]
     assert set(gone.column("__order").to_pylist()) == {5}
     assert records(gone) == 0
@@ -97,4 +98,4 @@ def test_a_truncate_takes_what_is_not_newer() -> None:
     assert [r[KEY] for r in plain(write.upserts)] == ["1", "9"]
     assert plain(write.deletes) == [{KEY: "2", ORDER_FIELD: 5}]
     assert superseded == 0
-    assert len(truncated(stored, 3)) == 0
+    assert len(truncated(stored, Truncates(3))) == 0

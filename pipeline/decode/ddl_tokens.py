@@ -1,0 +1,145 @@
+"""The words of a MySQL or MariaDB statement: without comments, but with what stands in ``/*! */``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["word", "quoted", "string", "bytes", "number", "sign"]
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--(?:[ \t\r][^\n]*)?(?=\n|$)|\#[^\n]*|/\*(?![!M])(?:.|\n)*?\*/|/\*M(?!!)(?:.|\n)*?\*/)
+    |(?P<open>/\*M?!\d*)|(?P<close>\*/)
+    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<bytes>[xX]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+\b|[bB]'[01]*'|0b[01]+\b)
+    |(?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![A-Za-z0-9_$\x80-\U0010ffff]))
+    |(?P<word>[A-Za-z0-9_$@\x80-\U0010ffff]+)
+    |(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word. ``text``: as written. ``value``: what a string or a quoted identifier holds, else the text."""
+
+    kind: Kind
+    text: str
+    value: str
+
+    def is_word(self, *words: str) -> bool:
+        """Whether it is one of these keywords (upper case)."""
+        return self.kind == "word" and self.text.upper() in words
+
+    def is_sign(self, sign: str) -> bool:
+        """Whether it is this sign."""
+        return self.kind == "sign" and self.text == sign
+
+    @property
+    def names(self) -> bool:
+        """Whether it can be an identifier; a double-quoted one is one under ANSI_QUOTES."""
+        return self.kind in ("word", "quoted") or self.text.startswith('"')
+
+
+def tokens_of(statement: str) -> list[Token]:
+    """The statement's tokens. What no rule knows is a sign of its own; nothing raises."""
+    found = []
+    for match in _TOKEN.finditer(statement):
+        kind, text = match.lastgroup, match.group()
+        if kind in ("space", "open", "close") or kind is None:
+            continue
+        found.append(Token(kind, text, _value(kind, text)))  # type: ignore[arg-type]
+    return found
+
+
+def _value(kind: str, text: str) -> str:
+    if kind == "quoted":
+        return text[1:-1].replace("``", "`")
+    if kind != "string":
+        return text
+    quote = text[0]
+
+    def opened(match: re.Match[str]) -> str:
+        return quote if match.group() == quote * 2 else _ESCAPES.get(match.group(1), match.group(1))
+
+    return re.sub(rf"{quote}{quote}|\\(.)", opened, text[1:-1], flags=re.DOTALL)
+
+
+def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The stretches between commas that stand in no brackets."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += token.is_sign("(") - token.is_sign(")")
+        if token.is_sign(",") and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def text_of(tokens: Sequence[Token]) -> str:
+    """The tokens as a text that says the same."""
+    text = ""
+    for token in tokens:
+        apart = text and not text.endswith(("(", ",")) and token.text not in ("(", ")", ",")
+        text += f" {token.text}" if apart else token.text
+    return text
+
+
+class Reader:
+    """Goes over tokens from left to right."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    @property
+    def rest(self) -> Sequence[Token]:
+        """What has not been read."""
+        return self._tokens[self._at :]
+
+    def take(self, *words: str) -> bool:
+        """Pass over these keywords if all of them come next."""
+        coming = self.rest[: len(words)]
+        found = len(coming) == len(words) and all(t.is_word(w) for t, w in zip(coming, words, strict=True))
+        self._at += len(words) if found else 0
+        return found
+
+    def take_any(self, *words: str) -> bool:
+        """Pass over the next keyword if it is one of these."""
+        return any(self.take(word) for word in words)
+
+    def take_sign(self, sign: str) -> bool:
+        """Pass over a sign if it comes next."""
+        found = bool(self.rest) and self.rest[0].is_sign(sign)
+        self._at += found
+        return found
+
+    def name(self) -> str | None:
+        """The identifier that comes next; None if none does."""
+        if not self.rest or not self.rest[0].names:
+            return None
+        self._at += 1
+        return self._tokens[self._at - 1].value
+
+    def bracketed(self) -> list[Token] | None:
+        """What stands in the brackets that come next; None if none do."""
+        if not self.take_sign("("):
+            return None
+        start, depth = self._at, 1
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            self._at += 1
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0:
+                return list(self._tokens[start : self._at - 1])
+        return list(self._tokens[start:])
+
+    def skip(self) -> None:
+        """Pass over one token."""
+        self._at += 1

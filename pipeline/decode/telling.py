@@ -1,0 +1,50 @@
+"""Which format a message is of, by its shape alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pipeline.decode.options import Format
+from pipeline.decode.quarantine import Buffer
+
+_ANY = msgspec.json.Decoder().decode
+_CANAL = frozenset({"database", "table", "type", "data"})
+_CANAL_ALONE = frozenset({"isDdl", "mysqlType", "pkNames"})
+_MAXWELL = frozenset({"database", "type", "ts"})
+#: Types of Maxwell's messages that have no row.
+MAXWELL_DDL = frozenset(
+    {"database-create", "database-alter", "database-drop", "table-create", "table-alter", "table-drop"}
+)
+_DDL_TYPES = tuple(MAXWELL_DDL)  # a type may be anything, hashable or not
+#: A zero byte, a schema id of four bytes, and the record.
+AVRO_HEAD_BYTES = 5
+
+
+def is_avro(value: Buffer) -> bool:
+    """Whether a value has the head of Confluent's wire format. JSON never begins with a zero byte."""
+    return len(value) > AVRO_HEAD_BYTES and value[0] == 0
+
+
+def format_of(document: dict[str, Any]) -> Format:
+    """The format of a decoded JSON object; whatever is neither Canal's nor Maxwell's is left to Debezium's reader."""
+    names = document.keys()
+    if "source" in names and "op" in names:
+        return Format.DEBEZIUM
+    if names >= _CANAL and names & _CANAL_ALONE and isinstance(document["data"], list | None):
+        return Format.CANAL
+    if names >= _MAXWELL and (isinstance(document.get("data"), dict) or document["type"] in _DDL_TYPES):
+        return Format.MAXWELL
+    return Format.DEBEZIUM
+
+
+def told(value: Buffer) -> Format:
+    """The format of one message; Debezium's reader says what is wrong with what is no message at all."""
+    if is_avro(value):
+        return Format.DEBEZIUM_AVRO
+    try:
+        document = _ANY(value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return Format.DEBEZIUM
+    return format_of(document) if isinstance(document, dict) else Format.DEBEZIUM

@@ -1,0 +1,90 @@
+"""The ``dump`` section: files of change events, which ``binlake dump`` writes and ``binlake replay`` reads."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.settings.sections import LakeSettings
+from pipeline.settings.types import Count, Options, Section, Text, mistake, plain
+
+#: What a template may name: whose records a directory holds, and of which time.
+WHOSE, WHEN = frozenset({"database", "table", "topic"}), frozenset({"year", "month", "day", "date", "hour"})
+#: How ``binlake dump`` can write: the end of a template's file name.
+WRITTEN = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+
+
+class DumpSettings(Section):
+    """Dumps of change events: where they are, how they are laid out, how they are written and replayed."""
+
+    uri: Text | None = None
+    """Root of the dumps: where ``binlake dump`` writes, and ``binlake replay`` reads unless told otherwise."""
+    options: Options | None = None
+    """The store's own options; if null the lake's, where that is in a store of the same kind."""
+    path: Text = "{database}.{table}/dt={date}/hour={hour}/*.jsonl.gz"
+    """Where files are below the root: ``{database}``, ``{table}``, ``{topic}``, and the time (UTC) as ``{date}``
+    (2026-11-21) or ``{year}``, ``{month}``, ``{day}``, and ``{hour}``; without ``{hour}`` the layout is by day. The
+    last part is a glob pattern; when files are written, its end says how: ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or
+    ``.parquet``. Reading goes by what is in a file."""
+    ddl_path: Text = "_ddl"
+    """Directory below the root of the dumped schema change topics (``kafka.ddl_topics``); read whole by a replay, for a
+    table's schema is the sum of its DDL."""
+    roll_bytes: Count = 128 * 1024 * 1024
+    """Record bytes after which ``binlake dump`` ends its files and begins new ones."""
+    roll_seconds: float = Field(default=600.0, gt=0)
+    """Time after which it does; what was consumed is in no file before."""
+    commit_bytes: Count = 512 * 1024 * 1024
+    """Record bytes, about, that one commit of a replay takes: a day that is larger is committed in several."""
+    base_files_from_rows: Count | None = 10_000
+    """From so many rows on, a file group that a replay brings into being begins with a base file in place of a log
+    file; null for log files alone."""
+
+    @field_validator("path")
+    @classmethod
+    def _template(cls, path: str) -> str:
+        try:
+            named = {name for _, name, _, _ in string.Formatter().parse(path) if name is not None}
+        except ValueError as error:
+            raise mistake("is no template: a brace stands alone") from error
+        if strange := sorted(named - WHOSE - WHEN):
+            raise mistake(f"may not name {', '.join(strange)}; it may {', '.join(sorted(WHOSE | WHEN))}")
+        if "date" not in named and not {"year", "month", "day"} <= named:
+            raise mistake("must name the day: {date}, or {year}, {month} and {day}")
+        *directories, name = path.split("/")
+        if any(part in ("", ".", "..") for part in directories) or not name or "{" in name:
+            raise mistake("must be a relative path whose last part is a glob pattern without placeholders")
+        if any(re.search(r"[*?\[]", part) for part in directories):
+            raise mistake("may have a glob pattern only as its last part")
+        return path
+
+    @field_validator("ddl_path")
+    @classmethod
+    def _directory(cls, path: str) -> str:
+        if "{" in path or any(part in ("", ".", "..") for part in path.split("/")):
+            raise mistake("must be a relative path without placeholders")
+        return path
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.path.split("/")[0] == self.ddl_path.split("/")[0]:
+            raise mistake("path and ddl_path must not begin with the same directory")
+        return self
+
+    @property
+    def hourly(self) -> bool:
+        """Whether a directory holds an hour; else it holds a day."""
+        return "{hour}" in self.path
+
+    def storage_options(self, uri: str, lake: LakeSettings) -> dict[str, str]:
+        """The options for a dump, in the clear. ``uri``: its root."""
+        if self.options is not None:
+            return plain(self.options)
+        return lake.storage_options() if _scheme(uri) == _scheme(lake.uri) else {}
+
+
+def _scheme(uri: str) -> str:
+    scheme, colon, _ = uri.partition(":")
+    return scheme.lower() if colon and "/" not in scheme else "file"

@@ -1,0 +1,164 @@
+"""Fan-out rules: which lake table a source table goes to, and which columns of it, in what form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from pipeline.settings.sql_expression import check_expression
+from pipeline.settings.types import Regex, Section, Text, mistake
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRule:
+    """The column that tells the rows of merged source tables apart, and its value for one of them."""
+
+    column: str
+    value: str
+    in_key: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the rows of a source table go: names as of a source table, and the shard column if there is one."""
+
+    database: str
+    table: str
+    shard: ShardRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaskRule:
+    """How the values of a column are made unreadable. ``salt`` serves ``hash``, ``text`` serves ``redact``."""
+
+    column: str
+    how: Literal["hash", "redact", "null"]
+    salt: str = field(default="", repr=False)
+    text: str = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsRule:
+    """What becomes of a table's columns, in this order: computed ones are added, some are left out, some masked.
+
+    ``computed``: (name, SQL expression). ``include``, ``exclude``: glob patterns on column names.
+    """
+
+    computed: tuple[tuple[str, str], ...] = ()
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    masks: tuple[MaskRule, ...] = ()
+
+    def keeps(self, column: str) -> bool:
+        """Whether a column is written; MySQL's column names know no case."""
+        name = column.lower()
+        taken = any(fnmatchcase(name, p.lower()) for p in self.include)
+        return taken and not any(fnmatchcase(name, p.lower()) for p in self.exclude)
+
+
+class ShardSettings(Section):
+    """A column that says which of the merged source tables a row is from."""
+
+    column: Text
+    """The column's name."""
+    value: Text = "{table}"
+    """Its value, with the placeholders of ``to``."""
+    in_key: bool = True
+    """Make it the first column of the key, since the source tables may use the same keys. False where they never do."""
+
+
+class RouteSettings(Section):
+    """Source tables that go to another lake table than their own. The first route that matches is taken."""
+
+    match: Regex
+    """A regular expression that must match the whole ``database.table``."""
+    to: Text | None
+    """``database.table`` they are kept as, with ``{database}``, ``{table}``, ``{1}``... for the expression's groups and
+    ``{name}`` for those with a name; null leaves them out."""
+    shard: ShardSettings | None = None
+    """Where several source tables go to one: what tells their rows apart."""
+
+    @model_validator(mode="after")
+    def _templates(self) -> Self:
+        if self.to is None:
+            return self
+        groups = re.compile(self.match)
+        places = ["x"] * (groups.groups + 1)
+        names = dict.fromkeys(("database", "table", *groups.groupindex), "x")
+        try:
+            parts = self.to.format(*places, **names).split(".")
+            if self.shard is not None:
+                self.shard.value.format(*places, **names)
+        except (KeyError, IndexError, ValueError, AttributeError) as error:
+            raise mistake("may hold no placeholders but {database}, {table} and the groups of match") from error
+        if len(parts) != 2 or not all(parts):
+            raise mistake("to must be database.table")
+        return self
+
+    def found_in(self, source: str) -> re.Match[str] | None:
+        """The match where the route is about this ``database.table``."""
+        return re.fullmatch(self.match, source)
+
+    def destination(self, found: re.Match[str], database: str, table: str) -> Destination | None:
+        """Where a table goes that the route is about; None if it is left out."""
+        if self.to is None:
+            return None
+        names = {"database": database, "table": table, **{k: v or "" for k, v in found.groupdict().items()}}
+        groups = [found[0], *(group or "" for group in found.groups())]
+        to_database, to_table = self.to.format(*groups, **names).split(".", 1)
+        shard = self.shard
+        rule = ShardRule(shard.column, shard.value.format(*groups, **names), shard.in_key) if shard else None
+        return Destination(to_database, to_table, rule)
+
+
+class MaskSettings(Section):
+    """How a column is made unreadable before anything is written."""
+
+    how: Literal["hash", "redact", "null"]
+    """``hash``: HMAC-SHA-256 of the value's text under ``salt``, in hexadecimal: equal values stay equal. ``redact``:
+    text becomes ``text``, any other value null. ``null``: null."""
+    salt: SecretStr | None = None
+    """The key of ``hash``; by reference (``${env:NAME}``). Changed, the same value gets another hash."""
+    text: str = "***"
+    """What ``redact`` writes."""
+
+    @model_validator(mode="after")
+    def _salted(self) -> Self:
+        if self.how == "hash" and (self.salt is None or not self.salt.get_secret_value()):
+            raise mistake("hash needs a salt: without one, values can be found by trying")
+        return self
+
+
+class ColumnsSettings(Section):
+    """Which columns of a table are written, and in what form."""
+
+    include: tuple[Text, ...] = ("*",)
+    """Glob patterns on column names, case does not count: what is written. Keys must be among it."""
+    exclude: tuple[Text, ...] = ()
+    """Glob patterns on column names: what is not."""
+    mask: Mapping[Text, MaskSettings] = Field(default_factory=dict)
+    """Columns made unreadable, by name."""
+    computed: Mapping[Text, Text] = Field(default_factory=dict)
+    """Further columns, by name: an expression of DuckDB's SQL over the row's columns (also those that are left out or
+    masked). A partition rule may name one."""
+
+    @field_validator("computed")
+    @classmethod
+    def _expressions(cls, computed: Mapping[str, str]) -> Mapping[str, str]:
+        for name, text in computed.items():
+            if problem := check_expression(text):
+                raise mistake(f"{name}: {problem}")
+        return computed
+
+    def rule(self) -> ColumnsRule | None:
+        """The same as a rule; None if it asks for nothing."""
+        masks = tuple(
+            MaskRule(name, m.how, m.salt.get_secret_value() if m.salt else "", m.text) for name, m in self.mask.items()
+        )
+        rule = ColumnsRule(tuple(self.computed.items()), self.include, self.exclude, masks)
+        return None if rule == ColumnsRule() else rule

@@ -1,0 +1,151 @@
+"""Reading a file of a dump, in chunks: JSON lines (plain, gzip, zstd), Parquet, Avro. What it is its first bytes say.
+
+Where a file does not say where its records were in Kafka, a record is known by the file's path and its place in the
+file; its order comes from the event all the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.decode.changes import RawRecords
+from pipeline.errors import BinlakeError, CorruptDataError
+from pipeline.source.dump_layout import DumpFile
+from pipeline.source.dump_records import Rows, events_of, is_record, records_of, rows_of
+from pipeline.storage import Storage
+from pipeline.storage.ranged import StoredFile
+
+_READ_BYTES = 8 << 20
+#: Bytes after which a chunk ends, however few its records.
+_CHUNK_BYTES = 64 << 20
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
+_GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
+#: How much larger a file's records are than the file, about: for sharing out work, not for promises.
+_EXPANSION = {_GZIP: 8, _ZSTD: 8, _PARQUET: 5, _AVRO: 4}
+_BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
+
+
+class _Bytes(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RawRecords]:
+    """The records of a file, in chunks of at most about so many, of one topic partition each.
+
+    Raises CorruptDataError for a file that is damaged or of no known kind, StorageError.
+    """
+    first, stamp = 0, file.hour * 3_600_000
+    try:
+        for rows in _rows(storage, file, chunk_records):
+            yield from rows.grouped(file.path, first, stamp)
+            first += len(rows.values)
+    except BinlakeError:
+        raise
+    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+        raise CorruptDataError(
+            f"a dump file cannot be read: {type(error).__name__}: {error}",
+            do_next="restore the file, or move it out of the way; what was read of it before is not applied",
+            path=f"{storage.uri}/{file.path}",
+        ) from error
+
+
+def record_bytes(file: DumpFile) -> int:
+    """How many bytes of records a file holds, about, as far as its name tells."""
+    return file.size * next((factor for end, factor in _BY_NAME.items() if file.path.endswith(end)), 1)
+
+
+def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Rows]:
+    if not file.size:
+        return
+    magic = storage.read_range(file.path, 0, 4)
+    stored = StoredFile(storage, file.path, file.size)
+    if magic == _PARQUET:
+        yield from _parquet(stored, chunk_records)
+    elif magic == _AVRO:
+        yield from _avro(stored, chunk_records)
+    elif magic.startswith(_GZIP):
+        with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
+            yield from _json_lines(opened, chunk_records)
+    elif magic == _ZSTD:
+        with pa.PythonFile(stored, mode="r") as below, pa.CompressedInputStream(below, "zstd") as opened:
+            yield from _json_lines(opened, chunk_records)
+    else:
+        yield from _json_lines(stored, chunk_records)
+
+
+def _json_lines(stream: _Bytes, chunk_records: int) -> Iterator[Rows]:
+    parse: Callable[[list[bytes]], Rows] | None = None
+    for lines in _lines(stream, chunk_records):
+        if parse is None:
+            parse = records_of if is_record(lines[0]) else events_of
+        yield parse(lines)
+
+
+def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
+    """The lines that are not empty, in chunks; a last line without an end is one too."""
+    rest, held, size = b"", list[bytes](), 0
+    while data := stream.read(_READ_BYTES):
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            if line := line.rstrip(b"\r"):
+                held.append(line)
+                size += len(line)
+                if len(held) >= chunk_records or size >= _CHUNK_BYTES:
+                    yield held
+                    held, size = [], 0
+    if last := rest.rstrip(b"\r"):
+        held.append(last)
+    if held:
+        yield held
+
+
+def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
+    with pa.PythonFile(stored, mode="r") as opened:
+        file = pq.ParquetFile(opened)
+        names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+        if "value" not in names:
+            raise ValueError(f"there is no column value among {', '.join(file.schema_arrow.names)}")
+        for batch in file.iter_batches(batch_size=chunk_records, columns=names, use_threads=False):
+            yield _rows_of_batch(batch)
+
+
+def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
+    count, held = len(batch), set(batch.schema.names)
+
+    def column(name: str, kind: pa.DataType, absent: Any) -> list[Any]:  # noqa: ANN401 - a cell
+        if name not in held:
+            return [absent] * count
+        values = batch.column(name)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
+        cast = values.cast(kind)
+        return list((cast if absent is None else pc.fill_null(cast, absent)).to_pylist())
+
+    topics = column("topic", pa.string(), None)
+    if not {"topic", "partition", "offset"} <= held:
+        topics = [None] * count
+    return Rows(
+        topics,
+        column("partition", pa.int64(), 0),
+        column("offset", pa.int64(), 0),
+        column("timestamp", pa.int64(), -1),
+        column("key", pa.binary(), None),
+        column("value", pa.binary(), None),
+    )
+
+
+def _avro(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
+    opened: Iterable[Any] = fastavro.reader(io.BufferedReader(stored, _READ_BYTES))
+    records = iter(opened)
+    while chunk := list(islice(records, chunk_records)):
+        yield rows_of(chunk)

@@ -1,0 +1,68 @@
+"""Where the records of a dump come from: Kafka, or what a test puts in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from pipeline.decode.changes import RawRecords
+from pipeline.settings import Settings
+from pipeline.source.fetch import fetch
+from pipeline.source.positions import TopicIds, end_offsets, starting_positions, topic_ids, topics_of
+from pipeline.source.ranges import OffsetRange, Positions, merged
+
+_CHUNK_RECORDS = 10_000
+_TIMEOUT_S = 60.0
+
+
+class RecordSource(Protocol):
+    """Where records come from."""
+
+    def start(self, known: Positions) -> Positions:
+        """The next offset of every partition there is, given those that are known."""
+        ...
+
+    def ids(self, topics: Sequence[str]) -> TopicIds:
+        """What tells topics from others of their names; those that have no such thing are left out."""
+        ...
+
+    def ends(self, places: Positions) -> Positions:
+        """The end of every partition."""
+        ...
+
+    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
+        """The records of ranges, those of a partition in order."""
+        ...
+
+
+class KafkaRecords:
+    """The topics of the settings, the schema change topics among them.
+
+    ``skip_missing``: go on without offsets that were deleted from Kafka before they were dumped.
+    """
+
+    def __init__(self, settings: Settings, *, skip_missing: bool = False) -> None:
+        self._kafka, self._skip_missing = settings.kafka, skip_missing
+        self._config = settings.kafka.client_properties()
+
+    def start(self, known: Positions) -> Positions:
+        """See RecordSource. Errors as ``starting_positions``."""
+        data = topics_of(self._config, self._kafka.topics, self._kafka.topic_pattern)
+        found = self._start(data, known, self._kafka.start)
+        ddl = [topic for topic in self._kafka.ddl_topics if topic not in found]
+        return merged(found, self._start(ddl, known, "earliest"))
+
+    def _start(self, topics: Sequence[str], known: Positions, start: str) -> Positions:
+        return starting_positions(self._config, topics, known, start, skip_missing=self._skip_missing).positions
+
+    def ids(self, topics: Sequence[str]) -> TopicIds:
+        """See RecordSource. Raises TransientError."""
+        return topic_ids(self._config, topics)
+
+    def ends(self, places: Positions) -> Positions:
+        """See RecordSource. Raises TransientError."""
+        return end_offsets(self._config, places, _TIMEOUT_S)
+
+    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
+        """See RecordSource. Errors as ``fetch``."""
+        return fetch(self._config, ranges, timeout_s=_TIMEOUT_S, chunk_records=_CHUNK_RECORDS)

@@ -1,0 +1,151 @@
+"""The files of a dump as they are written: one for each topic partition and hour of what is dumped together.
+
+A file's name tells the offsets, ``<topic>+<partition>+<first>-<end>``: those of all that was dumped together, also
+where records of other hours have gone to other files. The hour is that of the record's Kafka timestamp (UTC). Names and
+bytes depend on the records alone, so that a dump that is done again gives the same files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.decode.changes import RawRecords
+from pipeline.errors import ConfigError
+from pipeline.settings import DumpSettings
+from pipeline.settings.dumps import WRITTEN
+from pipeline.source.dump_layout import Layout, safe_topic, times
+from pipeline.source.dump_records import COLUMNS, line_of
+from pipeline.source.ranges import OffsetRange
+
+_NAME = re.compile(r"(?P<topic>.+)\+(?P<partition>\d+)\+(?P<first>\d+)-(?P<end>\d+)\.")
+_GZIP_LEVEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to write: path below the dump's root, the records of one partition and hour, and how many they are."""
+
+    path: str
+    chunks: tuple[RawRecords, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records it holds."""
+        return sum(map(len, self.chunks))
+
+
+class DumpFormat:
+    """Where records go, and as what bytes.
+
+    Args:
+        settings: the template's end says how.
+        ddl_topics: the topics that go to ``ddl_path``, by day.
+
+    Raises ConfigError for a template by which nothing can be written.
+    """
+
+    def __init__(self, settings: DumpSettings, ddl_topics: Iterable[str]) -> None:
+        self._layout, self._ddl_path, self._ddl_topics = Layout.of(settings), settings.ddl_path, frozenset(ddl_topics)
+        pattern = self._layout.pattern
+        suffix = next((end for end in WRITTEN if pattern.endswith(end)), None)
+        if suffix is None or pattern.count("*") != 1 or set("?[") & set(pattern):
+            raise ConfigError(
+                "by this template nothing can be written: its last part must be a name with one * that ends in "
+                f"{', '.join(WRITTEN)}",
+                do_next="correct dump.path",
+                path=settings.path,
+            )
+        self._suffix = suffix
+        self._encode = _ENCODERS[suffix]
+
+    def files(self, whole: OffsetRange, chunks: Sequence[RawRecords]) -> Iterator[NewFile]:
+        """The files of what a range of offsets holds, in order of hours."""
+        by_hour: dict[int, list[RawRecords]] = {}
+        for chunk in chunks:
+            stamps = np.maximum(chunk.timestamps_ms, 0)
+            hours = stamps // 3_600_000
+            for hour in np.unique(hours).tolist():
+                by_hour.setdefault(hour, []).append(_chosen(chunk, np.flatnonzero(hours == hour).tolist()))
+        by_directory: dict[str, list[RawRecords]] = {}
+        for hour, parts in sorted(by_hour.items()):
+            by_directory.setdefault(self._directory(whole.topic, hour), []).extend(parts)
+        for directory, parts in by_directory.items():
+            yield NewFile(f"{directory}/{self._name(whole)}", tuple(parts))
+
+    def encode(self, file: NewFile) -> bytes:
+        """A file's bytes."""
+        return self._encode(file.chunks)
+
+    def _directory(self, topic: str, hour: int) -> str:
+        if topic in self._ddl_topics:
+            return f"{self._ddl_path}/{safe_topic(topic)}/dt={times(hour)['date']}"
+        return self._layout.directory(topic, hour)
+
+    def _name(self, whole: OffsetRange) -> str:
+        stem = f"{safe_topic(whole.topic)}+{whole.partition}+{whole.start:012d}-{whole.end:012d}"
+        if whole.topic in self._ddl_topics:
+            return stem + self._suffix
+        return self._layout.pattern.replace("*", stem)
+
+
+def range_of(name: str) -> tuple[str, int, int, int] | None:
+    """(topic as it stands in names, partition, first offset, end) of a file by its name; None for another's file."""
+    found = _NAME.search(name)
+    return (found["topic"], int(found["partition"]), int(found["first"]), int(found["end"])) if found else None
+
+
+def _chosen(chunk: RawRecords, places: Sequence[int]) -> RawRecords:
+    if len(places) == len(chunk):
+        return chunk
+    return RawRecords(
+        chunk.topic,
+        chunk.partition,
+        chunk.offsets[places],
+        chunk.timestamps_ms[places],
+        [chunk.keys[at] for at in places],
+        [chunk.values[at] for at in places],
+    )
+
+
+def _lines(chunks: Sequence[RawRecords]) -> bytes:
+    lines: list[bytes] = []
+    for c in chunks:
+        columns = zip(c.offsets.tolist(), c.timestamps_ms.tolist(), c.keys, c.values, strict=True)
+        lines += (line_of(c.topic, c.partition, offset, stamp, key, value) for offset, stamp, key, value in columns)
+    return b"".join(lines)
+
+
+def _gzip(chunks: Sequence[RawRecords]) -> bytes:
+    return gzip.compress(_lines(chunks), _GZIP_LEVEL, mtime=0)
+
+
+def _zstd(chunks: Sequence[RawRecords]) -> bytes:
+    compressed: bytes = pa.Codec("zstd", compression_level=3).compress(_lines(chunks), asbytes=True)
+    return compressed
+
+
+def _parquet(chunks: Sequence[RawRecords]) -> bytes:
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, COLUMNS, compression="zstd") as writer:
+        for c in chunks:
+            count = len(c)
+            columns = [[c.topic] * count, np.full(count, c.partition), c.offsets, c.timestamps_ms, c.keys, c.values]
+            arrays = [pa.array(cells, field.type) for cells, field in zip(columns, COLUMNS, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=COLUMNS))
+    return sink.getvalue()
+
+
+_ENCODERS: dict[str, Callable[[Sequence[RawRecords]], bytes]] = {
+    ".jsonl": _lines,
+    ".jsonl.gz": _gzip,
+    ".jsonl.zst": _zstd,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,45 @@
+"""Offsets that a stream needs and Kafka has no more: said exactly, and never passed over without being told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.errors import BadInputError
+from pipeline.source.ranges import OffsetRange
+
+_GO_ON = (
+    "bring the records back into the topic; or go on without them by `binlake run CONF --skip-missing`, then raise "
+    "source.epoch by one and let the connector take a new snapshot of this topic's tables: its rows win then, but rows "
+    "that these events deleted stay"
+)
+
+
+def missing_error(missing: Iterable[OffsetRange]) -> BadInputError:
+    """That offsets were deleted before they were read: by retention, or by hand."""
+    found = sorted(missing, key=lambda r: (r.topic, r.partition, r.start))
+    count = sum(len(r) for r in found)
+    what = "offset was" if count == 1 else "offsets were"
+    return BadInputError(
+        f"{count} {what} deleted from Kafka before the stream had read them: {describe(found)}", do_next=_GO_ON
+    )
+
+
+def describe(ranges: Iterable[OffsetRange]) -> str:
+    """The ranges as people write them, both ends included: ``shop.orders/0: 5..99``."""
+    return ", ".join(f"{r.topic}/{r.partition}: {r.start}..{r.end - 1}" for r in ranges)
+
+
+def made_anew(topic: str, partition: int, position: int, end: int) -> BadInputError:
+    """That a topic was deleted and made again: what it held beyond our position is unknown, and offsets mean others."""
+    return BadInputError(
+        f"the stream stands at offset {position} but the partition ends at {end}: the topic was made anew",
+        do_next=NEW_TOPIC,
+        topic=topic,
+        partition=partition,
+    )
+
+
+NEW_TOPIC = (
+    "give the stream a new name and a new lake path, so that the topic is read from its beginning; "
+    "or bring the old topic back"
+)

@@ -1,0 +1,101 @@
+"""Columns computed by SQL expressions over the columns of their own row, all rows at once (DuckDB)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import UnsupportedError
+
+_WIDENED = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.uint8(): pa.int32(), pa.uint16(): pa.int32()}
+_WIDENED |= {pa.uint32(): pa.int64(), pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+_KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32())
+
+
+@dataclass(frozen=True)
+class Computed:
+    """``columns``: one for each expression, nulls in the rows that failed. ``bad``: their indices. ``why``: of one."""
+
+    columns: pa.Table
+    bad: tuple[int, ...] = ()
+    why: str = ""
+
+
+def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> Computed:
+    """Evaluate (name, expression) pairs over n rows.
+
+    Raises UnsupportedError for an expression that cannot be evaluated over these columns, or gives what no table holds.
+    """
+    kinds = _kinds(rows.schema, tuple(expressions), source)
+    try:
+        return Computed(_cast(_evaluate(rows, expressions), kinds))
+    except (duckdb.Error, pa.ArrowInvalid) as error:
+        if len(rows) <= 1:
+            nulls = pa.table([pa.nulls(len(rows), kind) for kind in kinds.types], schema=kinds)
+            return Computed(nulls, tuple(range(len(rows))), str(error).splitlines()[0])
+    middle = len(rows) // 2
+    left, right = (compute(part, expressions, source) for part in (rows.slice(0, middle), rows.slice(middle)))
+    both = pa.concat_tables([left.columns, right.columns])
+    return Computed(both, (*left.bad, *(middle + i for i in right.bad)), left.why or right.why)
+
+
+def _evaluate(rows: pa.Table, expressions: Sequence[tuple[str, str]]) -> pa.Table:
+    names = ", ".join(f"({text}) AS {_quoted(name)}" for name, text in expressions)
+    cursor = _connection().cursor()
+    try:
+        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.register("__rows", rows)
+        return cursor.sql(f"SELECT {names} FROM __rows").to_arrow_table()  # noqa: S608 - the settings' own text
+    finally:
+        cursor.close()
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database in memory for the process, which reads no files and keeps the order of rows."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": "false",
+        "threads": "1",
+        "python_enable_replacements": "false",
+    }
+    return duckdb.connect(config=settings)
+
+
+def _kinds(schema: pa.Schema, expressions: tuple[tuple[str, str], ...], source: SourceTable) -> pa.Schema:
+    """The types of the results, known without a row."""
+    try:
+        given = _evaluate(schema.empty_table(), expressions).schema
+    except duckdb.Error as error:
+        raise UnsupportedError(
+            f"the computed columns cannot be evaluated: {str(error).splitlines()[0]}",
+            do_next="correct columns.computed for this table",
+            table=str(source),
+        ) from error
+    return pa.schema([pa.field(f.name, _kind(f, source)) for f in given])
+
+
+def _kind(field: pa.Field, source: SourceTable) -> pa.DataType:
+    kind = _WIDENED.get(field.type, field.type)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC")
+    if kind in _KEPT or (pa.types.is_decimal128(kind) and kind.precision <= 38):
+        return kind
+    raise UnsupportedError(
+        f"computed column {field.name!r} is of type {field.type}, which no table holds",
+        do_next="cast it to a type that tables have",
+        table=str(source),
+    )
+
+
+def _cast(table: pa.Table, kinds: pa.Schema) -> pa.Table:
+    """To the table's types, exactly. Raises ArrowInvalid for what does not fit."""
+    return table.cast(kinds).combine_chunks()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,62 @@
+"""Routes: from here on, everything decoded goes by the name of the lake table it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pipeline.decode.changes import ChangeBatch, Control, ControlKind, Decoded, Quarantined, SourceTable
+from pipeline.settings import TablesSettings
+from pipeline.settings.fanout import ShardRule
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+
+def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
+    """What was decoded under the names that the routes give; the source's own are kept as ``origin``.
+
+    Tables that are left out keep their names. ``unknown_columns`` speak of the source's schemas, and stay too.
+    """
+    if not tables.routes:
+        return decoded
+    routed = Decoded(unknown_columns=decoded.unknown_columns)
+    routed.changes = [_batch(batch, tables) for batch in decoded.changes]
+    routed.controls = [_control(control, tables) for control in decoded.controls]
+    routed.quarantined = [_record(record, tables) for record in decoded.quarantined]
+    for (source, kind), count in decoded.filtered.items():
+        routed.count_filtered(source and destination(source, tables), kind, count)
+    return routed
+
+
+def destination(source: SourceTable, tables: TablesSettings) -> SourceTable:
+    """The name that a source table has in the lake; its own where it is left out."""
+    found = tables.destination(source) if tables.selects(source) else None
+    return SourceTable(found.database, found.table) if found is not None else source
+
+
+def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
+    """What tells the rows of a source table from others in the same lake table; None for a table of its own."""
+    found = tables.destination(origin) if tables.routes else None
+    return found.shard if found is not None else None
+
+
+def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
+    """What the TRUNCATEs among the (routed) records take away of each lake table."""
+    found: dict[SourceTable, Truncates] = {}
+    for control in controls:
+        if control.kind is ControlKind.TRUNCATE:
+            shard = shard_of(control.origin or control.source, tables)
+            found[control.source] = found.get(control.source, NOTHING_TRUNCATED).with_one(control.order, shard)
+    return found
+
+
+def _batch(batch: ChangeBatch, tables: TablesSettings) -> ChangeBatch:
+    origin = batch.schema.source
+    return replace(batch, schema=replace(batch.schema, source=destination(origin, tables)), origin=origin)
+
+
+def _control(control: Control, tables: TablesSettings) -> Control:
+    return replace(control, source=destination(control.source, tables), origin=control.source)
+
+
+def _record(record: Quarantined, tables: TablesSettings) -> Quarantined:
+    return replace(record, source=record.source and destination(record.source, tables), origin=record.source)
