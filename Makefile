@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 PY4 := $(VENV4)/bin/python
 PYTEST_ARGS ?=
 SOAK_ARGS ?=
+BENCH_ARGS ?=
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
 SLOW := spark or kafka or hdfs or judge or cluster
@@ -47,8 +48,8 @@ format: venv  ## let ruff order imports and lay out the code
 soak: venv  ## ingest, compaction, cleaning and archival, killed at random and checked; SOAK_ARGS="--minutes 60"
 	$(PY) -m tests.soak $(SOAK_ARGS)
 
-bench: venv  ## measure events per second and commit latency on this machine
-	$(PY) -m bench
+bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
+	$(PY) -m bench $(BENCH_ARGS)
 
 package: venv  ## the wheel, and dist/binlake.zip for spark-submit --py-files
 	$(PY) -m build --wheel --no-isolation

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas import DeclaredSchemas, declared_table
 

@@ -12,14 +12,14 @@ from pipeline.cli.text import number
 
 
 def print_verdicts(verdicts: Sequence[TableVerdict], console: Console) -> None:
-    """A table of all verdicts, what differs, and what only a DDL statement could have filled."""
+    """A table of all verdicts, and what differs."""
     grid = Table("table", title="lake (read by hudi-rs) against the source's SELECT *", title_justify="left")
-    for heading in ("rows", "in the lake", "cells equal", "cells differ", "only by DDL"):
+    for heading in ("rows", "in the lake", "cells equal", "cells differ"):
         grid.add_column(heading, justify="right")
     grid.add_column("verdict")
     for v in verdicts:
         differing = sum(d.count for d in v.differences.values())
-        counts = (v.truth_rows, v.lake_rows, v.cells, differing, sum(v.ddl_only.values()))
+        counts = (v.truth_rows, v.lake_rows, v.cells, differing)
         word = "[green]equal[/]" if v.equal else "[red]DIFFERENT[/]"
         grid.add_row(v.table, *(number(c) for c in counts), word)
     console.print(grid)
@@ -40,9 +40,6 @@ def _lines(v: TableVerdict) -> list[str]:
     for column, d in v.differences.items():
         shown = "; ".join(f"{key}: source {truth!r}, lake {lake!r}" for key, truth, lake in d.examples)
         lines.append(f"{v.table}.{column}: {d.count} cells differ, such as {shown}")
-    if v.ddl_only:
-        cells = ", ".join(f"{column} {count}" for column, count in v.ddl_only.items())
-        lines.append(f"{v.table}: NULL in the lake where only a DDL statement filled the source: {cells}")
     if v.gone_columns:
         lines.append(f"{v.table}: columns that the source has dropped or renamed: {', '.join(v.gone_columns)}")
     return lines

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.demo.ddl_cells import ddl_only
+from jobs.demo.gone_columns import gone_columns
 from jobs.demo.live import PARTITIONS, LiveSource
 from jobs.demo.messages import Message
 from jobs.demo.produce import Sender, create_topics, end_offsets, interleave, play, play_live
@@ -152,8 +152,8 @@ class Scenario:
         except FileNotFoundError as error:
             return TableVerdict(str(truth), len(truth.rows), mistakes=[str(error)])
         derived = {rules.partition.name} if rules.partition and rules.partition.transform != "identity" else set()
-        excused = ddl_only(truth, messages)
-        return judge(truth, lake, ddl_only=excused, derived=derived, lake_name=lake_name)
+        gone = gone_columns(truth, messages)
+        return judge(truth, lake, gone=gone, derived=derived, lake_name=lake_name)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """The verdict: a lake table against the source's final rows, cell by cell.
 
-Rows are matched by key (as a multiset where the table has none). A cell that the row's last event did not carry, and
-that therefore only a DDL statement could have filled, is named apart; it must then be NULL in the lake.
+Rows are matched by key (as a multiset where the table has none).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -20,22 +19,6 @@ Row = tuple[Value, ...]
 EXAMPLES = 3
 #: Columns that belong to Hudi or binlake and not to the source.
 OWN_PREFIXES = ("_hoodie_", "_binlake_")
-
-
-@dataclass(frozen=True)
-class DdlOnly:
-    """What rows of a table lack because DDL writes no row events.
-
-    ``absent``: column -> keys of the rows whose last event did not carry it. ``gone``: columns that events carried
-    and the final table has no more (dropped, or under their old name).
-    """
-
-    absent: Mapping[str, Collection[Row]] = field(default_factory=dict)
-    gone: frozenset[str] = frozenset()
-
-    def excuses(self, column: str, key: Row, lake: Value) -> bool:
-        """Whether a cell may differ from the truth."""
-        return lake is None and key in self.absent.get(column, ())
 
 
 @dataclass
@@ -65,13 +48,12 @@ class TableVerdict:
     duplicate_rows: int = 0
     row_examples: list[Row] = field(default_factory=list)
     differences: dict[str, Difference] = field(default_factory=dict)
-    ddl_only: dict[str, int] = field(default_factory=dict)
     gone_columns: list[str] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
 
     @property
     def equal(self) -> bool:
-        """No cell differs but those that only a DDL statement could have filled."""
+        """No cell differs, no row is missing or too many."""
         rows = self.missing_rows or self.extra_rows or self.duplicate_rows
         return not (rows or self.differences or self.mistakes)
 
@@ -80,7 +62,7 @@ def judge(
     truth: TruthTable,
     lake: pa.Table,
     *,
-    ddl_only: DdlOnly | None = None,
+    gone: Collection[str] = (),
     derived: Collection[str] = (),
     lake_name: Callable[[str], str] = str,
 ) -> TableVerdict:
@@ -89,18 +71,18 @@ def judge(
     Args:
         truth: the source's rows.
         lake: the rows as a reader gives them, Hudi's columns included or not.
-        ddl_only: cells that no event filled.
+        gone: columns that the source has no more, and the lake may have.
         derived: lake columns that the settings add (a partition field).
         lake_name: source column name -> lake column name.
     """
     verdict = TableVerdict(str(truth), len(truth.rows), lake.num_rows)
-    columns = _columns(truth, lake, ddl_only or DdlOnly(), derived, lake_name, verdict)
+    columns = _columns(truth, lake, gone, derived, lake_name, verdict)
     if verdict.mistakes:
         return verdict
     truth_rows = list(zip(*(truth_values(truth, i) for i in range(len(truth.columns))), strict=True))
     lake_rows: list[Row] = list(zip(*columns, strict=True))
     if truth.key:
-        _judge_keyed(truth, truth_rows, lake_rows, ddl_only or DdlOnly(), verdict)
+        _judge_keyed(truth, truth_rows, lake_rows, verdict)
     else:
         _judge_multiset(truth_rows, lake_rows, len(truth.columns), verdict)
     return verdict
@@ -109,14 +91,14 @@ def judge(
 def _columns(
     truth: TruthTable,
     lake: pa.Table,
-    ddl_only: DdlOnly,
+    gone: Collection[str],
     derived: Collection[str],
     lake_name: Callable[[str], str],
     verdict: TableVerdict,
 ) -> list[list[Value]]:
     """The lake's values column by column in the truth's order; what is wrong with the columns goes to ``mistakes``."""
     names = {lake_name(c.name) for c in truth.columns}
-    gone = {lake_name(name) for name in ddl_only.gone}
+    gone = {lake_name(name) for name in gone}
     more = [n for n in lake.column_names if not n.startswith(OWN_PREFIXES) and n not in names and n not in derived]
     verdict.gone_columns = [n for n in more if n in gone]
     verdict.mistakes += [f"column {n} is only in the lake" for n in more if n not in gone]
@@ -135,9 +117,7 @@ def _lake_column(lake: pa.Table, name: str, column: TruthColumn) -> list[Value]:
     return lake_values(lake.column(name), column)
 
 
-def _judge_keyed(
-    truth: TruthTable, truth_rows: list[Row], lake_rows: list[Row], ddl_only: DdlOnly, verdict: TableVerdict
-) -> None:
+def _judge_keyed(truth: TruthTable, truth_rows: list[Row], lake_rows: list[Row], verdict: TableVerdict) -> None:
     names = [c.name for c in truth.columns]
     places = [names.index(k) for k in truth.key]
     expected = {tuple(row[i] for i in places): row for row in truth_rows}
@@ -149,15 +129,13 @@ def _judge_keyed(
     _note_rows(verdict, [k for k in expected if k not in found], [k for k in found if k not in expected])
     for key, row in expected.items():
         if key in found:
-            _judge_row(names, key, row, found[key], ddl_only, verdict)
+            _judge_row(names, key, row, found[key], verdict)
 
 
-def _judge_row(names: list[str], key: Row, truth: Row, lake: Row, ddl_only: DdlOnly, verdict: TableVerdict) -> None:
+def _judge_row(names: list[str], key: Row, truth: Row, lake: Row, verdict: TableVerdict) -> None:
     for name, expected, found in zip(names, truth, lake, strict=True):
         if _same(expected, found):
             verdict.cells += 1
-        elif ddl_only.excuses(name, key, found):
-            verdict.ddl_only[name] = verdict.ddl_only.get(name, 0) + 1
         else:
             verdict.differences.setdefault(name, Difference()).add(key, expected, found)
 

@@ -13,12 +13,14 @@ from pipeline.cli.audit import audit
 from pipeline.cli.check import exit_code, print_checks, run_checks
 from pipeline.cli.compact import compact
 from pipeline.cli.display import make_display
+from pipeline.cli.dump import dump
 from pipeline.cli.explain import explain
 from pipeline.cli.failure import print_error
 from pipeline.cli.fsck import fsck, repair
 from pipeline.cli.inspect import Inspection, print_inspection
 from pipeline.cli.quarantine import quarantine
 from pipeline.cli.query import query
+from pipeline.cli.replay import replay
 from pipeline.cli.restore import restore_table
 from pipeline.cli.retire import archive_tables, clean_tables
 from pipeline.cli.run import run as run_settings
@@ -74,11 +76,14 @@ def run(
         str | None,
         typer.Option(metavar="FILE", help="Log commits, failures and batches as JSON lines; - for stderr."),
     ] = None,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has no more; the commits say so.")
+    ] = False,
 ) -> None:
     """Keep the tables in step with the topics. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
     settings = Settings.load(conf)
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
-    run_settings(settings, display, once=once, log_json=log_json)
+    run_settings(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)
 
 
 @app.command()
@@ -106,6 +111,8 @@ app.command()(repair)
 app.command()(audit)
 app.command()(status)
 app.command()(compact)
+app.command()(replay)
+app.command()(dump)
 app.command("clean")(clean_tables)
 app.command("archive")(archive_tables)
 app.command("restore")(restore_table)

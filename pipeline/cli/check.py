@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.cli.check_ddl import policies, statements
 from pipeline.cli.check_kafka import KafkaProbe
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
-from pipeline.settings import Settings, TableRules
+from pipeline.settings import Settings, TableRules, TablesSettings
+from pipeline.source.registry import schema_registry
 from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
+from pipeline.upsert.fanout import destination, shard_of
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
 MANY_BUCKETS = 128
@@ -46,6 +49,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
     checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
     checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
+    checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
     try:
         checks += [_run(*step) for step in probe.steps()]
@@ -55,6 +59,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     checks += [lake, _run("state", partial(_check_state, settings))]
     if lake.verdict is Verdict.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
+    checks += _check_ddl(settings, known_tables(settings, probe.topics), reachable=bool(probe.topics))
     if probe.topics:
         checks += check_overrides(settings, known_tables(settings, probe.topics))
     return checks
@@ -100,6 +105,26 @@ def _check_schemas(settings: Settings) -> str:
     return f"{len(settings.source.schemas)} declared"
 
 
+def _check_registry(settings: Settings) -> str:
+    registry = schema_registry(settings)
+    assert registry is not None
+    replace(registry, retry_s=0).probe()
+    return f"{registry.url} answers"
+
+
+def _check_ddl(settings: Settings, tables: list[SourceTable], *, reachable: bool) -> Iterator[Check]:
+    """Policies, and what the statements come to that the DDL topics or the tables tell of."""
+    yield from (Check(f.name, Verdict.OK, f.detail) for f in policies(settings, tables))
+    if not reachable:
+        return
+    try:
+        lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+        for finding in statements(settings, lake, tables):
+            yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
+    except BinlakeError as error:
+        yield _failed("ddl", error)
+
+
 def _check_lake(settings: Settings) -> str:
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
     check_exclusive_create(lake)
@@ -122,7 +147,10 @@ def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]
 
 def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    rules = {str(t): settings.table_rules(t) for t in tables}
+    kept_as = {destination(t, settings.tables) for t in tables}
+    rules = {str(t): settings.table_rules(t) for t in sorted(kept_as, key=str)}
+    if settings.tables.routes:
+        yield _run("routes", partial(_check_routes, settings.tables, tables))
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
     yield from (c for c in found if c is not None)
@@ -132,7 +160,25 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
         yield Check("buckets", Verdict.WARNING, detail)
     else:
-        yield Check("buckets", Verdict.OK, f"{len(tables)} tables known, {found.count(None)} not in the lake yet")
+        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {found.count(None)} not in the lake yet")
+
+
+def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
+    """Which source tables go to another lake table than their own."""
+    merged: dict[SourceTable, list[SourceTable]] = {}
+    for table in tables:
+        if (kept_as := destination(table, rules)) != table:
+            merged.setdefault(kept_as, []).append(table)
+    for kept_as, sources in merged.items():
+        if len(sources) > 1 and shard_of(sources[0], rules) is None:
+            raise ConfigError(
+                f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would tell their rows apart",
+                do_next="give the route a shard column, or a table of its own to each",
+            )
+    told = [
+        f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{len(s)} tables as {t}" for t, s in merged.items()
+    ]
+    return "; ".join(told) or "none of the known tables is concerned"
 
 
 def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:

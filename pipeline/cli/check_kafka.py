@@ -14,21 +14,10 @@ from pipeline.cli.text import number
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.settings import KafkaSettings
-
-_NOT_ALLOWED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError._AUTHENTICATION,
-}
-_MISCONFIGURED = {KafkaError._INVALID_ARG, KafkaError._SSL, KafkaError._UNSUPPORTED_FEATURE}
+from pipeline.source.client import Complaints, failure, make_consumer
+from pipeline.source.java_client import java_properties
 
 _THREADS = 16
-
-#: The stream's own consumer group (``pipeline.source.fetch``). It commits nothing there, but the client asks for the
-#: group's coordinator all the same, so a broker with access control must allow READ on it (measured).
-GROUP = "binlake-fetch"
 
 Place = tuple[str, int]
 
@@ -43,7 +32,7 @@ class KafkaProbe:
     kafka: KafkaSettings
     timeout_s: float = 10.0
     topics: dict[str, int] = field(default_factory=dict)
-    _complaints: list[KafkaError] = field(default_factory=list)
+    _complaints: Complaints = field(default_factory=Complaints)
     _consumer: Consumer | None = None
     _all_topics: dict[str, TopicMetadata] = field(default_factory=dict)
 
@@ -61,29 +50,26 @@ class KafkaProbe:
             self._consumer.close()
 
     def _reach(self) -> str:
-        properties = {
-            "group.id": GROUP,
-            **self.kafka.client_properties(),
+        config = self.kafka.client_properties()
+        java_properties(config)  # whether Spark's client can be given them
+        ours = {
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "log_level": 0,
-            "error_cb": self._complaints.append,
         }
-        try:
-            consumer = Consumer(properties)
-        except KafkaException as error:
-            raise ConfigError(
-                f"the Kafka client refuses the settings: {_words(error)}", do_next="correct kafka.properties"
-            ) from error
+        consumer, self._complaints = make_consumer(config, **ours)
+        servers = self.kafka.bootstrap_servers
         try:
             metadata = consumer.list_topics(timeout=self.timeout_s)
         except KafkaException as error:
+            consumer.poll(0)
+            failed = failure(config, error, self._complaints.take(), "cannot reach Kafka", servers=servers)
             consumer.close()
-            raise self._failure(error, "cannot reach Kafka", servers=self.kafka.bootstrap_servers) from error
+            raise failed from None
         self._consumer = consumer
         self._all_topics = metadata.topics
-        return f"{self.kafka.bootstrap_servers}: {len(metadata.brokers)} brokers"
+        return f"{servers}: {len(metadata.brokers)} brokers"
 
     def _find_topics(self) -> str:
         known = {name: topic for name, topic in self._all_topics.items() if topic.error is None}
@@ -111,7 +97,7 @@ class KafkaProbe:
                 marks = dict(zip(places, pool.map(self._watermarks, places), strict=True))
             self._fetch_one_of_each({place: low for place, (low, high) in marks.items() if low < high})
         except KafkaException as error:
-            raise self._failure(error, "cannot read from Kafka") from error
+            raise self._unreadable(error) from None
         return f"{number(sum(high - low for low, high in marks.values()))} records can be read"
 
     def _watermarks(self, place: Place) -> tuple[int, int]:
@@ -137,24 +123,10 @@ class KafkaProbe:
     def _note(self, message: Message, pending: dict[str, TopicPartition]) -> None:
         error, topic = message.error(), message.topic()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise KafkaException(error)
+            raise self._unreadable(error, topic=topic)
         if topic in pending and self._consumer is not None:
             self._consumer.incremental_unassign([pending.pop(topic)])
 
-    def _failure(self, error: KafkaException, what: str, **where: str) -> BinlakeError:
-        """The error by its class: the settings' fault, or one that may pass. The client's own complaints say why."""
-        causes = [error.args[0], *self._complaints]
-        words = f"{what}: {'; '.join(list(dict.fromkeys(_words(c) for c in causes))[:3])}"
-        codes = {c.code() for c in causes}
-        if codes & _NOT_ALLOWED:
-            group = self.kafka.client_properties().get("group.id", GROUP)
-            rights = f"allow READ on the topics and on the group {group}"
-            return ConfigError(words, do_next=f"correct the credentials in kafka.properties, or {rights}", **where)
-        if codes & _MISCONFIGURED:
-            return ConfigError(words, do_next="correct kafka.properties", **where)
-        return TransientError(words, do_next="look at kafka.bootstrap_servers, the network and the brokers", **where)
-
-
-def _words(error: KafkaError | KafkaException) -> str:
-    inner = error.args[0] if isinstance(error, KafkaException) else error
-    return str(inner.str())
+    def _unreadable(self, error: KafkaException | KafkaError, **where: object) -> BinlakeError:
+        config = self.kafka.client_properties()
+        return failure(config, error, self._complaints.take(), "cannot read from Kafka", **where)

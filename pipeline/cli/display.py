@@ -67,6 +67,8 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
 
     def update(self, event: ProgressEvent) -> None:
         """Show a finished batch."""
+        for notice in (*event.notices, *event.ddl):
+            self._console.print(f"NOTICE: {notice}", markup=False, highlight=False, soft_wrap=True)
         with self._lock:
             self._totals.add(event)
 
@@ -113,7 +115,8 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
 
     def update(self, event: ProgressEvent) -> None:
         """Print a finished batch."""
-        lines = [_batch_line(event), *(_table_line(t) for t in event.tables)]
+        notices = [f"  NOTICE: {notice}" for notice in (*event.notices, *event.ddl)]
+        lines = [_batch_line(event), *notices, *(_table_line(t) for t in event.tables)]
         self._console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 

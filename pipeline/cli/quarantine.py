@@ -19,6 +19,7 @@ from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream.replay_quarantine import replay
 from pipeline.stream.replay_quarantine_records import Held, Replayed, Selection, held_records, named
+from pipeline.stream.seal import Seal
 
 quarantine = typer.Typer(no_args_is_help=True, help="Records that could not be applied: list, show, replay.")
 
@@ -138,7 +139,9 @@ def _selection(
 def _found(conf: LakeConf, selection: Selection, *, payload: bool) -> list[Held]:
     settings = Settings.load(conf)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return held_records(root.sub(settings.quarantine_path), selection, payload=payload)
+    return held_records(
+        root.sub(settings.quarantine_path), selection, Seal(settings.quarantine.secret()), payload=payload
+    )
 
 
 @dataclass

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_data_block, encode_delete_block
-from pipeline.hudi.files.names import LogFileName, in_partition, marker_path, parse_log_name
+from pipeline.hudi.files.names import LogFileName, in_partition, marker_path, parse_base_name, parse_log_name
 from pipeline.hudi.files.parquet_file import encode_parquet
 from pipeline.hudi.metadata.stats import ColumnRange, column_ranges
 from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
@@ -33,6 +33,8 @@ class WriteContext:
     """What every file group of a commit shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
+    ``base_from_rows``: from so many upserts on, a file group that does not exist yet begins with a base file that holds
+    them; None for log files alone.
     """
 
     table_name: str
@@ -43,6 +45,7 @@ class WriteContext:
     compression: str = "zstd"
     compression_level: int | None = 1
     indexed_columns: tuple[str, ...] | None = None
+    base_from_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,10 @@ class FileGroupWrite:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the commit needs to know of a written log file; nothing is read back.
+    """What the commit needs to know of a written log or base file; nothing is read back.
 
-    ``ranges``: statistics of the indexed columns; None for a table without column statistics.
+    ``ranges``: statistics of the indexed columns; None for a table without column statistics. ``bloom``: of a base
+    file, the filter of its record keys as (kind, base64 text).
     """
 
     partition_path: str
@@ -76,6 +80,12 @@ class WriteResult:
     min_record_key: str
     max_record_key: str
     ranges: tuple[ColumnRange, ...] | None = None
+    bloom: tuple[str, str] | None = None
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is a base file."""
+        return parse_base_name(self.file_name) is not None
 
     @property
     def path(self) -> str:
@@ -84,6 +94,16 @@ class WriteResult:
 
     def stat(self, instant: str) -> WriteStat:
         """Its entry in the commit."""
+        if self.is_base:
+            return WriteStat(
+                partition_path=self.partition_path,
+                file_id=self.file_id,
+                path=self.path,
+                prev_commit="null",
+                num_writes=self.num_upserts,
+                num_inserts=self.num_upserts,
+                file_size=self.size_bytes,
+            )
         return WriteStat(
             partition_path=self.partition_path,
             file_id=self.file_id,
@@ -103,7 +123,7 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
 
     Raises UnsupportedError for columns that the schema lacks or values it cannot hold, StorageError.
     """
-    rows = _data_rows(context, group)
+    rows = data_rows(context, group)
     data = _encode(context, group, rows)
     name = str(LogFileName(group.file_id, context.instant))
     storage.write(marker_path(context.instant, group.partition_path, name), b"")
@@ -125,7 +145,7 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
 def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat, ...]:
     """A commit's entries for its files. Raises UnsupportedError for files that are not one each and all its own."""
     stats = tuple(result.stat(instant) for result in results)
-    names = [parse_log_name(stat.file_name) for stat in stats]
+    names = [parse_log_name(stat.file_name) or parse_base_name(stat.file_name) for stat in stats]
     if len({stat.path for stat in stats}) != len(stats) or any(n is None or n.instant != instant for n in names):
         raise UnsupportedError(
             "two files bear one name, or a file bears another instant: rows would be lost", instant=instant
@@ -135,10 +155,10 @@ def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat
 
 def encode_log_file(context: WriteContext, group: FileGroupWrite) -> bytes:
     """The bytes of the group's log file: a data block for its upserts, then a delete block for its deletes."""
-    return _encode(context, group, _data_rows(context, group))
+    return _encode(context, group, data_rows(context, group))
 
 
-def _data_rows(context: WriteContext, group: FileGroupWrite) -> pa.Table | None:
+def data_rows(context: WriteContext, group: FileGroupWrite) -> pa.Table | None:
     """The upserts as they are stored, meta fields first; None where there are none."""
     if group.upserts is None or not group.upserts.num_rows:
         return None

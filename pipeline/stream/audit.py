@@ -19,8 +19,10 @@ from pipeline.hudi.services.fsck.offsets_check import check_offsets
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.storage import Storage
 from pipeline.stream.lake import COUNTS, OFFSETS, POSITIONS, STREAM, TRUNCATED
+from pipeline.stream.skipped import SKIPPED
 from pipeline.upsert.keyless import ROW_FIELD
 from pipeline.upsert.route import Counts
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 #: Where the commits of a stream say what they cover.
 OFFSET_KEYS = OffsetKeys(stream=STREAM, offsets=OFFSETS, counts=COUNTS)
@@ -82,15 +84,16 @@ def audit(storage: Storage) -> Audit:
         what = "the commit's file cannot be read, so nobody knows what it covers"
         found.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
     keyed = evidence.config.record_key_fields != (ROW_FIELD,)
-    truncated = -1
+    truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         if STREAM not in body.extra:
             found.foreign += body.operation != "COMPACT" and not body.compacted
             continue
         try:
             commit = _commit(time, body, time in evidence.archived and time not in evidence.bodies)
-            truncates = _truncated(body) > truncated
-            truncated = max(truncated, _truncated(body))
+            found.findings += _skipped(body, time)
+            truncates = _truncates(body).news_to(truncated)
+            truncated = truncated.merged(_truncates(body))
             found.findings += _check(commit, body, rows_count=keyed and not truncates)
         except (ValueError, TypeError, AttributeError) as error:
             found.findings.append(_error(f"the commit's counts cannot be read: {error}", time, _ASK))
@@ -102,8 +105,8 @@ def audit(storage: Storage) -> Audit:
     return found
 
 
-def _truncated(body: CommitMetadata) -> int:
-    return int(body.extra.get(TRUNCATED) or -1)
+def _truncates(body: CommitMetadata) -> Truncates:
+    return Truncates.from_text(body.extra.get(TRUNCATED))
 
 
 def _commit(time: str, body: CommitMetadata, archived: bool) -> AuditedCommit:
@@ -137,6 +140,16 @@ def _check(commit: AuditedCommit, body: CommitMetadata, *, rows_count: bool) -> 
             if (stands := positions.get(topic, {}).get(partition)) is None or stands < end:
                 what = f"{topic}/{partition}: the commit covers offsets below {end}, but leaves the position {stands}"
                 yield _error(what, commit.instant, "the stream would deliver them again: find out who wrote the commit")
+
+
+def _skipped(body: CommitMetadata, instant: str) -> Iterator[Finding]:
+    """What was gone from Kafka and passed over on demand before this commit."""
+    for topic, parts in json.loads(body.extra.get(SKIPPED) or "{}").items():
+        for partition, gone in parts.items():
+            for first, end in gone:
+                what = f"{topic}/{partition}: offsets {first} to {end - 1} were gone from Kafka and left out on demand"
+                advice = "a new snapshot of the table at a raised source.epoch brings its rows back"
+                yield Finding(Severity.WARNING, Check.OFFSETS, what, instant=instant, advice=advice)
 
 
 def _error(what: str, instant: str, advice: str, path: str = "") -> Finding:

@@ -20,10 +20,20 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import Control, ControlKind, SourceTable
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange, Positions, merged, ranges_between
+from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged, ranges_between
 from pipeline.storage import Storage
+from pipeline.stream.binlog_height import BinlogRestartedError, climbed
+from pipeline.stream.ddl_keeper import DdlKeeper, DdlNote
+from pipeline.stream.ddl_table import DDL, entries_to_text
 from pipeline.stream.engine import Engine
-from pipeline.stream.fates import check_threshold, count_fates, filtered_of_no_table, loose_tables, table_progress
+from pipeline.stream.fates import (
+    check_threshold,
+    count_fates,
+    ddl_progress,
+    filtered_of_no_table,
+    loose_tables,
+    table_progress,
+)
 from pipeline.stream.lake import Lake
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import (
@@ -38,17 +48,21 @@ from pipeline.stream.plan import (
 from pipeline.stream.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.stream.quarantine import QuarantineTable
 from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.skipped import skipped_extra
 from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
 from pipeline.stream.tasks import Item
+from pipeline.stream.transactions import Transactions
 from pipeline.stream.upkeep import Upkeep
+from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 _PASSES = 4
 _THREADS = 8
 
 
 @dataclass
-class _Outcome:
+class Outcome:
     """What a run of a plan gave, sorted by kind."""
 
     report: TaskReport = field(default_factory=TaskReport)
@@ -57,9 +71,9 @@ class _Outcome:
     failed: list[TableFailed] = field(default_factory=list)
 
     @staticmethod
-    def of(items: Sequence[Item]) -> _Outcome:
+    def of(items: Sequence[Item]) -> Outcome:
         """Sort what the tasks gave. Raises the error of a task that could not go on."""
-        outcome = _Outcome()
+        outcome = Outcome()
         for item in items:
             if isinstance(item, Parcel):
                 outcome.parcels.setdefault(item.table, []).append(item)
@@ -85,6 +99,7 @@ class BatchRunner:
         ledger: Ledger,
         registry: SchemaRegistry,
         upkeep: Upkeep,
+        transactions: Transactions | None = None,
     ) -> None:
         self.ledger = ledger
         self._settings = settings
@@ -92,7 +107,10 @@ class BatchRunner:
         self._state = state
         self._registry = registry
         self._upkeep = upkeep
+        self._transactions = transactions
         self._quarantine = QuarantineTable(settings, lake, upkeep)
+        self._ddl = DdlKeeper(settings, lake, registry)
+        self._ddl_notes: list[DdlNote] = []
         self._before_of: set[SourceTable] = set()
         self._refused: dict[SourceTable, str] = {}
         self._by_topic: dict[str, set[SourceTable]] = {}
@@ -113,14 +131,36 @@ class BatchRunner:
     def run(
         self, batch_id: int, end: Mapping[str, Mapping[int, int]], trigger_ms: int, engine: Engine
     ) -> ProgressEvent:
-        """Apply everything from the ledger's positions to ``end``. Raises BinlakeError; nothing is lost by it."""
+        """Apply everything from the ledger's positions to ``end``, or to the last transaction boundary before it where
+        only whole transactions are wanted. Raises BinlakeError; nothing is lost by it."""
         ranges = ranges_between(self.ledger.positions, end)
-        event, outcome, failed = self._apply(ranges, batch_id, trigger_ms, engine, None)
+        cut = self._transactions.cut(ranges) if self._transactions is not None else None
+        if cut is not None:
+            ranges, self.ledger.planned = cut.ranges, merged(self.ledger.planned, end)
+            end = covered_until(ranges)
+        try:
+            event, outcome, failed = self._apply(ranges, batch_id, trigger_ms, engine, None)
+        except BinlogRestartedError as restart:
+            # what lies before is applied, so that a new epoch begins right there
+            place = {str(restart.where["topic"]): {int(restart.where["partition"]): int(restart.where["offset"])}}
+            if ranges_between(self.ledger.positions, before := merged(end, place)):
+                self.run(batch_id, before, trigger_ms, engine)
+            raise
         self.ledger.batch += 1
         self.ledger.positions = merged(self.ledger.positions, end)
         self._note_behind(outcome.report, failed, ranges)
         self.ledger.save(self._state)
-        return event
+        return event if cut is None else dataclasses.replace(event, notices=cut.notices)
+
+    def settle(self) -> ProgressEvent | None:
+        """Carry out DDL that came without data; what became of it, None where there was none. Raises BinlakeError."""
+        self._registry.refresh()
+        self._settle_ddl()
+        notes, self._ddl_notes = self._ddl_notes, []
+        return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
+
+    def _settle_ddl(self) -> None:
+        self._ddl_notes += self._ddl.settle(self.ledger.tables, self._settings.name, self._files, self._upkeep)
 
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
         """Bring a table that is behind up to the ledger's positions, a batch's worth at a time; None when it failed."""
@@ -131,7 +171,9 @@ class BatchRunner:
         self._notice_restore(source)
         start = self.ledger.behind[source]
         end = {topic: {p: self.ledger.positions[topic][p] for p in parts} for topic, parts in start.items()}
-        ranges = _at_most(ranges_between(start, end), self._settings.batch.max_events)
+        ranges = ranges_between(start, end)
+        if self._transactions is None:
+            ranges = _at_most(ranges, self._settings.batch.max_events)  # else all of it: between it may be no boundary
         event, _, failed = self._apply(ranges, self.ledger.batch, now_ms(), engine, source)
         if failed:
             return None
@@ -145,12 +187,13 @@ class BatchRunner:
 
     def _apply(
         self, ranges: list[OffsetRange], batch_id: int, trigger_ms: int, engine: Engine, only: SourceTable | None
-    ) -> tuple[ProgressEvent, _Outcome, Collection[SourceTable]]:
+    ) -> tuple[ProgressEvent, Outcome, Collection[SourceTable]]:
         started = monotonic_s()
         self._registry.refresh()
         outcome, plan = self._execute(ranges, engine, only)
         executed = monotonic_s()
         try:
+            heights = climbed(self.ledger.heights, outcome.report.stretches) if only is None else self.ledger.heights
             check_threshold(self._settings.quarantine, outcome.report, ranges)
             self._quarantine.write(outcome.report.quarantined, ranges, self.ledger.batch, self._files)
         except BinlakeError:
@@ -158,6 +201,7 @@ class BatchRunner:
             raise
         tables, failed = self._commit_tables(outcome, plan, ranges, trigger_ms)
         committed = monotonic_s()
+        self.ledger.heights = heights
         stages = {
             **outcome.report.stage_ms,
             "tasks": (executed - started) * 1000,
@@ -171,23 +215,25 @@ class BatchRunner:
             partitions=tuple(PartitionProgress(r.topic, r.partition, r.end, r.end) for r in ranges),
             filtered=filtered_of_no_table(outcome.report),
             quarantined=sum(q.source is None for q in outcome.report.quarantined),
+            ddl=ddl_progress(self._ddl_notes),
         )
+        self._ddl_notes = []
         return event, outcome, failed
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _execute(
         self, ranges: list[OffsetRange], engine: Engine, only: SourceTable | None
-    ) -> tuple[_Outcome, BatchPlan]:
+    ) -> tuple[Outcome, BatchPlan]:
         """Run plans until one knows all that the batch needs."""
         if not ranges:
-            return _Outcome(), self._plan(ranges, only, shuffle=False)
+            return Outcome(), self._plan(ranges, only, shuffle=False)
         for attempt in range(_PASSES):
             total = sum(len(r) for r in ranges)
             shuffle = attempt == 0 and total * self._mean_bytes > self._settings.batch.shuffle_above_bytes
             plan = self._plan(ranges, only, shuffle=shuffle)
             try:
-                outcome = _Outcome.of(engine.run(plan, ranges, shuffle=shuffle))
+                outcome = Outcome.of(engine.run(plan, ranges, shuffle=shuffle))
             except Exception:
                 self._abort(plan)
                 raise
@@ -203,7 +249,10 @@ class BatchRunner:
         starts: Positions = {}
         for r in ranges:
             starts.setdefault(r.topic, {})[r.partition] = r.start
+        self._settle_ddl()
+        ddl = self._ddl.plan(starts)
         concerned = self._sources_of(starts) | self.ledger.behind.keys() | self._refused.keys()
+        concerned |= self._ddl.lake_tables_of(starts)
         states = {source: self._table_state(source, only, starts) for source in concerned}
         return BatchPlan(
             decoding=self._registry.options(frozenset(self._before_of)),
@@ -216,6 +265,7 @@ class BatchRunner:
             only=only,
             writers=self._open_writers(starts) if shuffle else {},
             max_quarantined=settings.quarantine.max_records_per_batch,
+            ddl=ddl,
         )
 
     def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Positions) -> TableState:
@@ -223,7 +273,7 @@ class BatchRunner:
         table = self._lake.opened(self._settings.table_rules(source).path)
         return TableState(
             applied_until=table.ahead_of(self._settings.name, starts) if table else {},
-            truncated_order=table.truncated_order if table else -1,
+            truncates=table.truncates if table else NOTHING_TRUNCATED,
             refused=self._refused.get(source),
             skipped=source in self.ledger.behind and source != only,
         )
@@ -260,14 +310,15 @@ class BatchRunner:
                 with contextlib.suppress(BinlakeError):
                     table.table.abort(writer.context.instant)
 
-    def _learned(self, outcome: _Outcome, *, last: bool) -> bool:
+    def _learned(self, outcome: Outcome, *, last: bool) -> bool:
         """Take in what the batch taught; True if running it again will do better."""
         again = False
         for source, table in outcome.report.tables.items():
             rules = self._settings.table_rules(source)
             moving = table.target.partition is not None and not rules.immutable_partition
-            if (moving or not table.target.key) and source not in self._before_of:
-                self._before_of.add(source)
+            rekeyed = rules.key is not None and rules.key != table.schema.key
+            if (moving or rekeyed or not table.target.key) and not table.origins <= self._before_of:
+                self._before_of |= table.origins
                 again = True
             if source not in self.ledger.tables and self._lake.get(rules) is not None:
                 self.ledger.tables[source] = rules.path  # made by a run that died before its ledger
@@ -276,6 +327,8 @@ class BatchRunner:
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
         again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
+        again |= self._registry.take_in(outcome.report.controls)
+        again |= self._ddl.learn(outcome.report.controls)
         if self._registry.waits_for(outcome.report) and not last:
             again |= self._registry.wait_for_news()
         return again
@@ -283,7 +336,7 @@ class BatchRunner:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _commit_tables(
-        self, outcome: _Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], trigger_ms: int
+        self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], trigger_ms: int
     ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
         """Commit every table the batch touched; a table that fails does not hold the others up."""
         works = self._works(outcome, plan, ranges)
@@ -297,11 +350,10 @@ class BatchRunner:
             raise next(iter(failed.values()))
         return [progress for progress, _ in done], failed
 
-    def _works(self, outcome: _Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
-        truncates: dict[SourceTable, int] = {}
+    def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
+        truncates = truncates_of(outcome.report.controls, self._settings.tables)
         for control in outcome.report.controls:
             if control.kind is ControlKind.TRUNCATE:
-                truncates[control.source] = max(control.order, truncates.get(control.source, -1))
                 self._report_truncated(outcome.report, control)
         works = []
         for source, report in outcome.report.tables.items():
@@ -314,10 +366,21 @@ class BatchRunner:
                     parcels=outcome.parcels.get(report.target.path, []),
                     written=outcome.written.get(report.target.path, []),
                     context=writer.context if writer else None,
-                    truncated_order=truncates.get(source, -1),
+                    extra=self._skipped(report.target.path, ranges) | self._recorded(),
+                    truncates=truncates.get(source, NOTHING_TRUNCATED),
                 )
             )
         return works
+
+    def _recorded(self) -> dict[str, str]:
+        return self._transactions.recorded if self._transactions is not None else {}
+
+    def _skipped(self, path: str, ranges: Sequence[OffsetRange]) -> dict[str, str]:
+        """What a table's commit says of offsets that were gone and passed over on demand."""
+        if not self.ledger.skipped:
+            return {}
+        table = self._lake.opened(path)
+        return skipped_extra(self.ledger.skipped, ranges, table.positions.get(self._settings.name, {}) if table else {})
 
     def _report_truncated(self, report: TaskReport, control: Control) -> None:
         """A TRUNCATE counts as one applied record, of a table that may have no rows in this batch."""
@@ -341,7 +404,11 @@ class BatchRunner:
         try:
             if target.path in errors:
                 raise errors[target.path]
+            if work.report.clash is not None:
+                raise UnsupportedError(work.report.clash, do_next="correct tables.routes", table=str(target.source))
             table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
+            if not table.ddl and (entries := self._ddl.entries_for(target.source)):
+                work.extra = {**work.extra, DDL: entries_to_text(entries)}  # of a table that was not there
             if work.context is None:
                 table.refresh(self._settings.name)
             outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files, self._upkeep)

@@ -8,8 +8,8 @@ faster than the Kafka source); parcels are collected by the driver, or shuffled 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,15 @@ from pyspark.sql import DataFrame
 
 from pipeline.decode.changes import RawRecords
 from pipeline.source.ranges import OffsetRange, split_ranges
+from pipeline.stream.boundary import Survey
 from pipeline.stream.plan import BatchPlan
 from pipeline.stream.tasks import Item, decode_records, fetch_and_decode, write_parcels
+from pipeline.stream.transactions import fetch_and_survey
 from pipeline.upsert.parcel import Parcel
 
 #: Below this many records a second task costs more than it saves (measured in bench).
 MIN_RECORDS_PER_TASK = 1_000
+S = TypeVar("S")
 _SOURCE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
@@ -46,18 +49,43 @@ class DirectEngine:
         cores = self._context.defaultParallelism
         total = sum(len(r) for r in ranges)
         shares = split_ranges(ranges, max(1, min(cores, total // MIN_RECORDS_PER_TASK)))
-        shared = self._context.broadcast(plan)
-        try:
-            decoded = self._context.parallelize(shares, len(shares)).mapPartitions(
-                lambda mine: (item for ranges in mine for item in fetch_and_decode(shared.value, ranges))
-            )
-            if not shuffle:
-                return decoded.collect()
-            slots = max(cores, len(shares))
-            placed = decoded.map(lambda item: (_slot(item, slots), item)).partitionBy(slots, lambda slot: slot)
-            return placed.mapPartitions(lambda mine: write_parcels(shared.value, (item for _, item in mine))).collect()
-        finally:
-            shared.unpersist()
+        return run_shares(self._context, plan, shares, fetch_and_decode, shuffle=shuffle)
+
+    def survey(self, kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Survey:
+        """What the records of the ranges say of transactions; ``topic``: the transaction topic."""
+        total, found = sum(len(r) for r in ranges), Survey()
+        if not total:
+            return found
+        shares = split_ranges(ranges, max(1, min(self._context.defaultParallelism, total // MIN_RECORDS_PER_TASK)))
+        looked = self._context.parallelize(shares, len(shares)).mapPartitions(
+            lambda mine: (part for share in mine for part in fetch_and_survey(kafka, topic, share))
+        )
+        for part in looked.collect():
+            found.add(part)
+        return found
+
+
+def run_shares(
+    context: SparkContext,
+    plan: BatchPlan,
+    shares: Sequence[S],
+    decoded: Callable[[BatchPlan, S], Iterator[Item]],
+    *,
+    shuffle: bool,
+) -> list[Item]:
+    """One task for each share of work, which ``decoded`` turns into items; with ``shuffle`` other tasks write them."""
+    shared = context.broadcast(plan)
+    try:
+        items = context.parallelize(shares, len(shares)).mapPartitions(
+            lambda mine: (item for share in mine for item in decoded(shared.value, share))
+        )
+        if not shuffle:
+            return items.collect()
+        slots = max(context.defaultParallelism, len(shares))
+        placed = items.map(lambda item: (_slot(item, slots), item)).partitionBy(slots, lambda slot: slot)
+        return placed.mapPartitions(lambda mine: write_parcels(shared.value, (item for _, item in mine))).collect()
+    finally:
+        shared.unpersist()
 
 
 def _slot(item: Item, slots: int) -> int:
@@ -71,11 +99,11 @@ class SourceEngine:
         self._batch = batch
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See Engine; ``ranges`` cut off what an earlier run of this batch has put below the stream's position."""
-        starts = {(r.topic, r.partition): r.start for r in ranges}
+        """See Engine; ``ranges`` cut off what an earlier run of this batch has applied, and what it may not apply."""
+        cuts = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
         slots = max(2, self._batch.sparkSession.sparkContext.defaultParallelism)
         decoded = self._batch.select(*_SOURCE_COLUMNS).mapInArrow(
-            lambda batches: _pickled(decode_records(plan, _raw_records(batches, starts)), slots),
+            lambda batches: _pickled(decode_records(plan, _raw_records(batches, cuts)), slots),
             "slot int, item binary",
         )
         if shuffle:
@@ -97,7 +125,9 @@ def _unpickled(batches: Iterable[pa.RecordBatch]) -> Iterator[Item]:
             yield pickle.loads(blob.as_py())  # noqa: S301 - what our own tasks pickled
 
 
-def _raw_records(batches: Iterable[pa.RecordBatch], starts: dict[tuple[str, int], int]) -> Iterator[RawRecords]:
+def _raw_records(
+    batches: Iterable[pa.RecordBatch], cuts: dict[tuple[str, int], tuple[int, int]]
+) -> Iterator[RawRecords]:
     """The source's rows as raw records, one chunk per topic partition and Arrow batch."""
     for batch in batches:
         topics = batch.column("topic").dictionary_encode()
@@ -105,7 +135,9 @@ def _raw_records(batches: Iterable[pa.RecordBatch], starts: dict[tuple[str, int]
         for code in np.unique(codes).tolist():
             rows = batch.filter(pa.array(codes == code))
             topic, partition = topics.dictionary[code >> 32].as_py(), code & 0xFFFFFFFF
-            rows = rows.filter(pa.array(rows.column("offset").to_numpy() >= starts.get((topic, partition), 0)))
+            first, end = cuts.get((topic, partition), (0, 0))
+            offsets = rows.column("offset").to_numpy()
+            rows = rows.filter(pa.array((offsets >= first) & (offsets < end)))
             if len(rows):
                 yield RawRecords(
                     topic=topic,

@@ -8,10 +8,12 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, BinlakeError
 from pipeline.settings import QuarantineSettings
 from pipeline.source.ranges import OffsetRange
+from pipeline.stream.ddl_keeper import DdlNote
 from pipeline.stream.lake import offsets_of
 from pipeline.stream.plan import TableReport, TaskReport
-from pipeline.stream.progress import TableProgress
+from pipeline.stream.progress import DdlProgress, TableProgress
 from pipeline.stream.tablewrite import TableOutcome
+from pipeline.upsert.ddl_plan import DDL_REFUSED
 
 #: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
 _SHARE_JUDGED_FROM = 100
@@ -23,12 +25,12 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Seque
     judged = report.records >= _SHARE_JUDGED_FROM
     if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
         return
-    counted = [q for q in report.quarantined if q.reason != "table_refused"]
+    counted = [q for q in report.quarantined if q.reason not in ("table_refused", DDL_REFUSED)]
     first = counted[0]
     reasons = sorted({q.reason for q in counted})
     raise BadInputError(
         f"{bad} of {report.records} records of the batch cannot be applied ({', '.join(reasons)}); "
-        f"the first: {first.detail}",
+        f"the first: {first.detail if rules.seal is None else first.reason}",
         do_next="correct the settings, or raise quarantine.max_records_per_batch and max_fraction to go on",
         topic=first.topic,
         partition=first.partition,
@@ -64,6 +66,18 @@ def table_progress(
         warning=outcome.upkeep.warning,
         offsets=offsets_of(ranges),
     )
+
+
+def ddl_progress(notes: Sequence[DdlNote]) -> tuple[DdlProgress, ...]:
+    """What became of DDL, statement by statement."""
+    found: list[DdlProgress] = []
+    for note in notes:
+        if note.error is not None:
+            found.append(DdlProgress(str(note.table), error=note.error))
+        for e in note.entries:
+            verdicts = tuple(map(str, e.rulings))
+            found.append(DdlProgress(str(note.table), e.place, e.statement, verdicts, note.instant))
+    return tuple(found)
 
 
 def count_fates(table: TableReport, source: SourceTable, report: TaskReport) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
-from pipeline.errors import ConfigError, LostOwnershipError
+from pipeline.errors import ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.locking.choose import LockConfig
@@ -27,13 +27,15 @@ from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import LockingSettings, Settings, TableRules
-from pipeline.source.ranges import OffsetRange, Positions, furthest
-from pipeline.storage import Storage
+from pipeline.source.ranges import OffsetRange, Positions, covered_until, furthest
+from pipeline.storage import AlreadyExistsError, Storage
+from pipeline.stream.ddl_table import DDL, Entry, entries_from_text
 from pipeline.stream.plan import TableReport
-from pipeline.upsert.evolve import evolved
+from pipeline.upsert.evolve import evolved, retyped
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD, Target, lake_name
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 PATH = "_hoodie_partition_path"
 STREAM = "binlake.stream"
@@ -49,15 +51,17 @@ KEYLESS = "binlake.keyless"
 
 @dataclass
 class CommitFacts:
-    """What a commit records about its batch. ``extra``: further keys; without ``ranges`` it moves no position."""
+    """What a commit records about its batch. ``origin``: the source table, where a route names it otherwise and merges
+    no others into it. ``extra``: further keys; without ``ranges`` it moves no position."""
 
     stream: str
     batch: int
     source: SourceTable | None
     ranges: Sequence[OffsetRange]
     counts: Counts
-    truncated_order: int = -1
+    truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
+    origin: SourceTable | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,16 +70,20 @@ class LakeTable:
     """One open table. ``positions``: stream -> topic -> partition -> offset below which everything is applied.
 
     ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
+    ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
     """
 
     storage: Storage
     table: HudiTable
     rules: TableRules
     source: SourceTable | None = None
+    origin: SourceTable | None = None
     positions: dict[str, Positions] = field(default_factory=dict)
-    truncated_order: int = -1
+    truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
     foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
+    base_from_rows: int | None = None
+    ddl: tuple[Entry, ...] = ()
     _seen: int = 0
 
     @classmethod
@@ -89,6 +97,13 @@ class LakeTable:
         cleaning.finish_pending(table)
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
+        opened._load()
+        return opened
+
+    @classmethod
+    def look(cls, storage: Storage, rules: TableRules) -> LakeTable:
+        """A table that exists as it is, for somebody who writes nothing."""
+        opened = cls(storage, HudiTable.open(storage), rules)
         opened._load()
         return opened
 
@@ -108,9 +123,10 @@ class LakeTable:
             stream: {topic: {int(p): o for p, o in parts.items()} for topic, parts in topics.items()}
             for stream, topics in json.loads(table.extra_metadata(POSITIONS) or "{}").items()
         }
-        source = json.loads(table.extra_metadata(SOURCE) or "null")
-        self.source = SourceTable(*source) if source else None
-        self.truncated_order = int(table.extra_metadata(TRUNCATED) or -1)
+        said = table.extra_metadata(SOURCE)
+        self.source, self.origin = named_source(said) if said else (None, None)
+        self.truncates = Truncates.from_text(table.extra_metadata(TRUNCATED))
+        self.ddl = entries_from_text(table.extra_metadata(DDL))
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = KeylessState.from_text(table.extra_metadata(KEYLESS))
         self.foreign_file_ids = {}
@@ -157,9 +173,26 @@ class LakeTable:
             )
         self.table.config.check_same_identity(table_config(target))
 
+    def origin_of(self, report: TableReport) -> SourceTable | None:
+        """The one source table that this one is fed by; None where a shard column tells several apart.
+
+        Raises UnsupportedError where there are several and nothing tells their rows apart.
+        """
+        if report.sharded:
+            return None
+        known = {self.origin or self.source} - {None}
+        origins = known | report.origins
+        if len(origins) > 1:
+            raise UnsupportedError(
+                f"{' and '.join(sorted(map(str, origins)))} go to one lake table, and nothing tells their rows apart",
+                do_next="give the route a shard column (tables.routes), or a table of its own to each",
+                table=str(report.target.source),
+            )
+        return next(iter(origins), None)
+
     def begin(self, columns: pa.Schema) -> WriteContext:
         """Start an instant whose files have the table's columns and ``columns``; errors as ``context``."""
-        evolved(self.table.schema, columns)  # refuse before anything is written
+        evolved(self.table.schema, columns, self.rules.schema_changes)  # refuse before anything is written
         return self.context(self.table.begin(), columns)
 
     def context(self, instant: str, columns: pa.Schema) -> WriteContext:
@@ -167,9 +200,18 @@ class LakeTable:
 
         Raises UnsupportedError where a column's type cannot become what came.
         """
-        schema = evolved(self.table.schema, columns)
+        schema = evolved(self.table.schema, columns, self.rules.schema_changes)
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
-        return self.table.write_context(instant, schema, self.rules.compression, level)
+        context = self.table.write_context(instant, schema, self.rules.compression, level)
+        return dataclasses.replace(context, base_from_rows=self.base_from_rows)
+
+    def retypes(self, columns: pa.Schema) -> bool:
+        """Whether these columns change the type of one that the table has. Raises UnsupportedError as ``context``."""
+        return bool(retyped(self.table.schema, evolved(self.table.schema, columns, self.rules.schema_changes)))
+
+    def groups(self) -> set[tuple[str, int]]:
+        """The file groups there are, as (partition path, bucket)."""
+        return {(s.partition_path, bucket_of_file_id(s.file_id)) for s in self.table.file_slices()}
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
         """Publish an instant with the offsets it covers; the completion time. Errors as ``HudiTable.commit``.
@@ -177,12 +219,12 @@ class LakeTable:
         The positions are those of the table as of ``begin``: a commit that others have overtaken is refused.
         """
         positions = self.positions
-        truncated = max(self.truncated_order, facts.truncated_order)
+        truncates = self.truncates.merged(facts.truncates)
         extra = {
             STREAM: facts.stream,
             BATCH: str(facts.batch),
             COUNTS: json.dumps(vars(facts.counts), separators=(",", ":")),
-            TRUNCATED: str(truncated),
+            TRUNCATED: truncates.to_text(),
             **facts.extra,
         }
         if facts.ranges:
@@ -191,12 +233,14 @@ class LakeTable:
             extra[OFFSETS] = json.dumps(offsets_of(facts.ranges), separators=(",", ":"))
             extra[POSITIONS] = json.dumps(positions, separators=(",", ":"))
         if facts.source is not None:
-            extra[SOURCE] = json.dumps([facts.source.database, facts.source.table], ensure_ascii=False)
+            names = [facts.source, facts.origin] if facts.origin not in (None, facts.source) else [facts.source]
+            extra[SOURCE] = json.dumps([n for s in names if s for n in (s.database, s.table)], ensure_ascii=False)
         if facts.keyless is not None:
             extra[KEYLESS] = facts.keyless.to_text()
         completed = self.table.commit(context.instant, results, extra, context.arrow_schema)
-        self.positions, self.truncated_order, self.source = positions, truncated, facts.source
+        self.positions, self.truncates, self.source, self.origin = positions, truncates, facts.source, facts.origin
         self.keyless = facts.keyless if facts.keyless is not None else self.keyless
+        self.ddl = entries_from_text(facts.extra[DDL]) if DDL in facts.extra else self.ddl
         return completed
 
     def topics(self, stream: str) -> set[str]:
@@ -245,6 +289,12 @@ class LakeTable:
         return found
 
 
+def named_source(text: str) -> tuple[SourceTable, SourceTable | None]:
+    """The table that a commit names (SOURCE), and the one at the source where a route names it otherwise."""
+    names = json.loads(text)
+    return SourceTable(*names[:2]), SourceTable(*names[2:4]) if len(names) > 2 else None
+
+
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
     """What the table's metadata table shall keep; None for none."""
     return MetadataConfig(**dataclasses.asdict(rules.metadata)) if rules.metadata is not None else None
@@ -284,15 +334,6 @@ def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, *hidden])
 
 
-def covered_until(ranges: Sequence[OffsetRange]) -> Positions:
-    """The positions after the ranges."""
-    result: Positions = {}
-    for r in ranges:
-        parts = result.setdefault(r.topic, {})
-        parts[r.partition] = max(parts.get(r.partition, 0), r.end)
-    return result
-
-
 def offsets_of(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
     """The ranges as a commit tells them: topic -> partition -> [first, end]."""
     result: dict[str, dict[str, list[int]]] = {}
@@ -308,6 +349,8 @@ class Lake:
         self.root = root
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
+        #: How often a table was opened or made: what was found out of open tables holds until it grows.
+        self.openings = 0
 
     def get(self, rules: TableRules) -> LakeTable | None:
         """The open table at the rules' path; opened if it exists, None if it does not."""
@@ -317,16 +360,33 @@ class Lake:
             if not HudiTable.exists(storage):
                 return None
             known = self._open[rules.path] = LakeTable.open(storage, rules, self._locking)
+            self.openings += 1
         return known
+
+    def look(self, rules: TableRules) -> LakeTable | None:
+        """The table at the rules' path as it is, opened for looking only: nothing is rolled back or repaired."""
+        storage = self.root.sub(rules.path)
+        if not HudiTable.exists(storage):
+            return None
+        self._open[rules.path] = LakeTable.look(storage, rules)
+        return self._open[rules.path]
 
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         """The table at the rules' path, created for ``target`` if need be. Raises ConfigError if it is another's."""
         known = self.get(rules)
         if known is None:
-            known = LakeTable.create(self.root.sub(rules.path), rules, target, columns, self._locking)
+            known = self._created(rules, target, columns)
             self._open[rules.path] = known
+            self.openings += 1
         known.check(target)
         return known
+
+    def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        storage = self.root.sub(rules.path)
+        try:
+            return LakeTable.create(storage, rules, target, columns, self._locking)
+        except AlreadyExistsError:  # another writer of the same table was first
+            return LakeTable.open(storage, rules, self._locking)
 
     def at(self, path: str, settings: Settings) -> LakeTable | None:
         """The table that is stored at a path, under the rules of the source table it names; None if it names none."""
@@ -334,7 +394,7 @@ class Lake:
         said = HudiTable.open(storage).extra_metadata(SOURCE)
         if said is None:
             return None
-        rules = settings.table_rules(SourceTable(*json.loads(said)))
+        rules = settings.table_rules(named_source(said)[0])
         return self.get(rules) if rules.path == path else None
 
     def opened(self, path: str) -> LakeTable | None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, CorruptDataError
-from pipeline.source.ranges import Positions
+from pipeline.source.ranges import OffsetRange, Positions
 from pipeline.storage import Storage, StorageNotFoundError
+from pipeline.stream.binlog_height import Heights, heights_from_json, heights_to_json
+from pipeline.stream.skipped import Skipped
 
 LEDGER = "ledger.json"
 _VERSION = 1
@@ -31,6 +33,13 @@ class Ledger:
         behind: tables that could not commit, and from where each must be caught up.
         applied: where each table stood itself when the ledger was saved.
         tables: every table ever seen, and its path below the lake's root.
+        topic_ids: what tells each topic from another one of its name.
+        skipped: topic -> partition -> [first, end] of the offsets that were gone from Kafka and passed over on demand.
+        heights: how far the binlog has come, for each table and topic partition.
+        planned: the end that Spark planned for the newest batch, where the batch was cut before it.
+        transactions_ms: time of the newest record of the transaction topic that is below ``positions``; 0 if none is.
+        transactions_ended: the transactions that ended at that very time.
+        torn: transactions that a connector died in, as far as the transaction topic is below ``positions``.
     """
 
     stream: str
@@ -39,6 +48,13 @@ class Ledger:
     behind: dict[SourceTable, Positions] = field(default_factory=dict)
     applied: dict[SourceTable, Positions] = field(default_factory=dict)
     tables: dict[SourceTable, str] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    skipped: Skipped = field(default_factory=dict)
+    heights: Heights = field(default_factory=dict)
+    planned: Positions = field(default_factory=dict)
+    transactions_ms: int = 0
+    transactions_ended: list[str] = field(default_factory=list)
+    torn: list[str] = field(default_factory=list)
 
     @staticmethod
     def load(state: Storage, stream: str) -> Ledger | None:
@@ -58,6 +74,13 @@ class Ledger:
             behind={_source(name): _positions(p) for name, p in data["behind"].items()},
             applied={_source(name): _positions(p) for name, p in data.get("applied", {}).items()},
             tables={_source(name): path for name, path in data["tables"].items()},
+            topic_ids=data.get("topic_ids", {}),
+            skipped={t: {int(p): gone for p, gone in ps.items()} for t, ps in data.get("skipped", {}).items()},
+            heights=heights_from_json(data.get("heights", ())),
+            planned=_positions(data.get("planned", {})),
+            transactions_ms=data.get("transactions_ms", 0),
+            transactions_ended=data.get("transactions_ended", []),
+            torn=data.get("torn", []),
         )
 
     def save(self, state: Storage) -> None:
@@ -70,6 +93,13 @@ class Ledger:
             "behind": {_name(t): p for t, p in self.behind.items()},
             "applied": {_name(t): p for t, p in self.applied.items()},
             "tables": {_name(t): p for t, p in self.tables.items()},
+            "topic_ids": self.topic_ids,
+            "skipped": self.skipped,
+            "heights": heights_to_json(self.heights),
+            "planned": self.planned,
+            "transactions_ms": self.transactions_ms,
+            "transactions_ended": self.transactions_ended,
+            "torn": self.torn,
         }
         state.write(LEDGER, json.dumps(data, separators=(",", ":")).encode())
 
@@ -80,6 +110,12 @@ class Ledger:
             mine = noted.setdefault(topic, {})
             for partition, offset in parts.items():
                 mine[partition] = min(offset, mine.get(partition, offset))
+
+    def note_skipped(self, gone: OffsetRange) -> None:
+        """Note offsets that were gone from Kafka before they were read, and are passed over because that was asked."""
+        known = self.skipped.setdefault(gone.topic, {}).setdefault(gone.partition, [])
+        if [gone.start, gone.end] not in known:
+            known.append([gone.start, gone.end])
 
     def notice_restore(self, table: SourceTable, standing: Positions) -> bool:
         """Note a table as behind that stands further back than when the ledger was saved: it was restored, and what it
@@ -103,7 +139,8 @@ class Ledger:
         for topic, parts in spark_start.items():
             for partition, start in parts.items():
                 mine = self.positions.get(topic, {}).get(partition)
-                if mine is not None and start > mine:
+                known = max(mine or 0, self.planned.get(topic, {}).get(partition, 0))
+                if mine is not None and start > known:
                     raise BadInputError(
                         f"Spark's checkpoint goes on at offset {start}, but the tables hold everything only up to "
                         f"{mine}: {start - mine} offsets would be lost",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,11 @@ class JsonLog(AbstractContextManager["JsonLog"]):
 
     def update(self, event: ProgressEvent) -> None:
         """Write what a finished batch brought."""
+        for ddl in event.ddl:
+            level, what = ("info", "ddl") if ddl.error is None else ("warning", "ddl_failed")
+            self._write(level, what, batch=event.batch_id, **dataclasses.asdict(ddl))
+        for notice in event.notices:
+            self._write("warning", "notice", batch=event.batch_id, notice=notice)
         for part in event.tables:
             for level, what, fields in _of_table(part):
                 self._write(level, what, batch=event.batch_id, table=part.table, offsets=part.offsets, **fields)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipeline.clock import now_ms, parse_instant
-from pipeline.errors import TransientError
+from pipeline.errors import BinlakeError
 from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
@@ -111,7 +111,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     if kafka_timeout_s is not None and status.ledger is not None:
         try:
             status.ends = end_offsets(settings.kafka.client_properties(), status.ledger.positions, kafka_timeout_s)
-        except TransientError as error:
+        except BinlakeError as error:
             status.kafka = error.what
     return status
 

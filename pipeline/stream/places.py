@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings, TableRules
 from pipeline.storage import Storage
-from pipeline.stream.lake import SOURCE
+from pipeline.stream.lake import SOURCE, named_source
 from pipeline.stream.recovery import table_paths
 
 
@@ -89,6 +88,6 @@ def _at(settings: Settings, root: Storage, path: str) -> Place | None:
     said = HudiTable.open(storage).extra_metadata(SOURCE)
     if said is None:
         return None
-    source = SourceTable(*json.loads(said))
+    source, _ = named_source(said)
     rules = settings.table_rules(source)
     return Place(source, rules, storage) if rules.path == path else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -13,8 +13,11 @@ from pipeline.decode.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.write import WriteContext, WriteResult
 from pipeline.settings import TablesSettings
+from pipeline.stream.binlog_height import Stretch
+from pipeline.upsert.ddl_plan import DdlPlan
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +26,28 @@ class TableState:
 
     Args:
         applied_until: topic -> partition -> offset below which the table has applied everything.
-        truncated_order: ordering value of the newest TRUNCATE, -1 for none.
+        truncates: what TRUNCATE has taken away of the table.
         refused: why this table's records are quarantined, None if they are not.
         skipped: the table is behind and is caught up apart; its records are left for that.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    truncated_order: int = -1
+    truncates: Truncates = NOTHING_TRUNCATED
     refused: str | None = None
     skipped: bool = False
 
 
 @dataclass(frozen=True)
 class TableWriter:
-    """A table that tasks may write: its open instant, and the ids of file groups that another writer named."""
+    """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
+
+    ``existing``: the file groups there are, (partition path, bucket); asked only where new ones may begin with a base
+    file.
+    """
 
     context: WriteContext
     file_ids: Mapping[tuple[str, int], str]
+    existing: Collection[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,16 @@ class BatchPlan:
     fetch_timeout_s: float = 60.0
     chunk_records: int = 50_000
     max_quarantined: int = 10_000
+    ddl: DdlPlan = field(default_factory=DdlPlan)
 
 
 @dataclass
 class TableReport:
-    """What a task saw of one table: the newest schema, where it goes, counts, and the span of source times (ms)."""
+    """What a task saw of one table: the newest schema, where it goes, counts, and the span of source times (ms).
+
+    ``origins``: the source tables whose rows these are. ``sharded``: a route merges them, and a column tells their rows
+    apart. ``clash``: why they cannot be merged.
+    """
 
     schema: TableSchema
     target: Target
@@ -75,18 +88,33 @@ class TableReport:
     counts: Counts = field(default_factory=Counts)
     oldest_ms: int = 0
     newest_ms: int = 0
+    origins: set[SourceTable] = field(default_factory=set)
+    sharded: bool = False
+    clash: str | None = None
 
     def add(self, other: TableReport) -> None:
         """Take in another chunk's or task's report of the same table."""
         self.counts.add(other.counts)
         self.topics |= other.topics
+        self.origins |= other.origins
+        if other.target != self.target:
+            self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
+        self.clash = self.clash or other.clash
         if other.oldest_ms:
             self.oldest_ms = min(self.oldest_ms or other.oldest_ms, other.oldest_ms)
         self.newest_ms = max(self.newest_ms, other.newest_ms)
         if self.columns != other.columns:
-            self.columns = pa.unify_schemas([self.columns, other.columns], promote_options="permissive")
+            try:
+                self.columns = pa.unify_schemas([self.columns, other.columns], promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                self.clash = f"a column comes with types that have nothing in common: {error}"
         if len(other.schema.columns) > len(self.schema.columns):
             self.schema = other.schema
+
+
+def _differing(report: TableReport) -> str:
+    target = report.target
+    return f"{', '.join(map(str, report.origins))} by key {', '.join(target.key) or '(none)'} and {target.partition}"
 
 
 @dataclass
@@ -108,6 +136,7 @@ class TaskReport:
     records: int = 0
     raw_bytes: int = 0
     stage_ms: dict[str, float] = field(default_factory=dict)
+    stretches: list[Stretch] = field(default_factory=list)
 
     def add(self, other: TaskReport) -> None:
         """Take in another task's report."""
@@ -125,6 +154,7 @@ class TaskReport:
             self.unknown_columns.setdefault(source, set()).update(names)
         for source, topics in other.skipped.items():
             self.skipped.setdefault(source, set()).update(topics)
+        self.stretches += other.stretches
         self.records += other.records
         self.raw_bytes += other.raw_bytes
         for stage, ms in other.stage_ms.items():

@@ -54,6 +54,27 @@ class TableProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class DdlProgress:
+    """A DDL statement that was judged for a table before the batch.
+
+    ``place``: where it is in the source's log. ``verdicts``: what each of its clauses came to. ``instant``: the commit
+    that carried it out and records it, None where it ``error``: could not be yet, and is tried again.
+    """
+
+    table: str
+    place: str = ""
+    statement: str = ""
+    verdicts: Sequence[str] = ()
+    instant: str | None = None
+    error: str | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.table}: DDL could not be carried out yet: {self.error}"
+        return f"{self.table}: {self.place} {self.statement}: {'; '.join(self.verdicts)}"
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionProgress:
     """Where the stream stands in a topic partition: the next offset it will read, and the log's end when last asked."""
 
@@ -80,6 +101,8 @@ class ProgressEvent:
         partitions: the position in every topic partition after the batch.
         filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.
         quarantined: records that could not even be assigned to a table.
+        notices: what people should know beside, each told once (a topic's new partition, for example).
+        ddl: statements that were judged before the batch.
     """
 
     batch_id: int
@@ -89,6 +112,8 @@ class ProgressEvent:
     partitions: tuple[PartitionProgress, ...] = ()
     filtered: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    notices: tuple[str, ...] = ()
+    ddl: tuple[DdlProgress, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -109,7 +134,9 @@ class ProgressEvent:
         """The event that ``to_json`` gave. Raises TypeError for unknown or missing fields."""
         tables = tuple(TableProgress(**t) for t in data["tables"])
         partitions = tuple(PartitionProgress(**p) for p in data["partitions"])
-        return ProgressEvent(**{**data, "tables": tables, "partitions": partitions})
+        told = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
+        told["ddl"] = tuple(DdlProgress(**ddl) for ddl in data.get("ddl", ()))
+        return ProgressEvent(**{**data, **told})
 
 
 #: What ``run_stream`` calls after every batch, from the driver's batch thread.

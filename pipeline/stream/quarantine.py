@@ -20,6 +20,7 @@ from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRule
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.lake import Lake
 from pipeline.stream.plan import TableReport
+from pipeline.stream.seal import Seal
 from pipeline.stream.tablewrite import TableWork, write_and_commit
 from pipeline.stream.upkeep import Upkeep
 from pipeline.upsert.parcel import pack
@@ -55,6 +56,9 @@ class QuarantineTable:
         self._lake = lake
         self._upkeep = upkeep
         self._rules = quarantine_rules(settings)
+        #: Further keys of the commits.
+        self.extra: Mapping[str, str] = {}
+        self._seal = Seal(settings.quarantine.secret())
 
     def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:
         """Commit the records with the offsets of their batch; nothing happens where there are none."""
@@ -86,7 +90,8 @@ class QuarantineTable:
     ) -> None:
         target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
         report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
-        work = TableWork(report, covered, list(pack(rules.path, "", 0, _table(rows))))
+        parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
+        work = TableWork(report, covered, parcels, extra=self.extra)
         table = self._lake.get_or_create(rules, target, COLUMNS)
         table.refresh(stream)
         write_and_commit(table, work, stream, batch, pool, self._upkeep)
@@ -106,6 +111,11 @@ def quarantine_rules(settings: Settings) -> TableRules:
         compaction=CompactionRule(),
         retention=RetentionRule(),
     )
+
+
+def _sealed(row: Mapping[str, Any], seal: Seal) -> dict[str, Any]:
+    texts = {"key": seal.seal(row["key"]), "value": seal.seal(row["value"]), "detail": seal.seal_text(row["detail"])}
+    return {**row, **texts}
 
 
 def _row(record: Quarantined, stamp_us: int) -> dict[str, Any]:

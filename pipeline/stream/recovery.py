@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.settings import Settings
+import json
+
+from pipeline.hudi.table import HudiTable
+from pipeline.settings import KafkaSettings, Settings
 from pipeline.storage import Storage
 from pipeline.stream.lake import Lake, LakeTable
 from pipeline.stream.ledger import Ledger
+from pipeline.stream.transactions import TRANSACTIONS
 
 _SKIPPED = (".binlake", "_quarantine")
 
@@ -24,11 +28,16 @@ def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
         if table is None or table.source is None or not table.positions.get(settings.name):
             continue
         ledger.tables[table.source] = path
-        _take_back(ledger, table)
+        _take_back(ledger, table, settings.kafka)
     return ledger
 
 
-def _take_back(ledger: Ledger, table: LakeTable) -> None:
+def _take_back(ledger: Ledger, table: LakeTable, kafka: KafkaSettings) -> None:
+    if kafka.transaction_topic is not None:
+        told = json.loads(table.table.extra_metadata(TRANSACTIONS) or '{"ms": 0}')
+        if told["ms"] > ledger.transactions_ms:  # whatever this commit's batch held was whole
+            ledger.transactions_ms, ledger.transactions_ended, ledger.torn = told["ms"], told["ended"], told["torn"]
+            ledger.positions[kafka.transaction_topic] = {int(p): offset for p, offset in told["offsets"].items()}
     for topic, parts in table.newest_start(ledger.stream).items():
         mine = ledger.positions.setdefault(topic, {})
         for partition, start in parts.items():
@@ -43,7 +52,8 @@ def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
         if name in _SKIPPED:
             continue
         if ".hoodie" in root.list_dirs(path):
-            found.append(path)
+            if HudiTable.exists(root.sub(path)):  # else a run died while it made the table
+                found.append(path)
         elif depth > 1:
             found += table_paths(root, depth - 1, path)
     return found

@@ -22,11 +22,12 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.formats import decode
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
+from pipeline.stream.ddl_keeper import DdlKeeper
 from pipeline.stream.lake import Lake, LakeTable, locking
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
@@ -43,10 +44,14 @@ from pipeline.stream.replay_quarantine_table import (
     replaying_rules,
 )
 from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.seal import Seal
 from pipeline.stream.tablewrite import TableWork, write_and_commit
 from pipeline.stream.tasks import decode_records
 from pipeline.stream.upkeep import Upkeep
+from pipeline.upsert.ddl_plan import named
+from pipeline.upsert.fanout import fan_out, truncates_of
 from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 _AT_ONCE = 5_000
 _THREADS = 4
@@ -100,14 +105,16 @@ class _Replay:
         self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
         self._upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
         self._quarantine = QuarantineTable(settings, self._lake, self._upkeep)
+        self._seal = Seal(settings.quarantine.secret())
         self._registry = SchemaRegistry(settings)
+        self._ddl = DdlKeeper(settings, self._lake, self._registry)
         self._done = Replayed()
 
     def run(self, selection: Selection) -> Replayed:
         self._registry.refresh()
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-replay") as pool:
             self._restate(self._taken_back(selection), pool)
-            waiting = held_records(self._held, dataclasses.replace(selection, replayed=False), payload=True)
+            waiting = held_records(self._held, dataclasses.replace(selection, replayed=False), self._seal, payload=True)
             self._done.selected = len(waiting)
             for start in range(0, len(waiting), _AT_ONCE):
                 self._restate(self._some(waiting[start : start + _AT_ONCE], pool), pool)
@@ -120,15 +127,17 @@ class _Replay:
 
     def _taken_back(self, selection: Selection) -> list[Held]:
         """Records that a commit took up which a restore of their table has taken back since: they wait again."""
-        marked = held_records(self._held, dataclasses.replace(selection, replayed=True), payload=False)
+        marked = held_records(self._held, dataclasses.replace(selection, replayed=True), self._seal, payload=False)
         gone: set[str] = set()
         for source, path in self._ledger.tables.items():
             mine = [held for held in marked if held.replayed_to is not None and held.source_table == str(source)]
             if mine and HudiTable.exists(self._root.sub(path)):
                 known = commit_times(HudiTable.open(self._root.sub(path)))
                 gone |= {held.name for held in mine if held.replayed_to not in known}
-        found = held_records(self._held, Selection(names=frozenset(gone), replayed=True), payload=True) if gone else []
-        return [held.waiting() for held in found]
+        if not gone:
+            return []
+        again = Selection(names=frozenset(gone), replayed=True)
+        return [held.waiting() for held in held_records(self._held, again, self._seal, payload=True)]
 
     def _some(self, records: Sequence[Held], pool: ThreadPoolExecutor) -> list[Held]:
         """Replay some; those whose row in the quarantine table is another now."""
@@ -151,21 +160,24 @@ class _Replay:
     def _split(self, records: Sequence[Held]) -> _Split:
         found = _Split()
         source_of: dict[tuple[str, int, int], SourceTable] = {}
-        schemas = self._registry.schemas_for({held.topic for held in records})
+        topics = {held.topic for held in records}
+        schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
         for chunk in chunks(records):
-            decoded = decode(chunk, schemas, self._registry.options(frozenset()))
+            decoded = named(decode(chunk, schemas, self._registry.options(frozenset())), ddl).decoded
+            decoded = fan_out(decoded, self._settings.tables)
             for batch in decoded.changes:
-                for offset in batch.rows.column("__offset").to_pylist():
-                    source_of[chunk.topic, chunk.partition, offset] = batch.schema.source
+                if self._settings.selects(batch.origin or batch.schema.source):
+                    for offset in batch.rows.column("__offset").to_pylist():
+                        source_of[chunk.topic, chunk.partition, offset] = batch.schema.source
             for control in decoded.controls:
-                if control.kind is ControlKind.TRUNCATE:
+                if control.kind is ControlKind.TRUNCATE and self._settings.selects(control.origin or control.source):
                     source_of[control.topic, control.partition, control.offset] = control.source
             found.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
         for held in records:
             source = source_of.get(held.place)
             if held.place in found.failed:
                 continue
-            if source is None or not self._settings.selects(source):
+            if source is None:
                 found.filtered.append(held)
             else:
                 found.by_table.setdefault(source, []).append(held)
@@ -173,6 +185,8 @@ class _Replay:
 
     def _is_left_to_stream(self, source: SourceTable, held: Held) -> bool:
         """Whether the stream will deliver a record itself: it is not past it, or its table is to be caught up."""
+        if "/" in held.topic:  # a file's path: it came from a dump that does not say where it was in Kafka
+            return False
         behind = self._ledger.behind.get(source, {}).get(held.topic, {}).get(held.partition)
         passed = self._ledger.positions.get(held.topic, {}).get(held.partition, 0)
         return held.offset >= passed or (behind is not None and held.offset >= behind)
@@ -216,14 +230,15 @@ class _Replay:
         failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
         taken = [held for held in records if held.place not in failed]
         report = task.tables.get(source)
-        truncates = [c.order for c in task.controls if c.kind is ControlKind.TRUNCATE]
+        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE]
         if report is None and truncates and table is not None:
             report = table.report(source)
         instant = None
         if report is not None:
             report.counts.read += len(truncates)
             extra = {REPLAYED: described(taken)}
-            work = TableWork(report, (), parcels, truncated_order=max(truncates, default=-1), extra=extra)
+            taken_away = truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED)
+            work = TableWork(report, (), parcels, truncates=taken_away, extra=extra)
             try:
                 instant = self._commit(source, work, pool)
             except UnsupportedError as error:
@@ -243,25 +258,27 @@ class _Replay:
             return report, parcels
         rules = self._settings.table_rules(source)
         moving = seen.target.partition is not None and not rules.immutable_partition
-        if moving or not seen.target.key:
-            return self._run(source, records, table, frozenset({source}))
+        rekeyed = rules.key is not None and rules.key != seen.schema.key
+        if moving or rekeyed or not seen.target.key:
+            return self._run(source, records, table, frozenset(seen.origins))
         return report, parcels
 
     def _run(
         self, source: SourceTable, records: list[Held], table: LakeTable | None, before_of: frozenset[SourceTable]
     ) -> tuple[TaskReport, list[Parcel]]:
         settings, report, parcels = self._settings, TaskReport(), list[Parcel]()
-        truncated = table.truncated_order if table is not None else -1
+        truncates = table.truncates if table is not None else NOTHING_TRUNCATED
         plan = BatchPlan(
             decoding=self._registry.options(before_of),
             schemas=self._registry.schemas_for({held.topic for held in records}),
             tables=settings.tables,
-            states={source: TableState(truncated_order=truncated)},
+            states={source: TableState(truncates=truncates)},
             kafka={},
             lake_uri=settings.lake.uri,
             lake_options={},
             only=source,
             max_quarantined=len(records),
+            ddl=self._ddl.consult(self._ledger.tables, {held.topic for held in records}),
         )
         for item in decode_records(plan, chunks(records)):
             if isinstance(item, Parcel):

@@ -16,6 +16,7 @@ from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table import HudiTable
 from pipeline.storage import Storage
 from pipeline.stream.quarantine import COLUMNS
+from pipeline.stream.seal import Seal
 
 _PAYLOAD = ("key", "value")
 _STAMPS = {"kafka_time": "kafka_ms", "quarantined_at": "quarantined_ms", "replayed_at": "replayed_ms"}
@@ -144,10 +145,11 @@ class Replayed:
     errors: dict[str, BinlakeError] = field(default_factory=dict)
 
 
-def held_records(storage: Storage, selection: Selection, *, payload: bool) -> list[Held]:
+def held_records(storage: Storage, selection: Selection, seal: Seal, *, payload: bool) -> list[Held]:
     """The records of the quarantine table at ``storage``, by coordinates; none where there is no table.
 
-    ``payload``: read keys and values too. Raises CorruptDataError, StorageError.
+    ``seal``: what they are sealed with; ``payload``: read keys and values too. Raises ConfigError for a seal that is
+    not theirs, CorruptDataError, StorageError.
     """
     if not HudiTable.exists(storage):
         return []
@@ -157,7 +159,7 @@ def held_records(storage: Storage, selection: Selection, *, payload: bool) -> li
         held
         for piece in table.file_slices()
         for row in read_file_slice(table, piece, columns=names).to_pylist()
-        if selection.takes(held := _held(row))
+        if selection.takes(held := _held(row, seal))
     ]
     return sorted(found, key=lambda held: held.place)
 
@@ -187,10 +189,11 @@ def chunks(records: Sequence[Held]) -> Iterator[RawRecords]:
         )
 
 
-def _held(row: dict[str, Any]) -> Held:
+def _held(row: dict[str, Any], seal: Seal) -> Held:
     millis = {name: _millis(row.pop(column, None)) for column, name in _STAMPS.items()}
     absent: dict[str, Any] = {"key": None, "value": None, "replayed_to": None}
-    return Held(**(absent | row | millis))
+    opened = {name: seal.open(row[name]) for name in _PAYLOAD if name in row}
+    return Held(**(absent | row | millis | opened | {"detail": seal.open_text(row["detail"])}))
 
 
 def _millis(moment: datetime | None) -> int | None:

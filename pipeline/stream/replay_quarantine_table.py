@@ -39,12 +39,13 @@ def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
     """
     return {
         (name, digest): time
-        for time, body in _commits(table)
+        for time, body in all_commits(table)
         for name, digest in json.loads(body.extra.get(REPLAYED) or "{}").items()
     }
 
 
-def _commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
+def all_commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
+    """All completed instants that say something, archived ones included, with what they say. Errors as above."""
     for old in table.timeline.history().commits():
         yield old.requested_time, CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
     for instant in table.timeline.completed():

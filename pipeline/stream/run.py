@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import tempfile
@@ -19,12 +20,15 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.settings import Settings
-from pipeline.source.positions import starting_positions, topics_of
-from pipeline.source.ranges import Positions, format_positions, merged
+from pipeline.source.client import secrets_of
+from pipeline.source.ranges import merged
+from pipeline.source.times import offset_at
 from pipeline.storage import Storage, open_storage
+from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.checkpoint import last_finished, planned_batch
 from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
+from pipeline.stream.kafka_source import kafka_source
 from pipeline.stream.lake import Lake, locking
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
@@ -35,9 +39,12 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.session import spark_session
 from pipeline.stream.spark_tasks import cause_of, map_in_tasks
+from pipeline.stream.topics import Topics
+from pipeline.stream.transactions import Transactions, begin_transactions
 from pipeline.stream.upkeep import Upkeep
 
 _CATCH_UP_EVERY_S = 30.0
+_SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
 
 
@@ -55,13 +62,18 @@ class Stream:
         on_progress: OnProgress,
         stop: threading.Event,
         monitor: Monitor | None = None,
+        *,
+        skip_missing: bool = False,
     ) -> None:
         self._settings = settings
+        self._skip_missing = skip_missing
         self._monitor = monitor
         self._spark = spark
         self._on_progress = on_progress
         self._stop = stop
         self._busy = False
+        self._turn = threading.Lock()
+        self._settled_s = 0.0
         self._error: BinlakeError | None = None
         self._caught_up_s = 0.0
         self._direct = DirectEngine(spark.sparkContext)
@@ -78,23 +90,35 @@ class Stream:
     def _open(self, settings: Settings, state: Storage) -> None:
         root = open_storage(settings.lake.uri, settings.lake.storage_options())
         lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
-        ledger = Ledger.load(state, settings.name) or recover(settings, root, lake)
-        self._start = self._starting_positions(ledger)
+        saved = Ledger.load(state, settings.name)
+        ledger = saved or recover(settings, root, lake)
+        self._topics = Topics(settings.kafka, ledger)
+        start = self._topics.start(whole=saved is not None, skip_missing=self._skip_missing)
+        self._start = start.positions
+        if settings.batch.transaction_consistent:
+            begin_transactions(settings.kafka, ledger, self._start)
         ledger.positions = merged(ledger.positions, self._start)
         self._open_known(lake, ledger)
         upkeep = Upkeep(partial(_compact_in_tasks, self._spark.sparkContext))
-        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep)
+        transactions = self._transactions(ledger)
+        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep, transactions)
         if self._monitor is not None:
             self._monitor.attach(lake, ledger)
         self._checkpoint_dir = self._checkpoint_place()
         self._checkpoint = open_storage(self._checkpoint_dir)
-        ledger.check_no_gap(last_finished(self._checkpoint))
+        if start.missing:
+            ledger.save(state)
+        finished = last_finished(self._checkpoint)
+        if start.missing or (saved is None and not finished):
+            self._checkpoint.delete_tree("")  # it may have planned what is there no more
+        else:
+            ledger.check_no_gap(finished)
 
-    def _starting_positions(self, ledger: Ledger) -> Positions:
-        kafka = self._settings.kafka
-        config = kafka.client_properties()
-        topics = topics_of(config, kafka.topics, kafka.topic_pattern)
-        return starting_positions(config, topics, ledger.positions, kafka.start)
+    def _transactions(self, ledger: Ledger) -> Transactions | None:
+        if not self._settings.batch.transaction_consistent:
+            return None
+        config = self._settings.kafka.client_properties()
+        return Transactions(self._settings, ledger, partial(self._direct.survey, config), partial(offset_at, config))
 
     def _open_known(self, lake: Lake, ledger: Ledger) -> None:
         """Open the tables that this stream has written, so that each one's position is known before the first batch."""
@@ -112,7 +136,8 @@ class Stream:
 
     def run(self, *, once: bool) -> None:
         """Run until stopped, or until everything there was at the start is applied. Raises BinlakeError."""
-        writer = self._source().writeStream.foreachBatch(self._on_batch)
+        source = kafka_source(self._spark, self._settings, self._start)
+        writer = source.writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)
         interval = f"{self._settings.batch.trigger_interval_ms} milliseconds"
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
@@ -120,6 +145,7 @@ class Stream:
             self._query = writer.start()
             self._watch(self._query)
             if once and self._error is None and not self._stop.is_set():
+                self._settle(every_s=0.0)
                 self._catch_up(every_s=0.0)
                 self._complain_of_tables_behind()
         finally:
@@ -128,37 +154,25 @@ class Stream:
             self._runner.close()
             self._lease.give_back()
 
-    def _source(self) -> DataFrame:
-        kafka = self._settings.kafka
-        reader = (
-            self._spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-            .option("startingOffsets", format_positions(self._start))
-            .option("failOnDataLoss", "true")
-            .option("maxOffsetsPerTrigger", str(self._settings.batch.max_events))
-            .option("kafka.isolation.level", "read_committed")
-        )
-        for name, value in java_properties(kafka.client_properties()).items():
-            reader = reader.option(f"kafka.{name}", value)
-        if kafka.topic_pattern:
-            return reader.option("subscribePattern", kafka.topic_pattern).load()
-        return reader.option("subscribe", ",".join(kafka.topics)).load()
-
     def _watch(self, query: StreamingQuery) -> None:
         """Wait for the end of the query, or end it between two batches when asked to."""
         try:
             while not query.awaitTermination(_LOOK_S):
                 if self._stop.is_set() and not self._busy:
                     query.stop()
+                with contextlib.suppress(BinlakeError):  # the next batch meets it too, and says so
+                    self._settle(_SETTLE_EVERY_S)
         except Exception as error:
             if self._error is not None:
                 raise self._error from error
             if not self._stop.is_set():
+                self._topics.check_all_there()
+                words = redact(cause_of(error), secrets_of(self._settings.kafka.client_properties()))
                 raise TransientError(
-                    f"Spark ended the query: {cause_of(error)}",
+                    f"Spark ended the query: {words}",
                     do_next="see Spark's log; start again",
                     stream=self._settings.name,
-                ) from error
+                ) from None
 
     def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
         if self._stop.is_set():
@@ -166,7 +180,9 @@ class Stream:
         self._busy = True
         try:
             self._lease.check()
-            self._run_batch(batch, batch_id)
+            self._topics.check()
+            with self._turn:
+                self._run_batch(batch, batch_id)
         except BinlakeError as error:
             self._error = error
             raise
@@ -180,14 +196,28 @@ class Stream:
                 "Spark's offset log is not where it should be", do_next="check state.uri", path=self._checkpoint_dir
             )
         engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
+        self._topics.planned(planned.end)
         event = self._runner.run(batch_id, planned.end, planned.trigger_ms, engine)
-        self._tell(self._with_lag(event))
+        self._tell(dataclasses.replace(self._with_lag(event), notices=(*event.notices, *self._topics.take_notices())))
         self._catch_up(_CATCH_UP_EVERY_S)
 
     def _tell(self, event: ProgressEvent) -> None:
         if self._monitor is not None:
             self._monitor.update(event)
         self._on_progress(event)
+
+    def _settle(self, every_s: float) -> None:
+        """Carry out DDL while no batch comes; a batch does so itself."""
+        if monotonic_s() - self._settled_s < every_s or not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._settled_s = monotonic_s()
+            self._lease.check()
+            event = self._runner.settle()
+        finally:
+            self._turn.release()
+        if event is not None:
+            self._on_progress(event)
 
     def _catch_up(self, every_s: float) -> None:
         """Give tables that are behind another try, one batch's worth after the other while they go."""
@@ -233,26 +263,13 @@ def _compact_in_tasks(
     return map_in_tasks(context, function, operations, max(1, context.defaultParallelism - 1))
 
 
-def java_properties(properties: dict[str, str]) -> dict[str, str]:
-    """librdkafka's client properties by the names of Kafka's Java client, where they differ."""
-    renamed = {"sasl.mechanisms": "sasl.mechanism"}
-    result = {renamed.get(k, k): v for k, v in properties.items() if k != "bootstrap.servers"}
-    user, password = result.pop("sasl.username", None), result.pop("sasl.password", None)
-    if user is not None and password is not None:
-        module = "scram.ScramLoginModule" if "SCRAM" in result.get("sasl.mechanism", "") else "plain.PlainLoginModule"
-        quoted = [json.dumps(text) for text in (user, password)]
-        result["sasl.jaas.config"] = (
-            f"org.apache.kafka.common.security.{module} required username={quoted[0]} password={quoted[1]};"
-        )
-    return result
-
-
 def run_stream(
     settings: Settings,
     *,
     once: bool = False,
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
+    skip_missing: bool = False,
 ) -> None:
     """Run a stream in this process.
 
@@ -261,6 +278,7 @@ def run_stream(
         once: apply what is there and return, instead of going on.
         on_progress: called after every batch.
         stop: set it to end the stream after the batch in hand.
+        skip_missing: go on where offsets are gone from Kafka, without what they held.
 
     Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
     """
@@ -268,6 +286,7 @@ def run_stream(
         spark = spark_session(settings)
         try:
             tell = on_progress or (lambda event: None)
-            Stream(settings, spark, tell, stop or threading.Event(), monitor).run(once=once)
+            halt = stop or threading.Event()
+            Stream(settings, spark, tell, halt, monitor, skip_missing=skip_missing).run(once=once)
         finally:
             spark.stop()

@@ -5,21 +5,37 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from pipeline.clock import monotonic_s
-from pipeline.decode.changes import SourceTable
+from pipeline.decode.changes import Control, SourceTable
+from pipeline.decode.formats import as_json, table_changes
 from pipeline.decode.options import (
     BigintUnsignedHandlingMode,
     BinaryHandlingMode,
     DecimalHandlingMode,
     DecodeOptions,
+    Format,
+    MaxwellOrder,
     TimePrecisionMode,
 )
-from pipeline.decode.schema_change import schema_changes
-from pipeline.decode.schemas import DeclaredSchemas, LayeredSchemas, SchemaHistory, SchemaSource, declared_table
+from pipeline.decode.order import binlog_order
+from pipeline.decode.schema_change import SchemaChange, executed
+from pipeline.decode.schemas import (
+    DeclaredSchemas,
+    LayeredSchemas,
+    SchemaHistory,
+    SchemaSource,
+    SchemaVersion,
+    declared_table,
+)
 from pipeline.settings import Settings
 from pipeline.source.log_tail import LogTail
+from pipeline.source.registry import schema_registry
+from pipeline.stream.ddl import DdlEvent, DdlLog
+from pipeline.stream.definitions import Definitions
 from pipeline.stream.plan import TaskReport
 
 #: How long a batch waits for a DDL record that its rows say must exist: topics are not ordered among each other.
@@ -39,6 +55,11 @@ class SchemaRegistry:
             binary_handling_mode=BinaryHandlingMode(source.debezium.binary_handling_mode),
             flat_prefix=source.debezium.metadata_prefix,
             epoch=source.epoch,
+            epoch_of_server=tuple(source.epoch_of_server.items()),
+            format=Format(source.format),
+            time_zone=source.time_zone,
+            maxwell_order=MaxwellOrder(source.maxwell.order),
+            registry=schema_registry(settings),
         )
         self._declared = DeclaredSchemas(
             {
@@ -47,6 +68,8 @@ class SchemaRegistry:
             }
         )
         self._history = SchemaHistory()
+        self.ddl = DdlLog()
+        self._definitions = Definitions(settings)
         self._by_topic_suffix: dict[str, set[SourceTable]] = {}
         config = settings.kafka.client_properties()
         self._tails = [LogTail(config, topic) for topic in settings.kafka.ddl_topics]
@@ -57,18 +80,74 @@ class SchemaRegistry:
 
     def refresh(self) -> bool:
         """Take in new DDL records; True if they taught anything."""
-        revision = self._history.revision
+        revision = self._history.revision + self.ddl.revision
+        self.learn(self._definitions.load())
         for records in (chunk for tail in self._tails for chunk in tail.poll()):
             for value in records.values:
                 if value is not None:
                     self._learn(value)
-        return bool(self._history.revision > revision)
+        return self._history.revision + self.ddl.revision > revision
+
+    def learn(self, values: Iterable[bytes | None]) -> None:
+        """Take in DDL records that came by another way than the DDL topics, in order."""
+        for value in values:
+            if value is not None:
+                self._learn(value)
+
+    def take_in(self, controls: Iterable[Control]) -> bool:
+        """Learn the definitions of tables that came among a batch's rows, and keep them; True if they taught anything.
+
+        They are kept before the batch commits: a batch that is done again finds them known, and changes nothing.
+        """
+        defining = sorted((c for c in controls if c.record), key=lambda control: control.order)
+        taught = []
+        for control in defining:
+            revision = self._history.revision
+            self._learn(control.record)
+            if self._history.revision > revision:
+                taught.append(control.record)
+        if taught:
+            self._definitions.keep(taught)
+        return bool(taught)
 
     def _learn(self, value: bytes) -> None:
-        for change in schema_changes(value):
+        value = as_json(value, self._options)
+        changes = table_changes(value, self._options)
+        for change in changes:
             self._history.apply(change, self._options)
             suffix = topic_suffix(change.source)
             self._by_topic_suffix.setdefault(suffix, set()).add(change.source)
+        self._note_statement(value, changes)
+
+    def _note_statement(self, value: bytes, changes: Sequence[SchemaChange]) -> None:
+        """Remember a statement that was carried out; not those that a connector makes up for its snapshot."""
+        try:
+            done = executed(value)
+        except msgspec.MsgspecError:  # another format's record, which tells no time
+            for change in changes[:1]:
+                epoch = self._options.epoch_for(change.server_id, change.gtid)
+                order, place = binlog_order(epoch, change.file, change.position), f"{change.file}:{change.position}"
+                self.ddl.add(DdlEvent(order, None, place, change.statement, change.source.database))
+            return
+        if done is not None:
+            order = binlog_order(self._options.epoch_for(done.server_id, done.gtid), done.file, done.position)
+            self.ddl.add(DdlEvent(order, done.seconds, f"{done.file}:{done.position}", done.text, done.database))
+
+    def sources(self) -> set[SourceTable]:
+        """The tables that definitions are known of."""
+        return set(self._history.tables)
+
+    def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """Those of them whose records come by these topics, as the topics are named."""
+        found: set[SourceTable] = set()
+        for topic in topics:
+            parts = topic.split(".")
+            found.update(*(self._by_topic_suffix.get(".".join(parts[at:]), ()) for at in range(len(parts))))
+        return found
+
+    def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
+        """All definitions of a table, by position."""
+        return self._history.versions(source)
 
     def schemas_for(self, topics: Iterable[str]) -> SchemaSource:
         """The schemas that records of these topics can need: work grows with the tables touched, not those known."""

@@ -13,6 +13,10 @@ from pipeline.settings import Settings
 from pipeline.stream.java import java_environment
 from pipeline.stream.spark_line import KAFKA_CONNECTORS, spark_line
 
+#: Names (or values) that Spark hides in its UI, its event log and its plans: its own default, and what Kafka's client
+#: is told in ``kafka.fetch: spark``.
+REDACTED = r"(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key|jaas|keystore|ssl[.]key"
+
 
 def spark_session(settings: Settings) -> SparkSession:
     """A session with what a stream needs; the settings' ``spark.conf`` overrules everything.
@@ -54,6 +58,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.python.worker.reuse": "true",
         "spark.scheduler.mode": "FAIR",
+        "spark.redaction.regex": REDACTED,
     }
     if (settings.spark.master or "").startswith("local"):
         conf |= {

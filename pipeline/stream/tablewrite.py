@@ -6,7 +6,7 @@ import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.commit import OvertakenError
+from pipeline.hudi.first_write import write_new_file_group
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
@@ -27,14 +28,15 @@ from pipeline.upsert.merge import Place, merge, records, truncated
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
 @dataclass
 class TableWork:
     """What one batch brings for one table.
 
-    ``context`` is set when tasks have written for the table already (``written``). ``truncated_order``: ordering value
-    of a TRUNCATE in this batch, -1 for none. ``extra``: further keys for the commit.
+    ``context`` is set when tasks have written for the table already (``written``). ``truncates``: what
+    TRUNCATE takes away in this batch. ``extra``: further keys for the commit.
     """
 
     report: TableReport
@@ -42,7 +44,7 @@ class TableWork:
     parcels: list[Parcel] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     context: WriteContext | None = None
-    truncated_order: int = -1
+    truncates: Truncates = NOTHING_TRUNCATED
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -64,28 +66,33 @@ def write_and_commit(
 
     On an error the instant is rolled back before the error goes on; not where the outcome is unknown or the instant is
     no longer ours. If another writer has overtaken the instant, what the driver holds is written again under the lock.
+    The upkeep is not: a compaction may have to wait for others, who wait for the lock.
     """
     counts = copy.copy(work.report.counts)
     try:
-        return _write_and_commit(table, work, stream, batch, pool, upkeep)
+        outcome = _write_and_commit(table, work, stream, batch, pool, upkeep)
     except OvertakenError:
         if work.written:
             raise
         work.context, work.report.counts = None, counts
-    with table.table.exclusively():
-        table.refresh(stream)
-        return _write_and_commit(table, work, stream, batch, pool, upkeep)
+        with table.table.exclusively():
+            table.refresh(stream)
+            outcome = _write_and_commit(table, work, stream, batch, pool, upkeep)
+    return outcome if outcome.instant is None else replace(outcome, upkeep=upkeep.after_commit(table))
 
 
 def _write_and_commit(
     table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor, upkeep: Upkeep
 ) -> TableOutcome:
     counts = work.report.counts
-    if not (work.parcels or work.written or work.truncated_order > table.truncated_order):
+    if not (work.parcels or work.written or work.truncates.news_to(table.truncates)):
         if work.context is not None:
             table.table.abort(work.context.instant)
         counts.settle()
         return TableOutcome(None)
+    origin = table.origin_of(work.report)
+    if work.context is None and table.retypes(work.report.columns):
+        upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
     instant = work.context.instant if work.context is not None else table.begin(work.report.columns).instant
     try:
         context = table.context(instant, work.report.columns)
@@ -93,7 +100,7 @@ def _write_and_commit(
         counts.settle()
         extra = {**work.extra, **_source_times(work.report)}
         facts = CommitFacts(
-            stream, batch, work.report.target.source, work.ranges, counts, work.truncated_order, keyless, extra
+            stream, batch, work.report.target.source, work.ranges, counts, work.truncates, keyless, origin, extra
         )
         table.commit(context, results, facts)
     except (CommitUnknownError, LostOwnershipError):
@@ -102,8 +109,7 @@ def _write_and_commit(
         with contextlib.suppress(BinlakeError):
             table.table.abort(instant)
         raise
-    visible_ms = now_ms()
-    return TableOutcome(instant, sum(r.size_bytes for r in results), visible_ms, upkeep.after_commit(table))
+    return TableOutcome(instant, sum(r.size_bytes for r in results), now_ms())
 
 
 def _source_times(report: TableReport) -> dict[str, str]:
@@ -116,18 +122,22 @@ def _write(
 ) -> tuple[list[WriteResult], KeylessState | None]:
     """Write every file group the driver has rows for; the results, the tasks' among them."""
     groups, keyless = _groups(table, work)
-    rewrites = _drop_truncated(table, work, groups) if work.truncated_order > table.truncated_order else []
+    rewrites = _drop_truncated(table, work, groups) if work.truncates.news_to(table.truncates) else []
 
-    def write(item: tuple[Place, pa.Table]) -> tuple[WriteResult, int]:
+    existing = table.groups() if context.base_from_rows is not None else set()
+
+    def write(item: tuple[Place, pa.Table]) -> tuple[list[WriteResult], int]:
         place, rows = item
         name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
         group, superseded = merge(place, name, rows)
-        return write_file_group(table.storage, context, group), superseded
+        if context.base_from_rows is not None and place not in existing:
+            return write_new_file_group(table.storage, context, group), superseded
+        return [write_file_group(table.storage, context, group)], superseded
 
     written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
     lost = [s for _, s in written] + [w.superseded for w in work.written] + rewrites
     work.report.counts.superseded += sum(lost)
-    return [r for r, _ in written] + [w.result for w in work.written], keyless
+    return [r for results, _ in written for r in results] + [w.result for w in work.written], keyless
 
 
 def _groups(table: LakeTable, work: TableWork) -> tuple[dict[Place, pa.Table], KeylessState | None]:
@@ -141,10 +151,10 @@ def _groups(table: LakeTable, work: TableWork) -> tuple[dict[Place, pa.Table], K
         return groups, table.keyless
     state = (table.keyless or KeylessState()).copy()
     rows = unpack(events)
-    fresh = rows.filter(pc.greater(rows.column("__order"), work.truncated_order))
+    order = work.truncates.whole  # a table without a key is not merged from others
+    fresh = rows.filter(pc.greater(rows.column("__order"), order))
     work.report.counts.superseded += records(rows) - records(fresh)
-    state.debts = [debt for debt in state.debts if debt[1] > work.truncated_order]
-    order = work.truncated_order
+    state.debts = [debt for debt in state.debts if debt[1] > order]
     resolved = resolve(fresh, work.report.target, state, lambda marks: table.live_rows(marks, order))
     work.report.counts.superseded += resolved.superseded
     return groups | _by_place(resolved.rows, resolved.paths, work), state
@@ -164,14 +174,14 @@ def _by_place(rows: pa.Table, paths: pa.Array, work: TableWork) -> dict[Place, p
 
 def _drop_truncated(table: LakeTable, work: TableWork, groups: dict[Place, pa.Table]) -> list[int]:
     """Take a TRUNCATE into account: rows of the batch at or before it go, stored ones get deletes. How many went."""
-    order = work.truncated_order
-    dropped = []
+    truncates, dropped = work.truncates, []
     for place, rows in groups.items():
-        groups[place] = rows.filter(pc.greater(rows.column("__order"), order))
+        groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
         dropped.append(records(rows) - records(groups[place]))
     for piece in table.table.file_slices():
         place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-        deletes = truncated(read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD]), order)
+        columns = [KEY, ORDER_FIELD, *truncates.columns]
+        deletes = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
         mine = [groups[place]] if place in groups else []
         groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
     return dropped

@@ -8,15 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.clock import monotonic_s
-from pipeline.decode.changes import META_NAMES, ChangeBatch, Quarantined, RawRecords, SourceTable
-from pipeline.decode.debezium import decode
+from pipeline.decode.changes import META_NAMES, ChangeBatch, ControlKind, Quarantined, RawRecords, SourceTable
+from pipeline.decode.formats import decode
 from pipeline.decode.quarantine import Reason
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.hudi.bucket import file_id
-from pipeline.hudi.write import write_file_group
+from pipeline.hudi.first_write import write_new_file_group
+from pipeline.hudi.write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.source.fetch import fetch
 from pipeline.source.ranges import OffsetRange
-from pipeline.storage import open_storage
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.binlog_height import stretch_of
 from pipeline.stream.plan import (
     BatchPlan,
     TableFailed,
@@ -27,9 +29,14 @@ from pipeline.stream.plan import (
     TaskReport,
     Written,
 )
+from pipeline.upsert.collapse import Int64s
+from pipeline.upsert.ddl_plan import DDL_REFUSED, SourceDdl, named, refused
+from pipeline.upsert.fanout import fan_out, shard_of
 from pipeline.upsert.merge import merge
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from pipeline.upsert.route import KEY, ORDER_COLUMNS, route, split_null_keys
+from pipeline.upsert.restate import deleted, restate_batch
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, route, split_null_keys, without_records_of
+from pipeline.upsert.shape import shape
 from pipeline.upsert.target import make_target
 
 Item = Parcel | TaskReport | Written | TableFailed | TaskFailed
@@ -69,26 +76,33 @@ def _spent(report: TaskReport, stage: str, started: float) -> None:
 
 
 def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
-    decoded = decode(records, plan.schemas, plan.decoding)
+    known = named(decode(records, plan.schemas, plan.decoding), plan.ddl)
+    decoded = fan_out(known.decoded, plan.tables)
     report.records += len(records)
     report.raw_bytes += sum(len(v) for v in records.values if v is not None)
     for (source, kind), count in decoded.filtered.items():
         if plan.only is None:
             report.filtered[(source, kind)] = report.filtered.get((source, kind), 0) + count
-    report.controls += [c for c in decoded.controls if _wanted(plan, c.source)]
+    for batch, why in known.refused:
+        if plan.only is None:
+            report.quarantined += _whole_batch(batch, records, _NEW, DDL_REFUSED, why)
+    statements = plan.only is None
+    report.controls += [
+        c for c in decoded.controls if (statements and c.kind is ControlKind.DDL) or _wanted(plan, c.source, c.origin)
+    ]
     for source, names in decoded.unknown_columns.items():
         report.unknown_columns.setdefault(source, set()).update(names)
-    _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source)])
+    _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source, q.origin)])
     parcels: list[Parcel] = []
     for batch in decoded.changes:
         parcels += _route_batch(plan, records, batch, report)
     return parcels
 
 
-def _wanted(plan: BatchPlan, source: SourceTable) -> bool:
+def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = None) -> bool:
     if plan.only is not None:
         return source == plan.only
-    return plan.tables.selects(source) and not plan.states.get(source, _NEW).skipped
+    return plan.tables.selects(origin or source) and not plan.states.get(source, _NEW).skipped
 
 
 def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
@@ -99,24 +113,39 @@ def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined])
 
 
 def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
-    source = batch.schema.source
-    if not _wanted(plan, source):
-        if plan.only is None and not plan.tables.selects(source):
+    source, origin = batch.schema.source, batch.origin or batch.schema.source
+    if not _wanted(plan, source, origin):
+        if plan.only is None and not plan.tables.selects(origin):
             key = (source, "excluded")
             report.filtered[key] = report.filtered.get(key, 0) + len(batch.rows)
         elif plan.only is None:
             report.skipped.setdefault(source, set()).add(batch.topic)
         return []
+    if (stretch := stretch_of(batch, origin)) is not None:
+        report.stretches.append(stretch)
     state = plan.states.get(source, _NEW)
     try:
         if state.refused is not None:
             raise UnsupportedError(state.refused)
-        target = make_target(batch.schema, plan.tables.rules(source))
+        rules, shard, ddl = plan.tables.rules(source), shard_of(origin, plan.tables), plan.ddl.of(origin)
+        allowed, bad = refused(batch, ddl.refusals)
+        for part, why in bad:
+            report.quarantined += _whole_batch(part, records, state, DDL_REFUSED, why)
+        if allowed is None:
+            return []
+        batch = restate_batch(allowed, ddl.restatements, ddl.texts)
+        shaped = shape(batch, rules, shard)
+        if shaped.bad is not None:
+            _quarantine(plan, report, _whole_batch(shaped.bad, records, state, Reason.BAD_COMPUTED, shaped.why))
+        batch = without_records_of(shaped.good, shaped.bad)
+        target = make_target(batch.schema, rules)
         batch, keyless = split_null_keys(batch, target)
         if keyless is not None:
             detail = f"the key {', '.join(target.key)} is null"
             _quarantine(plan, report, _whole_batch(keyless, records, state, Reason.NULL_KEY, detail))
-        routed = route(batch, target, state.applied_until.get(batch.topic, {}), state.truncated_order)
+        batch = without_records_of(batch, keyless)
+        applied = state.applied_until.get(batch.topic, {})
+        routed = route(batch, target, applied, _gone_until(batch, ddl, state.truncates.order_of(shard)))
     except UnsupportedError as error:
         # a refused table is no flood of bad input: its records do not count towards the threshold
         report.quarantined += _whole_batch(batch, records, state, "table_refused", str(error))
@@ -128,6 +157,8 @@ def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, repor
         target=target,
         columns=_value_columns(routed.parcels),
         topics={batch.topic},
+        origins={origin},
+        sharded=shard is not None,
         counts=routed.counts,
         oldest_ms=int(known.min()) if len(known) else 0,
         newest_ms=int(known.max()) if len(known) else 0,
@@ -137,6 +168,14 @@ def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, repor
     else:
         report.tables[source] = seen
     return routed.parcels
+
+
+def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int64s:
+    """The ordering value up to which rows are gone, by TRUNCATE; each row's own where a DROP TABLE took some away."""
+    if not any(one.deletes for one in ddl.restatements):
+        return truncated
+    gone = deleted(np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64), ddl.restatements)
+    return np.where(gone, np.iinfo(np.int64).max, truncated)
 
 
 def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
@@ -187,11 +226,20 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
         name = writer.file_ids.get((path, bucket)) or file_id(writer.context.table_name, path, bucket)
         try:
             group, superseded = merge((path, bucket), name, unpack(parcels))
-            yield Written(table, write_file_group(lake.sub(table), writer.context, group), superseded)
+            storage, first = lake.sub(table), (path, bucket) not in writer.existing
+            for result in _write_group(storage, writer.context, group, first=first):
+                yield Written(table, result, superseded)
+                superseded = 0
         except BinlakeError as error:
             yield TableFailed(table, error)
     _spent(report, "write", started)
     yield report
+
+
+def _write_group(
+    storage: Storage, context: WriteContext, group: FileGroupWrite, *, first: bool
+) -> Sequence[WriteResult]:
+    return write_new_file_group(storage, context, group) if first else [write_file_group(storage, context, group)]
 
 
 def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:

@@ -91,6 +91,18 @@ class Upkeep:
             return UpkeepOutcome(warning=f"the upkeep of the table failed: {error}")
         return UpkeepOutcome(compacted, warning)
 
+    def compact_now(self, table: LakeTable) -> None:
+        """Make base files of all log files, due or not, in the calling thread; between two commits. A table whose
+        compaction is off or left to another process is left as it is. Errors as ``run``."""
+        rule = table.rules.compaction
+        if rule is None or _left_to_others(table.rules):
+            return
+        with self._lock:
+            running = self._running.pop(table.rules.path, None)
+        if running is not None:
+            self._finish(table.table, running)
+        run(table.table, compaction_config(table.rules, rule), self.map_tasks, now=True)
+
     def _compact(self, table: LakeTable) -> str | None:
         rule = table.rules.compaction
         if rule is None or _left_to_others(table.rules):

@@ -9,11 +9,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from pipeline.cli import check
 from pipeline.cli.check import Check, Verdict, exit_code, known_tables
-from pipeline.cli.check_kafka import GROUP
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings
+from pipeline.source.client import GROUP
 from pipeline.storage import open_storage
 from tests.services.kafka import Broker
 
@@ -48,6 +48,7 @@ def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> No
         "state": Verdict.OK,
         "paths": Verdict.OK,
         "buckets": Verdict.OK,
+        "schema changes": Verdict.OK,
     }
     assert exit_code(checks) == 75
     assert list(tmp_path.iterdir()) == []
@@ -128,6 +129,25 @@ def test_two_tables_may_not_share_a_path(tmp_path: Path) -> None:
     assert found.detail == "a.t and b.t would share the path x/t"
     assert found.error is not None
     assert found.error.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("shard", "verdict", "detail"),
+    [
+        ("shard: {column: shard, value: '{1}'}", Verdict.OK, "3 tables as p.items; p.old as p.new"),
+        ("shard: null", Verdict.FAILED, "p.items_0, p.items_1, p.items_2 would go to p.items"),
+    ],
+)
+def test_routes_are_told_and_judged(tmp_path: Path, shard: str, verdict: Verdict, detail: str) -> None:
+    names = ["p.items_0", "p.items_1", "p.items_2", "p.old", "p.other"]
+    schemas = "\n".join(f"    {name}: {{columns: {{id: int}}, key: [id]}}" for name in names)
+    routes = f"  - {{match: 'p[.]items_(.)', to: p.items, {shard}}}\n  - {{match: 'p[.]old', to: p.new}}"
+    more = f"source:\n  schemas:\n{schemas}\ntables:\n  routes:\n{routes}\n"
+    found = {c.name: c for c in run_checks(settings(tmp_path, more=more))}
+    assert found["routes"].verdict is verdict
+    assert detail in found["routes"].detail
+    if verdict is Verdict.OK:
+        assert found["buckets"].detail.startswith("3 tables known")
 
 
 def test_tables_are_known_by_topics_and_schemas(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from jobs.embedded.kafka import EmbeddedKafka
 from pipeline.cli.check import Check, Verdict, run_checks
-from pipeline.cli.check_kafka import GROUP
 from pipeline.settings import Settings
+from pipeline.source.client import GROUP
 
 pytestmark = pytest.mark.kafka
 

@@ -21,6 +21,7 @@ from pipeline.stream.ledger import Ledger
 from pipeline.stream.quarantine import QuarantineTable
 from pipeline.stream.replay_quarantine import replay
 from pipeline.stream.replay_quarantine_records import Selection, held_records
+from pipeline.stream.seal import Seal
 from pipeline.upsert import keyless as upsert
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
@@ -383,7 +384,7 @@ def test_control_without_the_names_in_the_commit_a_delete_is_applied_twice(
     monkeypatch.setattr(upsert, "WINDOW", 1)
     lake = keyless(tmp_path)
     settings = Settings.load(lake.conf)
-    records = held_records(open_storage(f"{lake.path}/_quarantine/shop"), Selection(), payload=True)
+    records = held_records(open_storage(f"{lake.path}/_quarantine/shop"), Selection(), Seal(None), payload=True)
     assert replay(settings, Selection()).applied == 2
     again = QuarantineTable(settings, lake.runner._lake, lake.runner._upkeep)
     again.restate([held.row() for held in records], "shop.quarantine", lake.runner._files)

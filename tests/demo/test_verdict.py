@@ -5,11 +5,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.demo.ddl_cells import ddl_only
+from jobs.demo.gone_columns import gone_columns
 from jobs.demo.recordings import RECORDINGS, read_recording
 from jobs.demo.report import print_verdicts
 from jobs.demo.truth import TruthColumn, TruthTable, load_truth
-from jobs.demo.verdict import DdlOnly, TableVerdict, judge
+from jobs.demo.verdict import TableVerdict, judge
 from tests.demo.lake_from_truth import lake_table
 
 TABLES = [
@@ -122,10 +122,7 @@ def test_lake_names_may_differ() -> None:
     assert judge(truth, pa.table({"a_b": pa.array([1], pa.int32())}), lake_name=lambda n: n.replace(" ", "_")).equal
 
 
-KNOWN = {
-    "shop.customers": ({"tier": 111, "score": 245, "prefs": 245}, frozenset()),
-    "shop.orders": ({"remark": 135}, frozenset({"note", "legacy_flag"})),
-}
+GONE = {"shop.orders": frozenset({"note", "legacy_flag"})}
 
 
 def recorded(truth: TruthTable) -> Path:
@@ -135,39 +132,17 @@ def recorded(truth: TruthTable) -> Path:
 
 
 @pytest.mark.parametrize("truth", TABLES, ids=str)
-def test_cells_without_an_event_are_those_the_recording_is_known_for(truth: TruthTable) -> None:
-    found = ddl_only(truth, read_recording(recorded(truth)))
-    assert ({c: len(keys) for c, keys in found.absent.items()}, found.gone) == KNOWN.get(str(truth), ({}, frozenset()))
-
-
-def without(lake: pa.Table, column: str, rows: set[int]) -> pa.Table:
-    values = [None if i in rows else v for i, v in enumerate(lake.column(column).to_pylist())]
-    return lake.set_column(lake.column_names.index(column), column, pa.array(values, lake.column(column).type))
-
-
-def test_only_cells_without_an_event_are_excused_and_only_when_null() -> None:
-    truth = named("shop.customers")
-    excused = ddl_only(truth, read_recording(recorded(truth)))
-    lake = lake_table(truth)
-    absent = {i for i, key in enumerate(lake.column("id").to_pylist()) if (key,) in excused.absent["tier"]}
-    verdict = judge(truth, without(lake, "tier", absent), ddl_only=excused)
-    assert (verdict.equal, verdict.ddl_only) == (True, {"tier": 111})
-    assert not judge(truth, without(lake, "tier", absent)).equal
-    one_more = next(i for i in range(lake.num_rows) if i not in absent)
-    worse = judge(truth, without(lake, "tier", absent | {one_more}), ddl_only=excused)
-    assert (worse.equal, worse.differences["tier"].count) == (False, 1)
-    wrong = judge(truth, replaced(lake, "tier", min(absent), "wrong"), ddl_only=excused)
-    assert (wrong.equal, wrong.differences["tier"].count) == (False, 1)
+def test_columns_that_are_no_more_are_those_the_recording_is_known_for(truth: TruthTable) -> None:
+    assert gone_columns(truth, read_recording(recorded(truth))) == GONE.get(str(truth), frozenset())
 
 
 def test_columns_that_are_no_more_are_named_apart() -> None:
     truth = named("shop.orders")
-    excused = ddl_only(truth, read_recording(recorded(truth)))
     lake = lake_table(truth)
     with_old = lake.append_column("legacy_flag", pa.nulls(lake.num_rows, pa.int32()))
-    verdict = judge(truth, with_old, ddl_only=excused)
+    verdict = judge(truth, with_old, gone=gone_columns(truth, read_recording(recorded(truth))))
     assert (verdict.equal, verdict.gone_columns) == (True, ["legacy_flag"])
-    assert not judge(truth, with_old, ddl_only=DdlOnly()).equal
+    assert not judge(truth, with_old).equal
 
 
 def test_the_report_names_what_differs(capsys: pytest.CaptureFixture[str]) -> None:

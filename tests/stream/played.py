@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.demo.ddl_cells import ddl_only
+from jobs.demo.gone_columns import gone_columns
 from jobs.demo.messages import Message
 from jobs.demo.produce import Sender, create_topics
 from jobs.demo.readback import read_table
@@ -87,7 +87,7 @@ class Play:
 
     @property
     def _told(self) -> Recording:
-        """The recording whose envelopes tell what a row's last event carried; the flat form has none."""
+        """The recording whose envelopes tell which columns there were; the flat form has none."""
         if self.recording.variant != "flat":
             return self.recording
         return _renamed("shop", "schema", "told")
@@ -130,8 +130,8 @@ class Play:
             rules = self.settings().table_rules(table)
             rows = read_table(self.lake / rules.path)
             derived = {rules.partition.name} if rules.partition else set()
-            excused = ddl_only(table, self._told.messages(table))
-            found.append(judge(table, rows, ddl_only=excused, derived=derived, lake_name=lake_name))
+            gone = gone_columns(table, self._told.messages(table))
+            found.append(judge(table, rows, gone=gone, derived=derived, lake_name=lake_name))
         return found
 
     def unequal(self) -> dict[str, str]:

@@ -275,7 +275,7 @@ class Silent:
 def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *happened: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     """The log of a run in which those events (or an error) come."""
 
-    def run(given: object, *, once: bool, on_progress: Any, stop: object) -> None:  # noqa: ANN401
+    def run(given: object, *, once: bool, on_progress: Any, stop: object, skip_missing: bool) -> None:  # noqa: ANN401
         for what in happened:
             if isinstance(what, Exception):
                 raise what

@@ -24,6 +24,7 @@ from pipeline.stream.plan import (
 )
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
+from pipeline.upsert.truncates import Truncates
 
 A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 
@@ -114,7 +115,7 @@ def test_everything_travels() -> None:
             DecodeOptions(),
             NoSchemas(),
             TablesSettings(),
-            {A: TableState({"t": {0: 5}}, 7, "because", True)},
+            {A: TableState({"t": {0: 5}}, Truncates(7), "because", True)},
             {"bootstrap.servers": "x"},
             "file:///lake",
             {},

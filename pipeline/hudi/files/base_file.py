@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pipeline.hudi.files.parquet_file import (
 )
 from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.storage.base import Storage
+from pipeline.storage.ranged import StoredFile
 
 BLOOM_FILTER_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
@@ -76,14 +76,14 @@ def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = 
     """
     if columns is None or size < RANGED_READ_BYTES:
         return decode_parquet(storage.read(path), columns, path)
-    with pa.PythonFile(_StoredFile(storage, path, size), mode="r") as file:
+    with pa.PythonFile(StoredFile(storage, path, size), mode="r") as file:
         return decode_parquet(file, columns, path)
 
 
 @contextlib.contextmanager
 def open_base_file(storage: Storage, path: str, columns: Sequence[str], size: int) -> Iterator[BaseFileRows]:
     """A base file to be read row group by row group. Arguments as ``read_base_file``; raises CorruptDataError."""
-    with pa.PythonFile(_StoredFile(storage, path, size), mode="r") as file:
+    with pa.PythonFile(StoredFile(storage, path, size), mode="r") as file:
         with _read_errors(path):
             opened = open_parquet(file)
         yield BaseFileRows(opened, path, columns)
@@ -117,30 +117,3 @@ def _read_errors(path: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptDataError(f"a base file cannot be read: {error}", do_next="run binlake fsck", path=path) from error
-
-
-class _StoredFile(io.RawIOBase):
-    """A stored file, read by ranges."""
-
-    def __init__(self, storage: Storage, path: str, size: int) -> None:
-        self._storage, self._path, self._size, self._at = storage, path, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._size if size < 0 else min(self._at + size, self._size)
-        data = self._storage.read_range(self._path, self._at, end - self._at) if end > self._at else b""
-        self._at += len(data)
-        return data

@@ -18,18 +18,19 @@ _PARALLEL_WRITES = 8
 def added_files(
     index: MetadataTable, table_name: str, instant: str, results: Sequence[WriteResult], columns: pa.Schema
 ) -> tuple[AddedFile, ...]:
-    """The log files written, and base files of file groups that are new, which are written here.
+    """The files written, and empty base files of file groups that are new and have none among them, written here.
 
     Args:
         index: the table's metadata table.
         table_name: the data table's.
         instant: the commit's requested time.
-        results: its log files.
+        results: its log and base files.
         columns: the table's columns as of this commit.
     """
     indexed = index.columns_under(columns)
-    new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results))
+    based = {(r.partition_path, r.file_id) for r in results if r.is_base}
+    new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results) - based)
     storage = index.data_storage
     with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
         first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
-        return (*first, *(AddedFile(r.partition_path, r.file_name, r.size_bytes, r.ranges) for r in results))
+        return (*first, *(AddedFile(r.partition_path, r.file_name, r.size_bytes, r.ranges, r.bloom) for r in results))

@@ -1,0 +1,50 @@
+"""Work in a thread, and signals in front of it that ask it to stop between two steps."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotDone
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
+_POLL_S = 0.2
+
+
+def until_stopped(work: Callable[[threading.Event], T]) -> T:
+    """What ``work`` gives, which gets an event that SIGTERM and SIGINT set. Raises what it raises.
+
+    It runs in a thread of its own, because PySpark takes SIGINT for itself in the main thread and would cancel a batch.
+    """
+    stop = threading.Event()
+    with stopping_on_signals(stop), ThreadPoolExecutor(1, thread_name_prefix="work") as pool:
+        return wait(pool.submit(work, stop))
+
+
+def wait(work: Future[T]) -> T:
+    """Wait in short steps: Python runs signal handlers in the main thread, between two of them."""
+    while True:
+        try:
+            return work.result(timeout=_POLL_S)
+        except NotDone:
+            if work.done():
+                raise
+
+
+@contextmanager
+def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
+    """Within, SIGTERM and SIGINT set the event, and do nothing else."""
+
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,55 @@
+"""Definitions of tables that came among the rows (Maxwell's DDL), kept in the stream's state.
+
+A topic of rows is not read again from its beginning, so what it said of tables must be remembered. Lost with the state,
+no row is lost: rows of tables that nobody describes go to quarantine, and come back once ``source.schemas`` declares
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pipeline.errors import CorruptDataError
+from pipeline.settings import Settings
+from pipeline.storage import StorageNotFoundError, open_storage
+
+FILE = "definitions.json"
+_VERSION = 1
+
+
+class Definitions:
+    """The records of a stream that define tables, in the order in which they were learned."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._uri, self._options = settings.state_uri, settings.state_options()
+        self._wanted = settings.source.format in ("auto", "maxwell")
+        self._loaded = False
+
+    def load(self) -> list[bytes]:
+        """What earlier runs kept, at the first call; nothing at the others. Raises CorruptDataError, StorageError."""
+        if self._loaded or not self._wanted:
+            return []
+        self._loaded = True
+        return [record.encode() for record in self._read()]
+
+    def keep(self, records: Sequence[bytes]) -> None:
+        """Add records to what is there by now: a replay may be at work beside the stream. Raises as ``load``."""
+        kept = dict.fromkeys([*self._read(), *(record.decode() for record in records)])
+        document = {"version": _VERSION, "records": list(kept)}
+        open_storage(self._uri, self._options).write(FILE, json.dumps(document, ensure_ascii=False).encode())
+
+    def _read(self) -> list[str]:
+        try:
+            document = json.loads(open_storage(self._uri, self._options).read(FILE))
+            if document["version"] != _VERSION:
+                raise ValueError(f"version {document['version']}")
+            return [str(record) for record in document["records"]]
+        except StorageNotFoundError:
+            return []
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptDataError(
+                f"the definitions of tables cannot be read: {error}",
+                do_next="restore the file, or delete it and declare the tables in source.schemas",
+                path=f"{self._uri}/{FILE}",
+            ) from error

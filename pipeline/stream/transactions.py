@@ -1,0 +1,180 @@
+"""Batches of whole transactions: the survey of what was planned, the cut, and what is done when it takes too long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import inf
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.decode.transactions import marks, members
+from pipeline.errors import BadInputError
+from pipeline.settings import KafkaSettings, Settings
+from pipeline.source.fetch import fetch
+from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged
+from pipeline.source.times import newest_read_ms, offset_at
+from pipeline.stream.boundary import Boundary, Passed, Survey, boundary
+from pipeline.stream.ledger import Ledger
+from pipeline.stream.schemas import topic_suffix
+
+#: Key of extraMetadata: the transaction that a commit ends with, and how far the transaction topic was taken.
+TRANSACTIONS = "binlake.transactions"
+#: (topic, partition, time in ms) -> offset of the first record of that time or later.
+OffsetAt = Callable[[str, int, int], int]
+#: Looks through offset ranges, given the transaction topic.
+Look = Callable[[str, Sequence[OffsetRange]], Survey]
+
+
+def survey_records(topic: str, chunks: Iterable[RawRecords]) -> Survey:
+    """What raw records say of transactions; ``topic``: the transaction topic."""
+    found = Survey()
+    for records in chunks:
+        if records.topic == topic:
+            found.marks += marks(records)
+        else:
+            found.members.append(members(records))
+    return found
+
+
+def fetch_and_survey(kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Iterator[Survey]:
+    """``survey_records`` over offset ranges, in a task."""
+    yield survey_records(topic, fetch(kafka, ranges, timeout_s=60.0, chunk_records=50_000))
+
+
+def begin_transactions(kafka: KafkaSettings, ledger: Ledger, start: Positions) -> None:
+    """Where to begin in the transaction topic (in ``start``, changed) when only the data topics' positions are known.
+
+    That is when whole transactions are asked for of a stream that has run without: from the time of the newest record
+    that it has read. What is older and not read yet is read freely; from then on transactions are whole. Raises
+    TransientError, ConfigError.
+    """
+    topic = kafka.transaction_topic or ""
+    read = {t: parts for t, parts in ledger.positions.items() if t != topic and any(parts.values())}
+    if topic in ledger.positions or not read:
+        return
+    config = kafka.client_properties()
+    ledger.transactions_ms = newest_read_ms(config, read) + 1
+    for partition in start.get(topic, {}):
+        start[topic][partition] = offset_at(config, topic, partition, ledger.transactions_ms)
+
+
+class Transactions:
+    """Cuts the batches of one stream at transaction boundaries.
+
+    ``ledger`` remembers how far the transaction topic was taken; ``survey`` and ``offset_at`` ask Kafka.
+    """
+
+    def __init__(self, settings: Settings, ledger: Ledger, survey: Look, offset_at: OffsetAt) -> None:
+        self._rules = settings.batch
+        self._topic = settings.kafka.transaction_topic or ""
+        self._ledger = ledger
+        self._look = survey
+        self._offset_at = offset_at
+        self._met: set[str] = set()
+        self._waits_for: tuple[str, float] | None = None
+        self.recorded: dict[str, str] = {}
+
+    def cut(self, planned: Sequence[OffsetRange]) -> Boundary:
+        """What of the planned ranges the batch takes. ``recorded`` is then what its commits say of it.
+
+        Raises BadInputError where rows carry no transaction metadata, or where a transaction is overdue and the
+        settings do not let it be split.
+        """
+        found = self._look(self._topic, planned)
+        self._refuse_bare(found)
+        self._met.update(table for part in found.members for _, table in part.kinds)
+        consumed = {table for mark in found.marks for table in mark.counts or {} if self._consumes(table, planned)}
+        if not self._ledger.transactions_ms and found.marks:
+            self._ledger.transactions_ms = found.marks[0].timestamp_ms
+        ledger = self._ledger
+        passed = Passed(ledger.transactions_ms, frozenset(ledger.transactions_ended), frozenset(ledger.torn))
+        made = boundary(
+            planned,
+            found,
+            self._topic,
+            consumed,
+            passed,
+            partial(self._reached, planned),
+            self._horizon_ms(found, planned),
+        )
+        if made.waiting is None or not self._overdue(*made.waiting):
+            return self._taken(made, found)
+        if self._rules.transaction_overdue == "stop":
+            raise self._overdue_error(*made.waiting, planned)
+        self._waits_for = None
+        return self._taken(Boundary(list(planned), None, made.waiting, split=True), found)
+
+    def _reached(self, planned: Sequence[OffsetRange], time_ms: int) -> bool:
+        """Whether all records of the data topics that are older than a time lie below the end of what was planned."""
+        for topic, parts in merged(self._ledger.positions, covered_until(planned)).items():
+            for partition, end in parts.items():
+                if topic != self._topic and self._offset_at(topic, partition, time_ms) > end:
+                    return False
+        return True
+
+    def _horizon_ms(self, survey: Survey, planned: Sequence[OffsetRange]) -> float:
+        """Until when all records of the transaction topic are among what was planned; it may be written to several
+        partitions, which are not planned up to the same moment."""
+        ends = merged(self._ledger.positions, covered_until(planned)).get(self._topic, {})
+        newest = dict.fromkeys(ends, self._ledger.transactions_ms)
+        for mark in survey.marks:
+            newest[mark.partition] = max(newest[mark.partition], mark.timestamp_ms)
+        if len(ends) < 2:
+            return inf
+        last = max(newest.values())
+        return min(last if self._offset_at(self._topic, p, last) <= end else newest[p] for p, end in ends.items())
+
+    def _consumes(self, table: str, planned: Sequence[OffsetRange]) -> bool:
+        if table in self._met:
+            return True
+        suffix = topic_suffix(SourceTable(*table.split(".", 1)))
+        topics = {*self._ledger.positions, *(r.topic for r in planned)}
+        return any(topic == suffix or topic.endswith(f".{suffix}") for topic in topics)
+
+    def _taken(self, made: Boundary, survey: Survey) -> Boundary:
+        """Remember, and have recorded, how far the transaction topic was taken."""
+        ledger = self._ledger
+        until = merged(ledger.positions, covered_until(made.ranges)).get(self._topic, {})
+        passed = [mark for mark in survey.marks if mark.offset < until.get(mark.partition, 0)]
+        if passed:
+            ledger.transactions_ms = max(mark.timestamp_ms for mark in passed)
+            newest = [mark for mark in passed if mark.timestamp_ms == ledger.transactions_ms]
+            ledger.transactions_ended = [mark.transaction for mark in newest if mark.counts is not None]
+        ledger.torn = sorted(made.torn)
+        told: dict[str, object] = {"last": made.last, "split": made.split, "torn": ledger.torn}
+        told |= {"ms": ledger.transactions_ms, "ended": ledger.transactions_ended}
+        told["offsets"] = until
+        self.recorded = {TRANSACTIONS: json.dumps(told, separators=(",", ":"))}
+        return made
+
+    def _overdue(self, transaction: str, held: int) -> bool:
+        if self._waits_for is None or self._waits_for[0] != transaction:
+            self._waits_for = (transaction, monotonic_s())
+        waited = monotonic_s() - self._waits_for[1]
+        return held > self._rules.transaction_max_events or waited > self._rules.transaction_wait_seconds
+
+    def _refuse_bare(self, survey: Survey) -> None:
+        for part in survey.members:
+            if part.bare is not None:
+                raise BadInputError(
+                    "a row event names no transaction, so nobody can tell where one ends",
+                    do_next="set provide.transaction.metadata=true on the connector, or turn "
+                    "batch.transaction_consistent off",
+                    topic=part.topic,
+                    partition=part.partition,
+                    offset=part.bare,
+                )
+
+    def _overdue_error(self, transaction: str, held: int, planned: Sequence[OffsetRange]) -> BadInputError:
+        rules = self._rules
+        return BadInputError(
+            f"transaction {transaction} is not complete, and {held} records wait for it: more than "
+            f"batch.transaction_max_events ({rules.transaction_max_events}), or longer than "
+            f"batch.transaction_wait_seconds ({rules.transaction_wait_seconds:g})",
+            do_next="see whether the connector runs, and whether its transaction topic is the one in the settings; "
+            "raise the bounds; or set batch.transaction_overdue: split to go on without whole transactions",
+            transaction=transaction,
+            offsets=", ".join(f"{r.topic}/{r.partition}:{r.start}..{r.end}" for r in planned[:4]),
+        )

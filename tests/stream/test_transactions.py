@@ -1,0 +1,230 @@
+"""The recorded bank: at every moment, by every reader, its accounts hold a million."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.errors import BadInputError
+from pipeline.hudi.read import TableReader
+from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.storage import open_storage
+from pipeline.stream.batch import BatchRunner
+from pipeline.stream.boundary import Survey
+from pipeline.stream.lake import Lake
+from pipeline.stream.ledger import Ledger
+from pipeline.stream.plan import BatchPlan
+from pipeline.stream.progress import ProgressEvent
+from pipeline.stream.recovery import recover
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.tasks import Item, decode_records, write_parcels
+from pipeline.stream.transactions import Transactions, survey_records
+from tests.decode.recordings import topics
+from tests.judges import hudi_rs
+from tests.stream.topic_log import settings, upkeep
+
+PREFIX = "bank_plain"
+TRANSACTIONS = f"{PREFIX}.transaction"
+ACCOUNTS = SourceTable("bank", "accounts")
+COLUMNS = {
+    "accounts": {
+        "id": "int",
+        "owner": "varchar(40)",
+        "balance": "decimal(15,2)",
+        "version": "int",
+        "updated": "timestamp(6)",
+    },
+    "transfers": {
+        "id": "bigint",
+        "src": "int",
+        "dst": "int",
+        "amount": "decimal(15,2)",
+        "at": "datetime(6)",
+    },
+}
+MILLION = Decimal("1000000.00")
+
+
+@lru_cache(maxsize=1)
+def recorded() -> dict[tuple[str, int], RawRecords]:
+    """The topics of accounts, transfers and transactions."""
+    names = [TRANSACTIONS, *(f"{PREFIX}.bank.{t}" for t in COLUMNS)]
+    found = topics("bank", "plain")
+    return {(name, partition): records for name in names for partition, records in found[name].items()}
+
+
+def cut_out(of: OffsetRange) -> RawRecords:
+    """The records of a range."""
+    whole = recorded()[of.topic, of.partition]
+    first, end = np.searchsorted(whole.offsets, [of.start, of.end]).tolist()
+    return RawRecords(
+        of.topic,
+        of.partition,
+        whole.offsets[first:end],
+        whole.timestamps_ms[first:end],
+        whole.keys[first:end],
+        whole.values[first:end],
+    )
+
+
+def offset_at(topic: str, partition: int, time_ms: int) -> int:
+    """The first offset of that time or later."""
+    records = recorded()[topic, partition]
+    return int(np.searchsorted(records.timestamps_ms, time_ms)) + int(records.offsets[0])
+
+
+class Engine:
+    """Batches in this process."""
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        items = decode_records(plan, (cut_out(r) for r in ranges))
+        return list(write_parcels(plan, items) if shuffle else items)
+
+
+def survey(topic: str, ranges: Sequence[OffsetRange]) -> Survey:
+    return survey_records(topic, (cut_out(r) for r in ranges))
+
+
+class Bank:
+    """A stream over the recording into a lake; ``whole``: with whole transactions only."""
+
+    def __init__(self, path: Path, whole: bool, **batch: Any) -> None:  # noqa: ANN401 - any setting
+        schemas = {f"bank.{t}": {"columns": columns, "key": ["id"]} for t, columns in COLUMNS.items()}
+        self.path = path
+        self.settings = settings(
+            str(path),
+            [],
+            kafka={
+                "bootstrap_servers": "127.0.0.1:1",
+                "topics": [f"{PREFIX}.bank.{t}" for t in COLUMNS],
+                "transaction_topic": TRANSACTIONS,
+            },
+            source={"schemas": schemas},
+            tables={"defaults": {"buckets": 2, "compaction": {"mode": "inline", "after_commits": 20}}},
+            batch={"transaction_consistent": whole, **batch},
+        )
+        self.batches = 0
+        self.start()
+
+    def start(self) -> None:
+        """A new process."""
+        root = open_storage(str(self.path), {"fsync": "false"})
+        self.state = root.sub(".binlake/shop")
+        lake = Lake(root)
+        ledger = Ledger.load(self.state, "shop") or recover(self.settings, root, lake)
+        for source in ledger.tables:
+            lake.get(self.settings.table_rules(source))
+        cutter = Transactions(self.settings, ledger, survey, offset_at) if self.whole else None
+        registry = SchemaRegistry(self.settings)
+        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, upkeep(), cutter)
+
+    @property
+    def whole(self) -> bool:
+        return self.settings.batch.transaction_consistent
+
+    def batch(self, end: Positions) -> ProgressEvent:
+        self.batches += 1
+        event = self.runner.run(self.batches, end, 0, Engine())
+        assert [t.error for t in event.tables if t.error] == []
+        return event
+
+    def sums(self) -> Decimal:
+        """What the accounts hold together."""
+        rows = TableReader.open(f"{self.path}/bank/accounts").read(columns=["balance"]).read_all()
+        return Decimal(sum(rows.column("balance").to_pylist()))
+
+
+def ends(random: Random, steps: int) -> list[Positions]:
+    """Where Kafka stood at busy moments of the recording, after the snapshot; no two partitions at quite the same
+    moment, for that is how a consumer sees them."""
+    records = recorded()
+    changed = sorted(int(ms) for (t, _), r in records.items() if t.endswith(".transfers") for ms in r.timestamps_ms)
+    moments = sorted(random.choices(changed, k=steps))
+    found: list[Positions] = []
+    for moment in moments:
+        end: Positions = {}
+        for topic, partition in records:
+            reached = offset_at(topic, partition, moment - random.randint(0, 300))
+            before = found[-1][topic][partition] if found else 0
+            end.setdefault(topic, {})[partition] = max(reached, before)
+        found.append(end)
+    whole: Positions = {}
+    for (topic, partition), held in records.items():
+        whole.setdefault(topic, {})[partition] = int(held.offsets[-1]) + 1
+    return [*found, whole]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_sum_holds_at_every_instant(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    bank = Bank(tmp_path, whole=True)
+    for step, end in enumerate(ends(random, 12)):
+        event = bank.batch(end)
+        assert bank.sums() == MILLION, f"after batch {step}: {event.notices}"
+        if step == 6:
+            bank.start()
+        if step == 9:
+            bank.state.delete("ledger.json")
+            bank.start()
+    assert event.notices == ()
+    accounts = hudi_rs.snapshot(tmp_path / "bank/accounts")
+    assert sum(accounts.column("balance").to_pylist()) == MILLION
+    assert len(hudi_rs.snapshot(tmp_path / "bank/transfers")) == len(_transfers())
+    timeline = TableReader.open(f"{tmp_path}/bank/accounts").table.timeline
+    commits = [i.requested_time for i in timeline.completed() if i.action == "deltacommit"]
+    for instant in commits[:: max(1, len(commits) // 4)]:
+        assert sum(hudi_rs.as_of(tmp_path / "bank/accounts", instant).column("balance").to_pylist()) == MILLION
+
+
+def _transfers() -> set[str]:
+    return {str(key) for (topic, _), r in recorded().items() if topic.endswith(".transfers") for key in r.keys}
+
+
+def test_without_it_the_sum_breaks(tmp_path: Path) -> None:
+    """The control."""
+    bank = Bank(tmp_path, whole=False)
+    sums = []
+    for end in ends(Random(1), 12):
+        bank.batch(end)
+        sums.append(bank.sums())
+    assert sums[-1] == MILLION
+    assert len([s for s in sums if s != MILLION]) >= 6
+
+
+def test_a_transaction_that_takes_too_long_stops_the_stream_or_is_split(tmp_path: Path) -> None:
+    end = ends(Random(5), 3)[0]
+    end[TRANSACTIONS] = {p: offset - 200 for p, offset in end[TRANSACTIONS].items()}
+    bank = Bank(tmp_path / "stop", whole=True, transaction_max_events=20)
+    with pytest.raises(BadInputError, match="is not complete") as caught:
+        bank.batch(end)
+    assert "transaction_overdue" in str(caught.value)
+    bank = Bank(tmp_path / "split", whole=True, transaction_max_events=20, transaction_overdue="split")
+    event = bank.batch(end)
+    assert "overdue" in event.notices[0]
+    bank.batch(ends(Random(5), 3)[-1])
+    assert bank.sums() == MILLION
+
+
+def test_messages_without_metadata_stop_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = {
+        place: RawRecords(
+            r.topic,
+            r.partition,
+            r.offsets,
+            r.timestamps_ms,
+            r.keys,
+            [v if v is None else v.replace(b'"transaction":{', b'"other":{') for v in r.values],
+        )
+        for place, r in recorded().items()
+    }
+    monkeypatch.setattr("tests.stream.test_transactions.recorded", lambda: bare)
+    with pytest.raises(BadInputError, match="names no transaction"):
+        Bank(tmp_path, whole=True).batch(ends(Random(1), 1)[0])
