@@ -15,7 +15,8 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
-from pipeline.stream.lake import LakeTable, locking
+from pipeline.stream.lake import locking
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.places import Place, Unknown, place, places
 
 LakeConf = Annotated[Path, typer.Argument(help="The settings file of the lake (YAML).", metavar="CONF")]

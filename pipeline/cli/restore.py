@@ -20,7 +20,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings
 from pipeline.source.ranges import format_positions
 from pipeline.storage import open_storage
-from pipeline.stream.lake import POSITIONS, metadata_config
+from pipeline.stream.lake_table import POSITIONS, metadata_config
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.places import Place
 

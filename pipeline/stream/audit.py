@@ -18,7 +18,7 @@ from pipeline.hudi.services.fsck.evidence import Evidence
 from pipeline.hudi.services.fsck.offsets_check import check_offsets
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.storage import Storage
-from pipeline.stream.lake import COUNTS, OFFSETS, POSITIONS, STREAM, TRUNCATED
+from pipeline.stream.lake_table import COUNTS, OFFSETS, POSITIONS, STREAM, TRUNCATED
 from pipeline.stream.skipped import SKIPPED
 from pipeline.upsert.keyless import ROW_FIELD
 from pipeline.upsert.route import Counts

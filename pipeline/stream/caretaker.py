@@ -30,7 +30,7 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.settings import CompactionRule, TableRules
-from pipeline.stream.lake import LakeTable
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.places import Place
 from pipeline.stream.upkeep import archive_if_long, clean_if_due, compaction_config
 

@@ -23,7 +23,7 @@ from pipeline.hudi.view import FileSlice
 from pipeline.hudi.write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.settings.fanout import ShardRule
 from pipeline.stream.ddl_table import DDL, Entry, entries_to_text
-from pipeline.stream.lake import CommitFacts, LakeTable
+from pipeline.stream.lake_table import CommitFacts, LakeTable
 from pipeline.stream.upkeep import Upkeep
 from pipeline.upsert.evolve import retyped
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests

@@ -22,7 +22,8 @@ from pipeline.settings.schema_changes import SchemaChangeRule
 from pipeline.stream.ddl import DdlEvent, Tale, place_of, shadowed
 from pipeline.stream.ddl_backfill import carry_out
 from pipeline.stream.ddl_table import Entry, TableDdl, judge_table
-from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.schemas import SchemaRegistry, topic_suffix
 from pipeline.stream.upkeep import Upkeep
 from pipeline.upsert.ddl_plan import DdlPlan, SourceDdl

@@ -9,7 +9,7 @@ from pipeline.errors import BadInputError, BinlakeError
 from pipeline.settings import QuarantineSettings
 from pipeline.source.ranges import OffsetRange
 from pipeline.stream.ddl_keeper import DdlNote
-from pipeline.stream.lake import offsets_of
+from pipeline.stream.lake_table import offsets_of
 from pipeline.stream.plan import TableReport, TaskReport
 from pipeline.stream.progress import DdlProgress, TableProgress
 from pipeline.stream.tablewrite import TableOutcome

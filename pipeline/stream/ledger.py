@@ -2,7 +2,7 @@
 
 It is not what makes the stream exactly-once (every table's commits hold the offsets they cover); it says where to go on
 quickly, and shows a gap: records that Spark passed over without anybody having seen them. With the ledger lost, the
-start is worked out from the tables' newest commits (``lake.Lake.positions_from_tables``).
+start is worked out from the tables' newest commits (``recovery.recover``).
 """
 
 from __future__ import annotations

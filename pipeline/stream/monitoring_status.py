@@ -18,7 +18,7 @@ from pipeline.settings import Settings
 from pipeline.source.positions import end_offsets
 from pipeline.source.ranges import Positions
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
-from pipeline.stream.lake import COUNTS, SOURCE_TIMES
+from pipeline.stream.lake_table import COUNTS, SOURCE_TIMES
 from pipeline.stream.lease import SILENCE_S, StreamLease
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.places import Place

@@ -10,7 +10,7 @@ from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings, TableRules
 from pipeline.storage import Storage
-from pipeline.stream.lake import SOURCE, named_source
+from pipeline.stream.lake_table import SOURCE, named_source
 from pipeline.stream.recovery import table_paths
 
 

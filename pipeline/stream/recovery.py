@@ -7,7 +7,8 @@ import json
 from pipeline.hudi.table import HudiTable
 from pipeline.settings import KafkaSettings, Settings
 from pipeline.storage import Storage
-from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.transactions import TRANSACTIONS
 

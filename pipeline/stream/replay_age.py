@@ -17,7 +17,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.settings import CompactionRule, Settings, TableRules
 from pipeline.source.dump_layout import DumpFile, told
 from pipeline.storage import Storage
-from pipeline.stream.lake import SOURCE, SOURCE_TIMES, named_source
+from pipeline.stream.lake_table import SOURCE, SOURCE_TIMES, named_source
 from pipeline.stream.recovery import table_paths
 from pipeline.stream.replay_quarantine_table import all_commits, forgets_deletes_since
 from pipeline.upsert.keyless import ROW_FIELD

@@ -23,7 +23,7 @@ from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Window
 from pipeline.storage import Storage
-from pipeline.stream.lake import STREAM
+from pipeline.stream.lake_table import STREAM
 from pipeline.stream.recovery import table_paths
 
 #: Keys of extraMetadata: the portion of a commit; and all hours so far, as ``{root: [[first, end], ...]}``.

@@ -28,7 +28,8 @@ from pipeline.hudi.table import HudiTable
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.ddl_keeper import DdlKeeper
-from pipeline.stream.lake import Lake, LakeTable, locking
+from pipeline.stream.lake import Lake, locking
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import BatchPlan, TableState, TaskReport

@@ -16,7 +16,7 @@ from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT
 from pipeline.settings import CompactionRule, TableRules
-from pipeline.stream.lake import LakeTable
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.replay_quarantine_records import Held
 from pipeline.upsert.merge import Place
 from pipeline.upsert.parcel import Parcel, unpack

@@ -24,7 +24,8 @@ from pipeline.storage import Storage
 from pipeline.stream.batch import BatchRunner, Outcome
 from pipeline.stream.engine import Engine
 from pipeline.stream.fates import table_progress
-from pipeline.stream.lake import CommitFacts, Lake, LakeTable, locking
+from pipeline.stream.lake import Lake, locking
+from pipeline.stream.lake_table import CommitFacts, LakeTable
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import BatchPlan, TableState, TableWriter
 from pipeline.stream.progress import ProgressEvent, TableProgress

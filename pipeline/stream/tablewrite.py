@@ -20,7 +20,7 @@ from pipeline.hudi.first_write import write_new_file_group
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.write import WriteContext, WriteResult, write_file_group
 from pipeline.source.ranges import OffsetRange
-from pipeline.stream.lake import SOURCE_TIMES, CommitFacts, LakeTable
+from pipeline.stream.lake_table import SOURCE_TIMES, CommitFacts, LakeTable
 from pipeline.stream.plan import TableReport, Written
 from pipeline.stream.upkeep import Upkeep, UpkeepOutcome
 from pipeline.upsert.keyless import KeylessState, resolve

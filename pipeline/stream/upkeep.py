@@ -36,7 +36,7 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.settings import CompactionRule, RetentionRule, TableRules
-from pipeline.stream.lake import KEYLESS, LakeTable
+from pipeline.stream.lake_table import KEYLESS, LakeTable
 
 #: How long a table is left alone after upkeep that failed.
 _PAUSE_S = 60.0

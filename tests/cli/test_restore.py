@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.hudi.services import restore as service
 from pipeline.storage import open_storage
-from pipeline.stream.lake import POSITIONS
+from pipeline.stream.lake_table import POSITIONS
 from pipeline.stream.lease import StreamLease
 from pipeline.stream.ledger import Ledger
 from tests.cli.fed_lake import FedLake

@@ -14,7 +14,8 @@ from pipeline.decode.changes import Quarantined, SourceTable
 from pipeline.hudi.table import HudiTable
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import open_storage
-from pipeline.stream.lake import COUNTS, OFFSETS, Lake
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import COUNTS, OFFSETS
 from pipeline.stream.quarantine import QuarantineTable
 from tests.judges.agreement import assert_judges_agree, read_ourselves
 from tests.judges.hudi_spark import HudiSpark

@@ -12,7 +12,8 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import TableReport
 from pipeline.stream.recovery import recover

@@ -21,7 +21,7 @@ from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.hudi.write import FileGroupWrite, write_file_group
 from pipeline.storage import open_storage
 from pipeline.stream import tablewrite
-from pipeline.stream.lake import POSITIONS
+from pipeline.stream.lake_table import POSITIONS
 from pipeline.stream.lease import StreamLease
 from pipeline.upsert.target import ORDER_FIELD
 from tests.stream.test_upkeep import Gate, World

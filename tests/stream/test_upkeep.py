@@ -21,7 +21,8 @@ from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream import upkeep as module
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import POSITIONS, Lake
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import POSITIONS
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.progress import TableProgress
 from pipeline.stream.schemas import SchemaRegistry

@@ -20,7 +20,8 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.lake import Lake, LakeTable
+from pipeline.stream.lake import Lake
+from pipeline.stream.lake_table import LakeTable
 from pipeline.stream.plan import BatchPlan, TableReport, TableWriter, Written
 from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
 from pipeline.stream.tasks import write_parcels
