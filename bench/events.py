@@ -1,6 +1,7 @@
 """The workload: Debezium JSON change events of one table, about 540 bytes each, twelve columns.
 
-200,000 keys, 80 % of the changes on 20 % of them, 3 % deletes; positions ascend as a binlog's do.
+200,000 keys, 80 % of the changes on 20 % of them, 3 % deletes; positions ascend as a binlog's do. A ``Shape`` makes the
+rows wider, spreads them over partitions or names the table otherwise.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 DATABASE, TABLE = "bench", "orders"
 COLUMNS = {
@@ -27,8 +29,8 @@ COLUMNS = {
 _STATUS = ("new", "paid", "shipped", "cancelled")
 _START_US = 1_760_000_000_000_000
 _ROW = (
-    '{{"id":{id},"customer_id":{customer},"status":"{status}","amount":"{amount}","currency":"EUR","country":"DE",'
-    '"note":"{note}","quantity":{quantity},"weight":{weight},"created_at":{created},"updated_at":"{updated}","flag":1}}'
+    '{{"id":{id},"customer_id":{customer},"status":"{status}","amount":"{amount}","currency":"EUR","country":"{country}",'
+    '"note":"{note}","quantity":{quantity},"weight":{weight},"created_at":{created},"updated_at":"{updated}","flag":1{extra}}}'
 )
 _ENVELOPE = (
     '{{"before":null,"after":{after},"source":{{"version":"3.4.0.Final","connector":"mysql","name":"bench",'
@@ -44,8 +46,53 @@ def amount_text(cents: int) -> str:
     return base64.b64encode(cents.to_bytes(size, "big", signed=True)).decode()
 
 
-def events(count: int, keys: int = 200_000, seed: int = 7, first: int = 0) -> Iterator[tuple[bytes, bytes]]:
+#: Types of the columns beyond the twelve, in turns.
+EXTRA = ("bigint", "varchar(24)", "double", "datetime(6)", "decimal(12,2)")
+_VARIANTS = 500
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the rows differ from the plain ones: ``columns`` in all, ``partitions`` values of ``country`` (0: one)."""
+
+    columns: int = len(COLUMNS)
+    partitions: int = 0
+    table: str = TABLE
+
+    def types(self) -> dict[str, str]:
+        """The columns with their MySQL types."""
+        more = range(self.columns - len(COLUMNS))
+        return COLUMNS | {f"extra_{n:02d}": EXTRA[n % len(EXTRA)] for n in more}
+
+    def extras(self) -> list[str]:
+        """The further columns of a row as JSON, in variants."""
+        rng = random.Random(self.columns)
+        names = [name for name in self.types() if name not in COLUMNS]
+        rows = range(_VARIANTS if names else 1)
+        return ["".join(f',"{name}":{_extra(n % len(EXTRA), rng)}' for n, name in enumerate(names)) for _ in rows]
+
+
+PLAIN = Shape()
+
+
+def _extra(kind: int, rng: random.Random) -> str:
+    value = rng.randrange(1 << 40)
+    if kind == 1:
+        return f'"text {value:012x}"'
+    if kind == 2:
+        return str(value / 64)
+    if kind == 3:
+        return str(_START_US + value)
+    return f'"{amount_text(value % 1_000_000)}"' if kind == 4 else str(value)
+
+
+def events(
+    count: int, keys: int = 200_000, seed: int = 7, first: int = 0, shape: Shape = PLAIN
+) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of ``count`` change events; ``first`` is how many came before them."""
+    extras = shape.extras()
+    plain = '"table":"orders"'
+    envelope, delete = (t.replace(plain, f'"table":"{shape.table}"') for t in (_ENVELOPE, _DELETE))
     rng = random.Random(seed + first)
     hot = keys // 5
     notes = [f"order note {n:03d} with some words in it, and then some" for n in range(200)]
@@ -63,9 +110,11 @@ def events(count: int, keys: int = 200_000, seed: int = 7, first: int = 0) -> It
             weight=round(n % 1000 * 0.37, 2),
             created=us,
             updated=f"2025-10-09T08:{n // 60 % 60:02d}:{n % 60:02d}.{n % 1_000_000:06d}Z",
+            country=f"{key % shape.partitions:02d}" if shape.partitions else "DE",
+            extra=extras[n % len(extras)],
         )
         kind = rng.random()
-        template, op = (_DELETE, "d") if kind < 0.03 else (_ENVELOPE, "c" if kind < 0.3 else "u")
+        template, op = (delete, "d") if kind < 0.03 else (envelope, "c" if kind < 0.3 else "u")
         file, pos = divmod(n * 600 + 4, 1 << 30)
         value = template.format(after=row, ts=us // 1000, file=file + 1, pos=pos, op=op)
         yield b'{"id":%d}' % key, value.encode()

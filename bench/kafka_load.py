@@ -1,23 +1,54 @@
-"""Putting the workload into a topic."""
+"""Putting the workload into topics, and asking what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from bench.events import Shape, events
+from bench.workloads import Workload
+from pipeline.clock import monotonic_s
+from pipeline.source.ranges import Positions
+
+_LEADER_S = 60.0
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Make one topic."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 
 
+def delete_topics(bootstrap: str, topics: Iterable[str]) -> None:
+    """Delete those of the topics that there are."""
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    there = set(client.list_topics(timeout=30).topics) & set(topics)
+    if there:
+        for done in client.delete_topics(list(there)).values():
+            done.result()
+
+
+def _producer(bootstrap: str, linger_ms: int = 20) -> Producer:
+    """A producer that keeps the order of a key's events: a new topic refuses its first batches, which come again."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": linger_ms,
+            "compression.type": "lz4",
+            "batch.size": 1 << 18,
+            "enable.idempotence": True,
+        }
+    )
+
+
 def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) -> int:
     """Send the records, and wait until the broker has them all; how many there were."""
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4", "batch.size": 1 << 18}
-    )
+    producer = _producer(bootstrap)
     count = 0
     for key, value in records:
         while True:
@@ -31,3 +62,73 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) 
             producer.poll(0)
     producer.flush()
     return count
+
+
+def table_events(work: Workload, shape: Shape) -> Iterator[tuple[bytes, bytes]]:
+    """What one table's topic holds, from its first event to the last live one."""
+    count = work.age_events + work.events // work.tables + work.live_events
+    return events(count, work.keys, shape=shape)
+
+
+class LiveProducer(threading.Thread):
+    """Sends records at a steady pace; Kafka stamps each with the moment at which it was handed over."""
+
+    def __init__(self, bootstrap: str, topic: str, records: Iterator[tuple[bytes, bytes]], per_s: int) -> None:
+        super().__init__(daemon=True)
+        self._producer = _producer(bootstrap, linger_ms=5)
+        self._topic, self._records, self._per_s = topic, records, per_s
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Until there are no more records."""
+        started, sent, pause = monotonic_s(), 0, threading.Event()
+        try:
+            while True:
+                due = int((monotonic_s() - started) * self._per_s) - sent
+                for key, value in (piece := list(islice(self._records, max(due, 0)))):
+                    self._producer.produce(self._topic, value, key)
+                if due > len(piece):
+                    break
+                sent += len(piece)
+                self._producer.poll(0)
+                pause.wait(0.005)
+            self._producer.flush()
+        except BaseException as error:
+            self.error = error
+
+
+def topic_ends(bootstrap: str, topics: Iterable[str]) -> Positions:
+    """Topic -> partition -> how many records it holds."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
+    known = consumer.list_topics(timeout=30).topics
+    there = [topic for topic in topics if topic in known]
+    found = {topic: {p: _end(consumer, TopicPartition(topic, p)) for p in known[topic].partitions} for topic in there}
+    consumer.close()
+    return found
+
+
+def _end(consumer: Consumer, place: TopicPartition) -> int:
+    """A partition's end. A broker that has just started leads none of its partitions for a moment."""
+    deadline = monotonic_s() + _LEADER_S
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=30)[1])
+        except KafkaException:
+            if monotonic_s() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def times(bootstrap: str, topic: str) -> dict[tuple[int, int], int]:
+    """(partition, offset) -> the record's own time in milliseconds, of a whole topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    high = topic_ends(bootstrap, [topic])[topic]
+    consumer.assign([TopicPartition(topic, p, 0) for p in high])
+    found: dict[tuple[int, int], int] = {}
+    while len(found) < sum(high.values()):
+        for message in consumer.consume(20_000, 1.0):
+            if (error := message.error()) is not None:
+                raise RuntimeError(str(error))
+            found[(message.partition() or 0, message.offset() or 0)] = message.timestamp()[1]
+    consumer.close()
+    return found

@@ -93,3 +93,12 @@ def furthest(base: Mapping[str, Mapping[int, int]], other: Mapping[str, Mapping[
         for partition, position in parts.items():
             mine[partition] = max(position, mine.get(partition, position))
     return result
+
+
+def at_most(ranges: Sequence[OffsetRange], records: int) -> list[OffsetRange]:
+    """The ranges cut to about that many records in all, an even share of each."""
+    total = sum(len(r) for r in ranges)
+    if total <= records:
+        return list(ranges)
+    cut = [OffsetRange(r.topic, r.partition, r.start, r.start + max(1, len(r) * records // total)) for r in ranges]
+    return [r for r in cut if len(r)]

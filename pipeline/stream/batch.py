@@ -14,13 +14,12 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from pipeline.clock import monotonic_s, now_ms
-from pipeline.decode.changes import Control, ControlKind, SourceTable
+from pipeline.decode.changes import ControlKind, SourceTable
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged, ranges_between
+from pipeline.source.ranges import OffsetRange, Positions, at_most, covered_until, merged, ranges_between
 from pipeline.storage import Storage
 from pipeline.stream.binlog_height import BinlogRestartedError, climbed
 from pipeline.stream.ddl_keeper import DdlKeeper, DdlNote
@@ -28,7 +27,6 @@ from pipeline.stream.ddl_table import DDL, entries_to_text
 from pipeline.stream.engine import Engine
 from pipeline.stream.fates import (
     check_threshold,
-    count_fates,
     ddl_progress,
     filtered_of_no_table,
     loose_tables,
@@ -38,54 +36,22 @@ from pipeline.stream.lake import Lake
 from pipeline.stream.ledger import Ledger
 from pipeline.stream.plan import (
     BatchPlan,
-    TableFailed,
     TableState,
     TableWriter,
-    TaskFailed,
     TaskReport,
-    Written,
 )
 from pipeline.stream.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.stream.quarantine import QuarantineTable
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.skipped import skipped_extra
 from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
-from pipeline.stream.tasks import Item
 from pipeline.stream.transactions import Transactions
 from pipeline.stream.upkeep import Upkeep
-from pipeline.upsert.fanout import truncates_of
-from pipeline.upsert.parcel import Parcel
+from pipeline.stream.works import Outcome, table_works
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 _PASSES = 4
 _THREADS = 8
-
-
-@dataclass
-class Outcome:
-    """What a run of a plan gave, sorted by kind."""
-
-    report: TaskReport = field(default_factory=TaskReport)
-    parcels: dict[str, list[Parcel]] = field(default_factory=dict)
-    written: dict[str, list[Written]] = field(default_factory=dict)
-    failed: list[TableFailed] = field(default_factory=list)
-
-    @staticmethod
-    def of(items: Sequence[Item]) -> Outcome:
-        """Sort what the tasks gave. Raises the error of a task that could not go on."""
-        outcome = Outcome()
-        for item in items:
-            if isinstance(item, Parcel):
-                outcome.parcels.setdefault(item.table, []).append(item)
-            elif isinstance(item, Written):
-                outcome.written.setdefault(item.table, []).append(item)
-            elif isinstance(item, TableFailed):
-                outcome.failed.append(item)
-            elif isinstance(item, TaskFailed):
-                raise item.error
-            else:
-                outcome.report.add(item)
-        return outcome
 
 
 class BatchRunner:
@@ -173,7 +139,7 @@ class BatchRunner:
         end = {topic: {p: self.ledger.positions[topic][p] for p in parts} for topic, parts in start.items()}
         ranges = ranges_between(start, end)
         if self._transactions is None:
-            ranges = _at_most(ranges, self._settings.batch.max_events)  # else all of it: between it may be no boundary
+            ranges = at_most(ranges, self._settings.batch.max_events)  # else all of it: between it may be no boundary
         event, _, failed = self._apply(ranges, self.ledger.batch, now_ms(), engine, source)
         if failed:
             return None
@@ -351,25 +317,9 @@ class BatchRunner:
         return [progress for progress, _ in done], failed
 
     def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
-        truncates = truncates_of(outcome.report.controls, self._settings.tables)
-        for control in outcome.report.controls:
-            if control.kind is ControlKind.TRUNCATE:
-                self._report_truncated(outcome.report, control)
-        works = []
-        for source, report in outcome.report.tables.items():
-            writer = plan.writers.get(report.target.path)
-            count_fates(report, source, outcome.report)
-            works.append(
-                TableWork(
-                    report=report,
-                    ranges=[r for r in ranges if r.topic in report.topics],
-                    parcels=outcome.parcels.get(report.target.path, []),
-                    written=outcome.written.get(report.target.path, []),
-                    context=writer.context if writer else None,
-                    extra=self._skipped(report.target.path, ranges) | self._recorded(),
-                    truncates=truncates.get(source, NOTHING_TRUNCATED),
-                )
-            )
+        works = table_works(outcome, plan, ranges, self._lake, self._settings)
+        for work in works:
+            work.extra = self._skipped(work.report.target.path, ranges) | self._recorded()
         return works
 
     def _recorded(self) -> dict[str, str]:
@@ -382,19 +332,6 @@ class BatchRunner:
         table = self._lake.opened(path)
         return skipped_extra(self.ledger.skipped, ranges, table.positions.get(self._settings.name, {}) if table else {})
 
-    def _report_truncated(self, report: TaskReport, control: Control) -> None:
-        """A TRUNCATE counts as one applied record, of a table that may have no rows in this batch."""
-        known = report.tables.get(control.source)
-        if known is None:
-            table = self._lake.get(self._settings.table_rules(control.source))
-            if table is None:
-                key = (control.source, "truncate of a table that is not there")
-                report.filtered[key] = report.filtered.get(key, 0) + 1
-                return
-            known = report.tables[control.source] = table.report(control.source)
-        known.topics.add(control.topic)
-        known.counts.read += 1
-
     def _commit_table(
         self, work: TableWork, trigger_ms: int, errors: Mapping[str, BinlakeError]
     ) -> tuple[TableProgress, BinlakeError | None]:
@@ -405,7 +342,9 @@ class BatchRunner:
             if target.path in errors:
                 raise errors[target.path]
             if work.report.clash is not None:
-                raise UnsupportedError(work.report.clash, do_next="correct tables.routes", table=str(target.source))
+                raise UnsupportedError(
+                    work.report.clash, do_next="correct tables.routes or overrides", table=str(target.source)
+                )
             table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
             if not table.ddl and (entries := self._ddl.entries_for(target.source)):
                 work.extra = {**work.extra, DDL: entries_to_text(entries)}  # of a table that was not there
@@ -434,12 +373,3 @@ class BatchRunner:
                 if r.topic in missed:
                     start.setdefault(r.topic, {})[r.partition] = r.start
             self.ledger.note_behind(source, start)
-
-
-def _at_most(ranges: Sequence[OffsetRange], records: int) -> list[OffsetRange]:
-    """The ranges cut to about that many records in all, an even share of each."""
-    total = sum(len(r) for r in ranges)
-    if total <= records:
-        return list(ranges)
-    cut = [OffsetRange(r.topic, r.partition, r.start, r.start + max(1, len(r) * records // total)) for r in ranges]
-    return [r for r in cut if len(r)]

@@ -21,7 +21,7 @@ from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_read import record_bytes
 from pipeline.source.ranges import OffsetRange, Positions
 from pipeline.storage import Storage
-from pipeline.stream.batch import BatchRunner, Outcome
+from pipeline.stream.batch import BatchRunner
 from pipeline.stream.engine import Engine
 from pipeline.stream.fates import table_progress
 from pipeline.stream.lake import Lake, locking
@@ -34,6 +34,7 @@ from pipeline.stream.replay_truncates import EarlyTruncates
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.tablewrite import TableOutcome, TableWork
 from pipeline.stream.upkeep import Upkeep
+from pipeline.stream.works import Outcome
 from pipeline.upsert.fanout import destination, truncates_of
 from pipeline.upsert.target import Target
 

@@ -1,0 +1,109 @@
+"""The floor: the same work as a plain program of pyarrow on one core, without Kafka, Spark, transactions or a table.
+
+Parse, newest change of each key, one Parquet file a bucket. What a table format and a stream add is what lies above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from bench.events import Shape
+from bench.kafka_load import table_events
+from bench.model import cents_of
+from bench.spec import Recorder, Spec
+from pipeline.clock import now_ms
+
+_DELETED, _ORDER = "_deleted", "_order"
+
+
+class FloorRun:
+    """The floor over the events that the topics hold."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._recorder = Recorder(spec)
+
+    def run(self) -> None:
+        """Batch after batch; making the events is not timed."""
+        work = self._spec.workload
+        sources = {shape.table: (shape, table_events(work, shape)) for shape in work.shapes()}
+        done, number = dict.fromkeys(sources, 0), 0
+        while True:
+            parts = {t: list(islice(events, work.batch // work.tables)) for t, (_, events) in sources.items()}
+            if not any(parts.values()):
+                return
+            started = now_ms()
+            for table, records in parts.items():
+                self._write(sources[table][0], number, done[table], [value for _, value in records])
+                done[table] += len(records)
+            self._recorder.note(number, {t: {0: n} for t, n in done.items()}, started)
+            number += 1
+
+    def _write(self, shape: Shape, number: int, first: int, values: list[bytes]) -> None:
+        if not values:
+            return
+        row = pa.struct([(name, _raw(mysql)) for name, mysql in shape.types().items()])
+        schema = pa.schema([("before", row), ("after", row), ("op", pa.string())])
+        parsed = pa_json.read_json(
+            pa.BufferReader(b"\n".join(values)),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=4 << 20),
+            parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        ).combine_chunks()
+        after, before = parsed.column("after").combine_chunks(), parsed.column("before").combine_chunks()
+        rows = pa.Table.from_struct_array(pc.if_else(pc.is_valid(after), after, before))
+        last = pa.table({"id": rows.column("id"), "n": np.arange(len(values))})
+        chosen = np.sort(last.group_by("id", use_threads=False).aggregate([("n", "max")]).column("n_max").to_numpy())
+        rows = rows.append_column(_DELETED, pc.equal(parsed.column("op"), "d"))
+        rows = rows.append_column(_ORDER, pa.array(np.arange(first, first + len(values)))).take(chosen)
+        for name, mysql in shape.types().items():
+            at = rows.column_names.index(name)
+            rows = rows.set_column(at, name, _typed(rows.column(name), mysql))
+        buckets = rows.column("id").to_numpy() % self._spec.workload.buckets
+        for path, part in self._files(shape, rows, buckets):
+            file = self._spec.lake / shape.table / path / f"{number}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(part, file, compression="zstd", compression_level=1)
+
+    def _files(self, shape: Shape, rows: pa.Table, buckets: np.ndarray) -> Iterator[tuple[Path, pa.Table]]:
+        values = rows.column("country").to_numpy(zero_copy_only=False) if shape.partitions else np.zeros(len(buckets))
+        for value in np.unique(values):
+            for bucket in np.unique(buckets[values == value]):
+                part = rows.take(np.flatnonzero((values == value) & (buckets == bucket)))
+                yield Path(f"{value}-{bucket}"), part
+
+    def contents(self) -> dict[str, pa.Table]:
+        """Table -> the newest row of each key that is not deleted."""
+        found = {}
+        for shape in self._spec.workload.shapes():
+            files = sorted((self._spec.lake / shape.table).rglob("*.parquet"))
+            table = pa.concat_tables([pq.ParquetFile(f).read() for f in files])
+            last = table.group_by("id").aggregate([(_ORDER, "max")]).column(f"{_ORDER}_max")
+            table = table.filter(pc.is_in(table.column(_ORDER), value_set=last.combine_chunks()))
+            found[shape.table] = table.filter(pc.invert(table.column(_DELETED)))
+        return found
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+def _raw(mysql: str) -> pa.DataType:
+    kind = mysql.split("(")[0]
+    whole = {"bigint": pa.int64(), "int": pa.int32(), "tinyint": pa.int32(), "double": pa.float64()}
+    return pa.int64() if kind == "datetime" else whole.get(kind, pa.string())
+
+
+def _typed(column: pa.ChunkedArray, mysql: str) -> pa.ChunkedArray:
+    kind = mysql.split("(")[0]
+    if kind == "decimal":
+        return cents_of(column)
+    if kind == "datetime":
+        return column.cast(pa.timestamp("us"))
+    return column.cast(pa.timestamp("us", tz="UTC")) if kind == "timestamp" else column

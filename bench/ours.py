@@ -1,0 +1,118 @@
+"""binlake as a user runs it: ``run_stream`` over the workload's topics, with metadata table, ranges and blooms."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bench.events import DATABASE
+from bench.kafka_load import topic_ends
+from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
+from jobs.demo.readback import read_table
+from jobs.embedded.jars import spark_packages
+from pipeline.clock import now_ms
+from pipeline.settings import Settings
+from pipeline.source.ranges import OffsetRange
+from pipeline.storage import open_storage
+from pipeline.stream.batch import BatchRunner
+from pipeline.stream.checkpoint import planned_batch
+from pipeline.stream.lake import Lake, locking
+from pipeline.stream.ledger import Ledger
+from pipeline.stream.plan import BatchPlan
+from pipeline.stream.progress import ProgressEvent
+from pipeline.stream.run import run_stream
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.tasks import Item, fetch_and_decode
+from pipeline.stream.upkeep import Upkeep
+
+
+def settings_for(spec: Spec) -> Settings:
+    """The stream's settings: as binlake comes, but for compaction, which is measured by itself."""
+    shape = spec.workload.shape
+    partition = {"column": "country", "transform": "identity"} if shape.partitions else None
+    compaction = {"mode": "inline" if spec.ageing else "off"}
+    document = {
+        "name": "bench",
+        "lake": {"uri": str(spec.lake)},
+        "kafka": {"bootstrap_servers": spec.bootstrap, "topics": list(spec.topics())},
+        "source": {
+            "schemas": {f"{DATABASE}.{s.table}": {"columns": s.types(), "key": ["id"]} for s in spec.topics().values()}
+        },
+        "tables": {
+            "path": "{table}",
+            "defaults": {"buckets": spec.workload.buckets, "partition": partition, "compaction": compaction},
+        },
+        "batch": {"max_events": spec.batch, "trigger_interval_ms": 0},
+        "spark": {
+            "master": MASTER,
+            "driver_memory_mb": spec.heap_mb,
+            "conf": {**SPARK_CONF, "spark.jars": ",".join(map(str, spark_packages()))},
+        },
+    }
+    return Settings.parse(json.dumps(document))
+
+
+class OurRun:
+    """binlake over the topics of a workload."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._settings = settings_for(spec)
+        self._recorder = Recorder(spec)
+
+    def run(self) -> None:
+        """Apply the topics."""
+        if self._spec.ageing:
+            _age(self._spec, self._settings)
+            return
+        stop = threading.Event()
+        checkpoint = open_storage(f"{self._settings.state_uri}/checkpoint")
+
+        def note(event: ProgressEvent) -> None:
+            planned = planned_batch(checkpoint, event.batch_id)
+            bad = [t.error or t.warning for t in event.tables if t.error or t.warning or t.quarantined]
+            if planned is None or bad:
+                raise RuntimeError(f"batch {event.batch_id}: {bad or 'no offsets'}")
+            if self._recorder.note(event.batch_id, planned.end, planned.trigger_ms, event.stage_ms):
+                stop.set()
+
+        run_stream(self._settings, once=not self._spec.until, on_progress=note, stop=stop)
+
+    def contents(self) -> dict[str, pa.Table]:
+        """Table -> all of its rows, by hudi-rs."""
+        return {s.table: read_table(self._spec.lake / s.table) for s in self._spec.topics().values()}
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+@dataclass
+class _Here:
+    """An engine whose one task runs in this process."""
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        """See pipeline.stream.engine.Engine."""
+        return list(fetch_and_decode(plan, ranges))
+
+
+def _age(spec: Spec, settings: Settings) -> None:
+    """The commits behind an old table, by the stream's own code but without Spark: minutes instead of an hour."""
+    root = open_storage(settings.lake.uri, {"fsync": "false"})
+    state = open_storage(settings.state_uri)
+    upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
+    ledger = Ledger(settings.name)
+    ends = {topic: dict.fromkeys(range(spec.workload.topic_partitions), 0) for topic in spec.topics()}
+    ledger.positions = {topic: dict(parts) for topic, parts in ends.items()}
+    lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
+    runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep, None)
+    highs = topic_ends(spec.bootstrap, spec.topics())
+    for number in range(1, spec.workload.age + 1):
+        reached = {
+            t: {p: high * number // spec.workload.age for p, high in parts.items()} for t, parts in highs.items()
+        }
+        runner.run(number, reached, now_ms(), _Here())
+    runner.close()

@@ -1,0 +1,175 @@
+"""A peer's stream: Spark's Kafka source, Debezium's JSON by ``from_json``, each key's newest change, its writer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from bench.events import Shape
+from bench.peers import DELETED, ORDER, Peer, Table
+from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
+from pipeline.storage import open_storage
+from pipeline.stream.checkpoint import planned_batch
+from pipeline.stream.java import java_environment
+
+_THREADS = 8
+_JSON: dict[str, st.DataType] = {
+    "bigint": st.LongType(),
+    "int": st.IntegerType(),
+    "tinyint": st.IntegerType(),
+    "double": st.DoubleType(),
+    "decimal": st.BinaryType(),  # from_json undoes the base64
+    "datetime": st.LongType(),
+}
+
+
+def session_for(peer: Peer, spec: Spec) -> SparkSession:
+    """A session with what all have in common, and what this peer asks for."""
+    os.environ.update(java_environment())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(f"bench-{spec.writer}").master(MASTER)
+    conf = SPARK_CONF | {
+        "spark.driver.memory": f"{spec.heap_mb}m",
+        "spark.jars": ",".join(map(str, peer.jars())),
+        "spark.sql.warehouse.dir": (spec.place / "warehouse").as_uri(),
+        **peer.conf(spec.lake),
+    }
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def row_type(shape: Shape) -> st.StructType:
+    """The row image as ``from_json`` is told to read it."""
+    kinds = {name: _JSON.get(mysql.split("(")[0], st.StringType()) for name, mysql in shape.types().items()}
+    return st.StructType([st.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
+    """One row a key: its columns in their own types, whether it is deleted, and Kafka's offset as the order."""
+    row = row_type(shape)
+    envelope = st.StructType(
+        [st.StructField("before", row), st.StructField("after", row), st.StructField("op", st.StringType())]
+    )
+    parsed = records.select("offset", sf.from_json(sf.col("value").cast("string"), envelope).alias("e"))
+    rows = parsed.select(
+        sf.coalesce("e.after", "e.before").alias("r"), (sf.col("e.op") == "d").alias(DELETED), "offset"
+    )
+    latest = Window.partitionBy("r.id").orderBy(sf.col("offset").desc())
+    rows = rows.withColumn("rank", sf.row_number().over(latest)).where("rank = 1")
+    columns = [_typed(sf.col(f"r.{name}"), mysql).alias(name) for name, mysql in shape.types().items()]
+    return rows.select(*columns, sf.col("offset").alias(ORDER), DELETED)
+
+
+def _typed(column: Column, mysql: str) -> Column:
+    """The value as the lake keeps it. Done for the newest rows alone, after ``newest_changes`` has chosen them."""
+    if mysql.startswith("decimal"):
+        digits = sf.hex(column)
+        sign = sf.when(sf.substring(digits, 1, 1) >= "8", "FFFFFFFFFFFFFFFF").otherwise("0000000000000000")
+        whole = sf.substring(sf.concat(sign, digits), -16, 16)
+        return (
+            sf.conv(whole, 16, -10).cast("bigint").cast("decimal(18,0)") * sf.lit("0.01").cast("decimal(2,2)")
+        ).cast("decimal(12,2)")
+    if mysql.startswith("datetime"):
+        return sf.timestamp_micros(column)
+    return column.cast("timestamp") if mysql.startswith("timestamp") else column
+
+
+class PeerRun:
+    """One peer over the topics of a workload."""
+
+    def __init__(self, peer: Peer, spec: Spec) -> None:
+        self._peer, self._spec = peer, spec
+        self._recorder = Recorder(spec)
+        self._finished = threading.Event()
+        self._error: BaseException | None = None
+        self._checkpoint = open_storage(spec.checkpoint.as_uri())
+        self._tables = {
+            topic: Table(shape, spec.lake / shape.table, spec.workload.buckets)
+            for topic, shape in spec.topics().items()
+        }
+        self._session = session_for(peer, spec)
+        self._pool = ThreadPoolExecutor(_THREADS)
+
+    def run(self) -> None:
+        """Apply the topics."""
+        for table in self._tables.values():
+            if not self._spec.workload.age or self._spec.ageing:
+                self._peer.create(self._session, table, ageing=self._spec.ageing)
+        reader = (
+            self._session.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self._spec.bootstrap)
+            .option("subscribe", ",".join(self._tables))
+            .option("startingOffsets", self._start())
+            .option("maxOffsetsPerTrigger", str(self._spec.batch))
+        )
+        writer = reader.load().writeStream.foreachBatch(self._on_batch)
+        writer = writer.option("checkpointLocation", str(self._spec.checkpoint))
+        live = bool(self._spec.until)
+        query = (writer.trigger(processingTime="0 seconds") if live else writer.trigger(availableNow=True)).start()
+        while not query.awaitTermination(1):
+            if self._finished.is_set():
+                query.stop()
+        self._pool.shutdown()
+        if self._error is not None:
+            raise self._error
+
+    def _start(self) -> str:
+        """Where a stream without a checkpoint begins: an old table that a library made has no checkpoint."""
+        file = self._spec.place / "starting_offsets"
+        return file.read_text() if file.exists() else "earliest"
+
+    def _on_batch(self, frame: DataFrame, number: int) -> None:
+        if self._finished.is_set():
+            return
+        try:
+            self._apply(frame)
+        except BaseException as error:
+            self._error = error
+            raise
+        planned = planned_batch(self._checkpoint, number)
+        if planned is None:
+            raise RuntimeError(f"no offsets of batch {number}")
+        if self._recorder.note(number, planned.end, planned.trigger_ms):
+            self._finished.set()
+
+    def _apply(self, frame: DataFrame) -> None:
+        if len(self._tables) == 1:
+            ((_, table),) = self._tables.items()
+            self._peer.write(newest_changes(frame, table.shape), table)
+            return
+        frame.persist()  # one read of Kafka for all tables, which are written side by side
+        try:
+            write = partial(self._one_of, frame)
+            list(self._pool.map(write, self._tables))
+        finally:
+            frame.unpersist()
+
+    def _one_of(self, frame: DataFrame, topic: str) -> None:
+        table = self._tables[topic]
+        self._peer.write(newest_changes(frame.where(sf.col("topic") == topic), table.shape), table)
+
+    def contents(self) -> dict[str, pa.Table]:
+        """Table -> all of its rows, by the peer's own reader."""
+        found = {}
+        for table in self._tables.values():
+            out = self._spec.place / "read" / table.shape.table
+            frame = self._peer.read(self._session, table).select(*table.shape.types())
+            frame.write.mode("overwrite").parquet(out.as_uri())
+            found[table.shape.table] = pq.read_table(out)
+        return found
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.stop()

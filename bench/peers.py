@@ -1,0 +1,206 @@
+"""The peers' writers: Hudi, Delta and Paimon, each as its own manual says it is fast. See README.md for the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from bench.events import Shape
+from jobs.embedded.jars import DELTA, PAIMON, SPARK_PROVIDES, resolve, spark_packages
+
+#: Columns of a change beside its own: whether the key is deleted, and what orders the changes of a key.
+DELETED, ORDER = "_hoodie_is_deleted", "_order"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table to be written."""
+
+    shape: Shape
+    path: Path
+    buckets: int
+
+    @property
+    def partition(self) -> str | None:
+        """The column by whose values the table is partitioned."""
+        return "country" if self.shape.partitions else None
+
+    def ddl(self) -> str:
+        """The columns in Spark's SQL."""
+        kinds = {"tinyint": "int", "datetime": "timestamp", "timestamp": "timestamp"}
+        columns = []
+        for name, mysql in self.shape.types().items():
+            kind = mysql.split("(")[0]
+            text = kind if kind in ("bigint", "int", "double") else kinds.get(kind, "string")
+            not_null = " NOT NULL" if name == "id" else ""
+            columns.append(f"{name} {'decimal(12,2)' if kind == 'decimal' else text}{not_null}")
+        return ", ".join(columns)
+
+
+class Peer(Protocol):
+    """A table format's own way of applying changes on Spark."""
+
+    def jars(self) -> list[Path]:
+        """For ``spark.jars``, the Kafka connector among them."""
+        ...
+
+    def conf(self, lake: Path) -> Mapping[str, str]:
+        """Spark properties it asks for."""
+        ...
+
+    def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        """Make the empty table, if that is a step. ``ageing``: with its services on, as in years of use."""
+        ...
+
+    def write(self, changes: DataFrame, table: Table) -> None:
+        """Apply one row a key."""
+        ...
+
+    def read(self, session: SparkSession, table: Table) -> DataFrame:
+        """The rows as a reader sees them now."""
+        ...
+
+
+class Hudi:
+    """Upserts into a merge-on-read table with a bucket index."""
+
+    def __init__(self, *, metadata: bool) -> None:
+        self._metadata = str(metadata).lower()
+        self._ageing = False
+
+    def jars(self) -> list[Path]:
+        return spark_packages(hudi=True)
+
+    def conf(self, lake: Path) -> Mapping[str, str]:
+        return {
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        }
+
+    def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        self._ageing = ageing
+
+    def options(self, table: Table) -> dict[str, str]:
+        """Of one write."""
+        services = str(self._ageing).lower()
+        return {
+            "hoodie.table.name": table.shape.table,
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.operation": "upsert",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.precombine.field": ORDER,
+            "hoodie.datasource.write.partitionpath.field": table.partition or "",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+            "hoodie.index.type": "BUCKET",
+            "hoodie.bucket.index.hash.field": "id",
+            "hoodie.bucket.index.num.buckets": str(table.buckets),
+            "hoodie.combine.before.upsert": "false",  # one row a key comes in
+            "hoodie.upsert.shuffle.parallelism": "2",
+            "hoodie.write.markers.type": "DIRECT",
+            "hoodie.embed.timeline.server": "false",
+            "hoodie.parquet.compression.codec": "zstd",
+            "hoodie.metadata.enable": self._metadata,
+            "hoodie.metadata.index.column.stats.enable": self._metadata,
+            "hoodie.metadata.index.bloom.filter.enable": self._metadata,
+            "hoodie.compact.inline": services,
+            "hoodie.compact.inline.max.delta.commits": "100",
+            "hoodie.clean.automatic": services,
+            "hoodie.archive.automatic": services,
+        }
+
+    def write(self, changes: DataFrame, table: Table) -> None:
+        changes.write.format("hudi").options(**self.options(table)).mode("append").save(table.path.as_uri())
+
+    def read(self, session: SparkSession, table: Table) -> DataFrame:
+        return session.read.format("hudi").option("hoodie.metadata.enable", self._metadata).load(table.path.as_uri())
+
+
+class Delta:
+    """``MERGE`` in ``foreachBatch``, with deletion vectors."""
+
+    def jars(self) -> list[Path]:
+        return spark_packages() + resolve(DELTA, "delta", exclude=SPARK_PROVIDES)
+
+    def conf(self, lake: Path) -> Mapping[str, str]:
+        return {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.parquet.compression.codec": "zstd",
+            "spark.databricks.delta.snapshotPartitions": "2",  # its default of 50 is for clusters
+        }
+
+    def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        partitioned = f" PARTITIONED BY ({table.partition})" if table.partition else ""
+        session.sql(
+            f"CREATE TABLE delta.`{table.path}` ({table.ddl()}) USING delta{partitioned} TBLPROPERTIES "
+            f"('delta.enableDeletionVectors' = 'true', 'delta.autoOptimize.autoCompact' = '{str(ageing).lower()}')"
+        )
+
+    def write(self, changes: DataFrame, table: Table) -> None:
+        names = list(table.shape.types())
+        view = f"changes_{table.shape.table}"
+        changes.createOrReplaceTempView(view)
+        same = "t.id = s.id" + (f" AND t.{table.partition} = s.{table.partition}" if table.partition else "")
+        changes.sparkSession.sql(
+            f"MERGE INTO delta.`{table.path}` t USING {view} s ON {same} "
+            f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{n} = s.{n}' for n in names)} "
+            f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
+            f"VALUES ({', '.join(f's.{n}' for n in names)})"
+        )
+
+    def read(self, session: SparkSession, table: Table) -> DataFrame:
+        return session.read.format("delta").load(str(table.path))
+
+
+class Paimon:
+    """A bucketed primary-key table, write-only: compaction is somebody else's work."""
+
+    KIND = "row_kind"
+
+    def jars(self) -> list[Path]:
+        # its jar is shaded; what its POM names besides would only stand in the way
+        found = resolve(PAIMON, "paimon", exclude=SPARK_PROVIDES)
+        return spark_packages() + [jar for jar in found if jar.name.startswith("paimon-spark")]
+
+    def conf(self, lake: Path) -> Mapping[str, str]:
+        return {
+            "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+            "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
+            "spark.sql.catalog.paimon.warehouse": lake.as_uri(),
+        }
+
+    def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        key = f"{table.partition},id" if table.partition else "id"
+        partitioned = f" PARTITIONED BY ({table.partition})" if table.partition else ""
+        session.sql("CREATE DATABASE IF NOT EXISTS paimon.bench")
+        session.sql(
+            f"CREATE TABLE {self._name(table)} ({table.ddl()}, {self.KIND} string){partitioned} TBLPROPERTIES ("
+            f"'primary-key' = '{key}', 'bucket' = '{table.buckets}', 'write-only' = '{str(not ageing).lower()}', "
+            f"'rowkind.field' = '{self.KIND}', 'file.format' = 'parquet', 'file.compression' = 'zstd')"
+        )
+
+    def write(self, changes: DataFrame, table: Table) -> None:
+        kind = sf.when(sf.col(DELETED), "-D").otherwise("+U").alias(self.KIND)
+        changes.select(*table.shape.types(), kind).writeTo(self._name(table)).append()
+
+    def read(self, session: SparkSession, table: Table) -> DataFrame:
+        return session.table(self._name(table))
+
+    def _name(self, table: Table) -> str:
+        return f"paimon.bench.{table.shape.table}"
+
+
+PEERS: dict[str, Peer] = {
+    "hudi": Hudi(metadata=True),
+    "hudi-no-metadata": Hudi(metadata=False),
+    "delta": Delta(),
+    "paimon": Paimon(),
+}

@@ -1,0 +1,108 @@
+"""The measured process: started, watched while it works, and ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from bench.spec import Spec
+from pipeline.clock import monotonic_s
+
+_RSS_EVERY_S, _PSS_EVERY = 0.2, 3
+_TIMEOUT_S = 4 * 3600.0
+
+
+@dataclass
+class Memory:
+    """The most that a tree of processes held at once, in bytes: resident, and with shared pages counted once.
+
+    A JVM that starts a program is there twice for a moment, with all of its pages: the second number is the one to
+    compare.
+    """
+
+    rss: int = 0
+    pss: int = 0
+
+    def sample(self, root: psutil.Process, *, shared: bool) -> None:
+        """Look at the tree now."""
+        rss = pss = 0
+        for process in _tree(root):
+            try:
+                rss += process.memory_info().rss
+                pss += getattr(process.memory_full_info(), "pss", 0) if shared else 0
+            except psutil.Error:  # it has just ended
+                continue
+        self.rss, self.pss = max(self.rss, rss), max(self.pss, pss)
+
+
+def _tree(root: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+class WorkerFailed(Exception):
+    """The process ended without having done its work; the message has its last words."""
+
+
+def run_worker(spec: Spec, while_it_works: Callable[[], None] | None = None) -> Memory:
+    """Run one spec in a process of its own; its peak memory up to the last batch, not that of checking the table.
+
+    ``while_it_works`` is called again and again from a thread that does nothing else.
+    """
+    spec.place.mkdir(parents=True, exist_ok=True)
+    (spec.place / "spec.json").write_text(spec.to_json())
+    log = spec.place / "log.txt"
+    memory, over = Memory(), threading.Event()
+    with log.open("ab") as out:
+        command = [sys.executable, "-m", "bench.worker", str(spec.place / "spec.json")]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+    root = psutil.Process(process.pid)
+    aside = threading.Thread(target=_again_and_again, args=(while_it_works, over), daemon=True)
+    aside.start()
+    deadline, turn = monotonic_s() + _TIMEOUT_S, 0
+    try:
+        while process.poll() is None:
+            if monotonic_s() > deadline:
+                raise WorkerFailed(f"no end after {_TIMEOUT_S:g} s; see {log}")
+            if not (spec.place / "done").exists():
+                memory.sample(root, shared=turn % _PSS_EVERY == 0)
+            turn += 1
+            over.wait(_RSS_EVERY_S)
+    finally:
+        over.set()
+        if process.poll() is None:
+            _end(process, root)
+    if process.returncode:
+        raise WorkerFailed(f"exit code {process.returncode}: {_last_words(log)}")
+    return memory
+
+
+def _again_and_again(action: Callable[[], None] | None, over: threading.Event) -> None:
+    while action is not None and not over.wait(_RSS_EVERY_S):
+        action()
+
+
+def _end(process: subprocess.Popen[bytes], root: psutil.Process) -> None:
+    for one in _tree(root):
+        if one.pid != process.pid and one.is_running():
+            one.kill()
+    process.kill()
+    process.wait()
+
+
+def _last_words(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if not line.startswith(("\tat ", "    "))]
+    return " / ".join(lines[-8:])[-1500:]
+
+
+def tree_bytes(place: Path, without: str = ".binlake") -> int:
+    """The size of all files below a directory, but for one of its own directories."""
+    return sum(f.stat().st_size for f in place.rglob("*") if f.is_file() and without not in f.relative_to(place).parts)

@@ -1,0 +1,134 @@
+"""What a run is told and what it tells: JSON between the program that measures and the process that is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.events import DATABASE, Shape
+from bench.workloads import Workload
+from pipeline.clock import now_ms
+from pipeline.source.ranges import Positions
+
+#: Of every session: the same for all writers.
+MASTER = "local[2]"
+HEAP_MB = 3072
+SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.minBatchesToRetain": "5000",  # offsets of all batches are read afterwards
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run.
+
+    Args:
+        writer, workload: who does what.
+        bootstrap: the broker.
+        place: the run's directory, with ``lake``, ``checkpoint``, ``batches.jsonl``, ``done`` and ``digests.json``.
+        until: events after which a live run ends; 0: when all there is is applied.
+        ageing: make the commits behind an old table, in batches of ``age_batch`` events.
+        heap_mb: of the driver.
+        prefix: of the topics' names.
+    """
+
+    writer: str
+    workload: Workload
+    bootstrap: str
+    place: Path
+    until: int = 0
+    ageing: bool = False
+    heap_mb: int = HEAP_MB
+    prefix: str = ""
+
+    @property
+    def lake(self) -> Path:
+        return self.place / "lake"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.place / "checkpoint"
+
+    @property
+    def batch(self) -> int:
+        return self.workload.age_batch if self.ageing else self.workload.batch
+
+    def topics(self) -> dict[str, Shape]:
+        """Topic -> what its events are like."""
+        return {f"{self.prefix or self.workload.name}.{DATABASE}.{s.table}": s for s in self.workload.shapes()}
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self) | {"place": str(self.place)})
+
+    @staticmethod
+    def from_json(text: str) -> Spec:
+        told = json.loads(text)
+        work = told["workload"]
+        told["workload"] = Workload(**work | {"shape": Shape(**work["shape"])})
+        return Spec(**told | {"place": Path(told["place"])})
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch: how many events, when Spark's trigger fired, when the last table's commit was visible."""
+
+    number: int
+    events: int
+    trigger_ms: int
+    visible_ms: int
+    end: Positions
+    stage_ms: Mapping[str, float]
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Batch:
+        told: dict[str, Any] = json.loads(text)
+        told["end"] = {topic: {int(p): o for p, o in ends.items()} for topic, ends in told["end"].items()}
+        return Batch(**told)
+
+
+def total(positions: Positions) -> int:
+    """How many events lie before these positions."""
+    return sum(offset for offsets in positions.values() for offset in offsets.values())
+
+
+class Recorder:
+    """Appends each batch to ``batches.jsonl`` as it becomes visible."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._file = spec.place / "batches.jsonl"
+        old = bool(spec.workload.age) and not spec.ageing
+        self.done = spec.workload.age_events if old else 0
+
+    def note(self, number: int, end: Positions, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:
+        """Note a batch that is visible now; whether all are applied that the run was to apply."""
+        visible, reached = now_ms(), total(end)
+        events = reached - self.done
+        self.done = reached
+        batch = Batch(number, events, trigger_ms, visible, end, stages or {})
+        with self._file.open("a") as out:
+            out.write(batch.to_json() + "\n")
+        return bool(self._spec.until) and reached >= self._spec.until
+
+
+def read_batches(place: Path) -> list[Batch]:
+    """The batches that a run has noted so far, in order."""
+    file = place / "batches.jsonl"
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    return [Batch.from_json(line) for line in lines]

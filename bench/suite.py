@@ -1,0 +1,259 @@
+"""The whole measurement: every writer on every workload, in turns, each run checked before it counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bench import others
+from bench.events import Shape
+from bench.kafka_load import LiveProducer, create_topic, delete_topics, produce, table_events, times, topic_ends
+from bench.model import expected, newest
+from bench.peers import PEERS
+from bench.process import WorkerFailed, run_worker, tree_bytes
+from bench.spec import Spec, read_batches, total
+from bench.summary import Metrics, freshness, summarise
+from bench.workloads import INGEST, OTHERS, Workload
+from pipeline.source.ranges import format_positions
+
+WRITERS = ("binlake", *PEERS, "floor")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure, and where.
+
+    Args:
+        workloads, writers: names.
+        rounds: how often each pair runs.
+        scale: below 1 for a trial.
+        results: where ``runs.jsonl`` is; finished runs in it are not made again.
+        work: a directory for broker, lakes and logs.
+    """
+
+    workloads: Sequence[str]
+    writers: Sequence[str]
+    rounds: int
+    scale: float
+    results: Path
+    work: Path
+
+    @property
+    def log(self) -> Path:
+        return self.results / "runs.jsonl"
+
+
+def read_runs(log: Path) -> list[dict[str, Any]]:
+    """All runs that were noted. A last line that a kill cut off does not count."""
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+
+def in_turns(writers: Sequence[str], rounds: int) -> Iterator[tuple[int, str]]:
+    """(round, writer): all writers once before any goes again, and another one first in each round."""
+    for number in range(rounds):
+        at = number % len(writers)
+        yield from ((number, writer) for writer in (*writers[at:], *writers[:at]))
+
+
+def writers_of(work: Workload, wanted: Sequence[str]) -> list[str]:
+    """Those that can do the workload: nothing waits for the floor, and it has no commits behind it.
+
+    The commits behind an old table of Delta or Paimon are made by their own writers, which takes hours: both have to
+    be asked for by name.
+    """
+    left_out = {"floor"} if work.live_events or work.age else set()
+    if work.age and set(wanted) == set(WRITERS):
+        left_out |= {"delta", "paimon"}
+    return [w for w in wanted if w not in left_out]
+
+
+class Suite:
+    """Runs a plan against a broker."""
+
+    def __init__(self, plan: Plan, bootstrap: str, facts: Mapping[str, Any]) -> None:
+        self._plan, self._bootstrap, self._facts = plan, bootstrap, facts
+        plan.results.mkdir(parents=True, exist_ok=True)
+        _end_cut_line(plan.log)
+        self._done = {
+            (r["workload"], r["writer"], r["round"], r["scale"]) for r in read_runs(plan.log) if not r["error"]
+        }
+
+    def run(self) -> None:
+        """Everything that is not done yet."""
+        for workload in INGEST:
+            if workload.name in self._plan.workloads:
+                self._ingest(workload.scaled(self._plan.scale))
+        for name in OTHERS:
+            if name in self._plan.workloads:
+                self._other(name)
+
+    def _ingest(self, work: Workload) -> None:
+        for number, writer in in_turns(writers_of(work, self._plan.writers), self._plan.rounds):
+            if not self._is_done(work.name, writer, number):
+                self._note(work.name, writer, number, *self._measured(work, writer, number))
+
+    def _is_done(self, workload: str, writer: str, number: int) -> bool:
+        return (workload, writer, number, self._plan.scale) in self._done
+
+    def _other(self, name: str) -> None:
+        sides = others.SIDES[name]
+        missing = [n for n in range(self._plan.rounds) if not all(self._is_done(name, s, n) for s in sides)]
+        if not missing:
+            return
+        place = self._plan.work / "runs" / name
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            found = others.run(name, place, len(missing), self._plan.scale)
+        except WorkerFailed as error:
+            for side in sides:
+                self._note(name, side, missing[0], {}, str(error))
+            return
+        for at, number in enumerate(missing):
+            for side in sides:
+                self._note(name, side, number, found[side][at], None)
+        shutil.rmtree(place)
+
+    def _measured(self, work: Workload, writer: str, number: int) -> tuple[Metrics, str | None]:
+        """One run: its numbers, and why it does not count if it does not."""
+        alone = bool(work.live_events or work.age)  # its topic gets more events while it goes on
+        prefix = f"{_label(work)}-{writer}-{number}" if alone else _label(work)
+        place = self._plan.work / "runs" / f"{work.name}-{writer}"
+        spec = Spec(writer, work, self._bootstrap, place, prefix=prefix, until=self._all_of(work) if alone else 0)
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            metrics = self._aged(spec) if work.age else self._live(spec) if work.live_events else self._plain(spec)
+        except (WorkerFailed, ValueError) as error:
+            return {}, str(error)
+        wrong = self._wrong(spec)
+        if wrong is None:
+            shutil.rmtree(place)
+        return metrics, wrong
+
+    def _all_of(self, work: Workload) -> int:
+        return work.age_events + work.events // work.tables * work.tables + work.live_events
+
+    def _plain(self, spec: Spec) -> Metrics:
+        if spec.writer != "floor":  # it makes its events itself
+            self._fill(spec, upto=spec.workload.events // spec.workload.tables)
+        return self._run(spec)
+
+    def _live(self, spec: Spec) -> Metrics:
+        """The live events begin when the warm-up is over."""
+        work = spec.workload
+        delete_topics(self._bootstrap, spec.topics())
+        self._fill(spec, upto=work.events)
+        ((topic, shape),) = spec.topics().items()
+        live = islice(table_events(work, shape), work.events, None)
+        producer = LiveProducer(self._bootstrap, topic, live, work.live_per_s)
+
+        def begin() -> None:
+            seen = read_batches(spec.place)
+            if producer.ident is None and seen and total(seen[-1].end) >= work.events:
+                producer.start()
+
+        metrics = self._run(spec, begin)
+        producer.join()
+        return metrics | freshness(read_batches(spec.place), times(self._bootstrap, topic), work)
+
+    def _aged(self, spec: Spec) -> Metrics:
+        """The commits behind the table are made once for each writer; each run goes on from a copy of them."""
+        work = spec.workload
+        template = self._plan.work / "aged" / f"{_label(work)}-{spec.writer}"
+        spec = dataclasses.replace(spec, prefix=f"{_label(work)}-{spec.writer}", until=0)
+        if not template.exists():
+            delete_topics(self._bootstrap, spec.topics())
+            self._fill(spec, upto=work.age_events)
+            run_worker(dataclasses.replace(spec, ageing=True))
+            template.parent.mkdir(parents=True, exist_ok=True)
+            positions = topic_ends(self._bootstrap, spec.topics())
+            (spec.place / "starting_offsets").write_text(format_positions(positions))
+            for name in ("done", "batches.jsonl"):
+                (spec.place / name).unlink(missing_ok=True)
+            spec.place.rename(template)
+        self._fill(spec, upto=work.age_events + work.events)
+        shutil.copytree(template, spec.place)  # to where it was made: paths in it stay true
+        return self._run(spec)
+
+    def _run(self, spec: Spec, begin: Any = None) -> Metrics:  # noqa: ANN401 - a callable or None
+        spec.lake.mkdir(parents=True, exist_ok=True)
+        before = tree_bytes(spec.lake)
+        memory = run_worker(spec, begin)
+        metrics = summarise(read_batches(spec.place), spec.workload, busy=spec.writer == "floor")
+        written = tree_bytes(spec.lake) - before
+        return metrics | {
+            "peak_rss_mb": memory.rss / 2**20,
+            "peak_pss_mb": memory.pss / 2**20,
+            "bytes_per_byte": written / self._model(spec.workload)["bytes"],
+        }
+
+    def _fill(self, spec: Spec, upto: int) -> None:
+        """Bring each topic to its first ``upto`` events."""
+        work, there = spec.workload, topic_ends(self._bootstrap, spec.topics())
+        for topic, shape in spec.topics().items():
+            if topic not in there:
+                create_topic(self._bootstrap, topic, work.topic_partitions)
+            have = sum(there.get(topic, {}).values())
+            if have < upto:
+                produce(self._bootstrap, topic, islice(table_events(work, shape), have, upto))
+
+    def _wrong(self, spec: Spec) -> str | None:
+        found = json.loads((spec.place / "digests.json").read_text())
+        wanted = self._model(spec.workload)["tables"]
+        wrong = {t: (found.get(t), wanted[t]) for t in wanted if found.get(t) != wanted[t]}
+        return (
+            f"{len(wrong)} tables are not right, (found, wanted): {dict(islice(wrong.items(), 2))}" if wrong else None
+        )
+
+    def _model(self, work: Workload) -> dict[str, Any]:
+        """What the tables must hold, and how many bytes of change bring them there; worked out once."""
+        file = self._plan.work / "models" / f"{_label(work)}.json"
+        if file.exists():
+            return dict(json.loads(file.read_text()))
+        size, tables = 0, {}
+        for shape in work.shapes():
+            records = _Sized(work, shape)
+            tables[shape.table] = dataclasses.asdict(expected(newest(records), shape))
+            size += records.size
+        file.parent.mkdir(parents=True, exist_ok=True)
+        made: dict[str, Any] = {"bytes": size, "tables": tables}
+        file.write_text(json.dumps(made))
+        return made
+
+    def _note(self, workload: str, writer: str, number: int, metrics: Metrics, error: str | None) -> None:
+        run = {"workload": workload, "writer": writer, "round": number, "scale": self._plan.scale}
+        line = json.dumps({**run, "error": error, "metrics": metrics, "facts": self._facts})
+        with self._plan.log.open("a") as log:
+            log.write(line + "\n")
+        told = error or ", ".join(f"{name} {value:,.1f}" for name, value in metrics.items() if "stage" not in name)
+        print(f"{workload} | {writer} | round {number + 1} | {told}", flush=True)
+
+
+def _label(work: Workload) -> str:
+    """Another name as soon as the workload is another: what is kept of it between calls is never mixed up."""
+    return f"{work.name}-{sha256(repr(work).encode()).hexdigest()[:8]}"
+
+
+class _Sized:
+    """A table's events; ``size``: the bytes of the values that were taken after the commits behind the table."""
+
+    def __init__(self, work: Workload, shape: Shape) -> None:
+        self._work, self._shape, self.size = work, shape, 0
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        for number, (key, value) in enumerate(table_events(self._work, self._shape)):
+            self.size += len(value) if number >= self._work.age_events else 0
+            yield key, value
+
+
+def _end_cut_line(log: Path) -> None:
+    """Whatever a kill left half written gets a line of its own."""
+    if log.exists() and (text := log.read_text()) and not text.endswith("\n"):
+        log.write_text(text + "\n")

@@ -1,0 +1,62 @@
+"""The process that is measured: one writer, one workload. bench.process starts it: ``-m bench.worker spec.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from bench.aged_hudi import age
+from bench.floor import FloorRun
+from bench.model import digest
+from bench.ours import OurRun
+from bench.peer_stream import PeerRun
+from bench.peers import PEERS
+from bench.spec import Spec
+
+
+class Run(Protocol):
+    """One writer at work."""
+
+    def run(self) -> None:
+        """Apply what is to be applied, noting each batch."""
+        ...
+
+    def contents(self) -> dict[str, pa.Table]:
+        """Table -> its rows, as a reader finds them."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+def make_run(spec: Spec) -> Run:
+    """The run that a spec asks for."""
+    if spec.writer == "binlake":
+        return OurRun(spec)
+    return FloorRun(spec) if spec.writer == "floor" else PeerRun(PEERS[spec.writer], spec)
+
+
+def main() -> None:
+    """Run, say when it is done, then say what the tables hold."""
+    spec = Spec.from_json(Path(sys.argv[1]).read_text())
+    if spec.ageing and spec.writer.startswith("hudi"):
+        age(spec, metadata=spec.writer == "hudi")
+        return
+    run = make_run(spec)
+    run.run()
+    (spec.place / "done").touch()
+    if not spec.ageing:
+        shapes = {shape.table: shape for shape in spec.workload.shapes()}
+        found = {name: dataclasses.asdict(digest(t, shapes[name])) for name, t in run.contents().items()}
+        (spec.place / "digests.json").write_text(json.dumps(found))
+    run.close()
+
+
+if __name__ == "__main__":
+    main()
