@@ -28,7 +28,7 @@ from pipeline.decode.options import CanalForm, Format
 from pipeline.decode.part import decode_rows
 from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
 from pipeline.decode.schemas import ALWAYS, SchemaVersion
-from pipeline.decode.telling import told
+from pipeline.decode.unsound import dealt_with, refuse_unsound
 from pipeline.errors import UnsupportedError
 
 _NULL = b"null"
@@ -139,18 +139,11 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
 
 def _loose(chunk: Chunk, at: int, value: bytes) -> _Any | None:
     """A message with members left out; None if it is none, and has been dealt with."""
-    if value.strip() == _NULL:
-        chunk.tombstones.append(at)
-    elif chunk.options.format is Format.AUTO and told(value) is not Format.CANAL:
-        chunk.foreign.append(at)
-    elif (fault := json_fault(value, chunk.options.max_nesting)) is not None:
-        chunk.refuse(at, fault)
-    else:
+    if not dealt_with(chunk, at, value, Format.CANAL):
         try:
             return _LOOSE(value)
         except _BAD as error:
-            named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
-            chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, str(error)))
+            refuse_unsound(chunk, at, value, str(error))
     return None
 
 

@@ -5,7 +5,7 @@ All formats give the same batch for the same binlog, so everything after this pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -106,6 +106,32 @@ class RawRecords:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def select(self, chosen: Sequence[int]) -> RawRecords:
+        """The records of these indices."""
+        at = list(chosen)
+        return RawRecords(
+            self.topic,
+            self.partition,
+            self.offsets[at],
+            self.timestamps_ms[at],
+            [self.keys[i] for i in at],
+            [self.values[i] for i in at],
+        )
+
+    def quarantined(self, at: int, reason: str, detail: str, source: SourceTable | None) -> Quarantined:
+        """The record of an index as one that cannot be applied."""
+        return Quarantined(
+            topic=self.topic,
+            partition=self.partition,
+            offset=int(self.offsets[at]),
+            timestamp_ms=int(self.timestamps_ms[at]),
+            key=self.keys[at],
+            value=self.values[at],
+            reason=reason,
+            detail=detail,
+            source=source,
+        )
 
 
 @dataclass(frozen=True)

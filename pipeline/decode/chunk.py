@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pipeline.decode.changes import Control, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
+from pipeline.decode.changes import Control, ControlKind, Decoded, RawRecords, SourceTable
 from pipeline.decode.connect_schema import ConnectField
 from pipeline.decode.duplicates import with_duplicate_members
 from pipeline.decode.events import RowEvents, deletes_by_key, from_envelopes, from_flats
@@ -53,20 +53,7 @@ class Chunk:
 
     def refuse(self, at: int, fault: Fault, source: SourceTable | None = None) -> None:
         """Quarantine one record."""
-        records = self.records
-        self.decoded.quarantined.append(
-            Quarantined(
-                topic=records.topic,
-                partition=records.partition,
-                offset=int(records.offsets[at]),
-                timestamp_ms=int(records.timestamps_ms[at]),
-                key=records.keys[at],
-                value=records.values[at],
-                reason=fault.reason.value,
-                detail=fault.detail,
-                source=source,
-            )
-        )
+        self.decoded.quarantined.append(self.records.quarantined(at, fault.reason.value, fault.detail, source))
         if fault.columns and source is not None:
             self.decoded.unknown_columns.setdefault(source, set()).update(fault.columns)
 

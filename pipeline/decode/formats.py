@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pipeline.decode import avro, canal, debezium, maxwell, maxwell_schema, schema_change
@@ -41,7 +41,7 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
         decoded.extend([chunk.decoded])
         if not chunk.foreign:
             return _settled(decoded)
-        rest = _some(rest, sorted(chunk.foreign))
+        rest = rest.select(sorted(chunk.foreign))
 
 
 def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
@@ -49,18 +49,6 @@ def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, fo
     chunk = Chunk(records, schemas, options)
     _READERS[format_](chunk)
     return chunk
-
-
-def _some(records: RawRecords, chosen: Sequence[int]) -> RawRecords:
-    at = list(chosen)
-    return RawRecords(
-        records.topic,
-        records.partition,
-        records.offsets[at],
-        records.timestamps_ms[at],
-        [records.keys[i] for i in at],
-        [records.values[i] for i in at],
-    )
 
 
 def _settled(decoded: Decoded) -> Decoded:

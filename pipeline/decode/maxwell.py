@@ -26,7 +26,8 @@ from pipeline.decode.maxwell_schema import definition_changes
 from pipeline.decode.messages import TOMBSTONE, Long
 from pipeline.decode.options import Format, MaxwellForm, MaxwellOrder
 from pipeline.decode.quarantine import Fault, Reason, json_fault
-from pipeline.decode.telling import MAXWELL_DDL, told
+from pipeline.decode.telling import MAXWELL_DDL
+from pipeline.decode.unsound import dealt_with, refuse_unsound
 
 _NULL = b"null"
 _Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -110,15 +111,8 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
 
 def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
     """A record that is no sound message of Maxwell's."""
-    if value.strip() == _NULL:
-        chunk.tombstones.append(at)
-    elif chunk.options.format is Format.AUTO and told(value) is not Format.MAXWELL:
-        chunk.foreign.append(at)
-    elif (fault := json_fault(value, chunk.options.max_nesting)) is not None:
-        chunk.refuse(at, fault)
-    else:
-        named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
-        chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))
+    if not dealt_with(chunk, at, value, Format.MAXWELL):
+        refuse_unsound(chunk, at, value, error)
 
 
 def _source(message: _Message) -> SourceTable | None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.files.base_file import base_footer
+from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
 from pipeline.hudi.files.parquet_file import parquet_writer
@@ -42,7 +41,9 @@ def write_new_file_group(storage: Storage, context: WriteContext, group: FileGro
 
 def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
     name = str(BaseFileName(group.file_id, context.instant))
-    rows = _named(data_rows(context, group), name)
+    plain = data_rows(context, group)
+    assert plain is not None
+    rows = naming_file(plain, name, plain.schema.field(_FILE_NAME))
     keys = rows.column(RECORD_KEY_FIELD)
     span = keys[0].as_py(), keys[-1].as_py()
     bloom = BloomFilter.simple(rows.num_rows, _BLOOM_FPP)
@@ -65,18 +66,9 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
     )
 
 
-def _named(rows: pa.Table | None, name: str) -> pa.Table:
-    """The rows, each naming the file it is in."""
-    assert rows is not None
-    at = rows.column_names.index(_FILE_NAME)
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, dtype=np.int32)), pa.array([name]))
-    return rows.set_column(at, rows.schema.field(_FILE_NAME), names)
-
-
 def _encode(rows: pa.Table, context: WriteContext, footer: dict[str, str]) -> bytes:
     sink = pa.BufferOutputStream()
-    bytes_a_row = max(1, rows.nbytes // rows.num_rows)
-    at_once = max(1, min(_ROW_GROUP_ROWS, _ROW_GROUP_BYTES // bytes_a_row))
+    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES)
     with parquet_writer(sink, rows.schema, context.compression, context.compression_level) as writer:
         writer.write_table(rows, row_group_size=at_once)
         writer.add_key_value_metadata(footer)

@@ -73,11 +73,6 @@ class DumpSettings(Section):
             raise mistake("path and ddl_path must not begin with the same directory")
         return self
 
-    @property
-    def hourly(self) -> bool:
-        """Whether a directory holds an hour; else it holds a day."""
-        return "{hour}" in self.path
-
     def storage_options(self, uri: str, lake: LakeSettings) -> dict[str, str]:
         """The options for a dump, in the clear. ``uri``: its root."""
         if self.options is not None:

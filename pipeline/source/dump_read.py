@@ -31,7 +31,6 @@ _CHUNK_BYTES = 64 << 20
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 _GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
 #: How much larger a file's records are than the file, about: for sharing out work, not for promises.
-_EXPANSION = {_GZIP: 8, _ZSTD: 8, _PARQUET: 5, _AVRO: 4}
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
 
 

@@ -73,7 +73,7 @@ class DumpFormat:
             stamps = np.maximum(chunk.timestamps_ms, 0)
             hours = stamps // 3_600_000
             for hour in np.unique(hours).tolist():
-                by_hour.setdefault(hour, []).append(_chosen(chunk, np.flatnonzero(hours == hour).tolist()))
+                by_hour.setdefault(hour, []).append(chunk.select(np.flatnonzero(hours == hour).tolist()))
         by_directory: dict[str, list[RawRecords]] = {}
         for hour, parts in sorted(by_hour.items()):
             by_directory.setdefault(self._directory(whole.topic, hour), []).extend(parts)
@@ -100,19 +100,6 @@ def range_of(name: str) -> tuple[str, int, int, int] | None:
     """(topic as it stands in names, partition, first offset, end) of a file by its name; None for another's file."""
     found = _NAME.search(name)
     return (found["topic"], int(found["partition"]), int(found["first"]), int(found["end"])) if found else None
-
-
-def _chosen(chunk: RawRecords, places: Sequence[int]) -> RawRecords:
-    if len(places) == len(chunk):
-        return chunk
-    return RawRecords(
-        chunk.topic,
-        chunk.partition,
-        chunk.offsets[places],
-        chunk.timestamps_ms[places],
-        [chunk.keys[at] for at in places],
-        [chunk.values[at] for at in places],
-    )
 
 
 def _lines(chunks: Sequence[RawRecords]) -> bytes:

@@ -6,7 +6,6 @@ any later event of its key replaces both. A crash leaves a pending instant that 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -14,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_of_file_id
 from pipeline.hudi.commit import OvertakenError
 from pipeline.hudi.log_merge import Flags, Longs
@@ -83,7 +81,7 @@ def _commit(
     pool: Executor,
 ) -> str:
     instant = table.begin(schema).instant
-    try:
+    with table.undone_on_error(instant):
         context = table.context(instant, schema)
         results = _restate(table, context, news, entries, pool)
         facts = CommitFacts(
@@ -97,12 +95,6 @@ def _commit(
             extra={DDL: entries_to_text(entries)},
         )
         table.commit(context, results, facts)
-    except (CommitUnknownError, LostOwnershipError):
-        raise
-    except BinlakeError:
-        with contextlib.suppress(BinlakeError):
-            table.table.abort(instant)
-        raise
     return instant
 
 

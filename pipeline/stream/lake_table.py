@@ -6,16 +6,17 @@ covers, and up to where each stream's events are in the table.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
-from pipeline.errors import ConfigError, LostOwnershipError, UnsupportedError
+from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.config import TableConfig
 from pipeline.hudi.locking.ownership import Locking
@@ -211,6 +212,18 @@ class LakeTable:
     def groups(self) -> set[tuple[str, int]]:
         """The file groups there are, as (partition path, bucket)."""
         return {(s.partition_path, bucket_of_file_id(s.file_id)) for s in self.table.file_slices()}
+
+    @contextlib.contextmanager
+    def undone_on_error(self, instant: str) -> Iterator[None]:
+        """Roll an instant back before an error goes on; not where the outcome is unknown or it is no longer ours."""
+        try:
+            yield
+        except (CommitUnknownError, LostOwnershipError):
+            raise
+        except BinlakeError:
+            with contextlib.suppress(BinlakeError):
+                self.table.abort(instant)
+            raise
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
         """Publish an instant with the offsets it covers; the completion time. Errors as ``HudiTable.commit``.

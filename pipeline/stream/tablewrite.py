@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.clock import now_ms
-from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.commit import OvertakenError
 from pipeline.hudi.first_write import write_new_file_group
@@ -94,7 +92,7 @@ def _write_and_commit(
     if work.context is None and table.retypes(work.report.columns):
         upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
     instant = work.context.instant if work.context is not None else table.begin(work.report.columns).instant
-    try:
+    with table.undone_on_error(instant):
         context = table.context(instant, work.report.columns)
         results, keyless = _write(table, work, context, pool)
         counts.settle()
@@ -103,12 +101,6 @@ def _write_and_commit(
             stream, batch, work.report.target.source, work.ranges, counts, work.truncates, keyless, origin, extra
         )
         table.commit(context, results, facts)
-    except (CommitUnknownError, LostOwnershipError):
-        raise
-    except BinlakeError:
-        with contextlib.suppress(BinlakeError):
-            table.table.abort(instant)
-        raise
     return TableOutcome(instant, sum(r.size_bytes for r in results), now_ms())
 
 

@@ -194,20 +194,7 @@ def _whole_batch(
     offsets = np.unique(batch.rows.column("__offset").to_numpy())
     offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
     found = np.searchsorted(records.offsets, offsets)
-    return [
-        Quarantined(
-            topic=records.topic,
-            partition=records.partition,
-            offset=int(records.offsets[at]),
-            timestamp_ms=int(records.timestamps_ms[at]),
-            key=records.keys[at],
-            value=records.values[at],
-            reason=reason,
-            detail=detail,
-            source=batch.schema.source,
-        )
-        for at in found
-    ]
+    return [records.quarantined(int(at), reason, detail, batch.schema.source) for at in found]
 
 
 def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:

@@ -86,9 +86,9 @@ class Transactions:
         self._refuse_bare(found)
         self._met.update(table for part in found.members for _, table in part.kinds)
         consumed = {table for mark in found.marks for table in mark.counts or {} if self._consumes(table, planned)}
-        if not self._ledger.transactions_ms and found.marks:
-            self._ledger.transactions_ms = found.marks[0].timestamp_ms
         ledger = self._ledger
+        if not ledger.transactions_ms and found.marks:
+            ledger.transactions_ms = found.marks[0].timestamp_ms
         passed = Passed(ledger.transactions_ms, frozenset(ledger.transactions_ended), frozenset(ledger.torn))
         made = boundary(
             planned,
@@ -118,11 +118,11 @@ class Transactions:
         """Until when all records of the transaction topic are among what was planned; it may be written to several
         partitions, which are not planned up to the same moment."""
         ends = merged(self._ledger.positions, covered_until(planned)).get(self._topic, {})
+        if len(ends) < 2:
+            return inf
         newest = dict.fromkeys(ends, self._ledger.transactions_ms)
         for mark in survey.marks:
             newest[mark.partition] = max(newest[mark.partition], mark.timestamp_ms)
-        if len(ends) < 2:
-            return inf
         last = max(newest.values())
         return min(last if self._offset_at(self._topic, p, last) <= end else newest[p] for p, end in ends.items())
 

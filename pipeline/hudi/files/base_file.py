@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -49,6 +50,18 @@ def encode_base_file(
     keys = pc.min_max(table.column(RECORD_KEY_FIELD)).as_py() if table.num_rows else None
     footer = base_footer(avro_schema_json, (keys["min"], keys["max"]) if keys else None, bloom_filter)
     return encode_parquet(table, compression, level, footer)
+
+
+def naming_file(rows: pa.Table, name: str, field: pa.Field) -> pa.Table:
+    """The rows, each naming the base file it is in. ``field``: of the meta column that does."""
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, dtype=np.int32)), pa.array([name]))
+    return rows.set_column(rows.column_names.index(field.name), field, names)
+
+
+def rows_at_once(rows: pa.Table, most_rows: int, most_bytes: int) -> int:
+    """How many such rows a row group takes, by their number and their decoded bytes; at least one."""
+    bytes_a_row: int = max(1, rows.nbytes // rows.num_rows)
+    return max(1, min(most_rows, most_bytes // bytes_a_row))
 
 
 def base_footer(

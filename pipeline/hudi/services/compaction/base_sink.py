@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.files.base_file import base_footer
+from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import DYNAMIC, BloomFilter
 from pipeline.hudi.files.parquet_file import parquet_writer
 from pipeline.hudi.metadata.stats import ColumnRange, column_ranges, unknown_range, widen
@@ -70,8 +69,7 @@ class BaseFileSink:
         if not rows.num_rows:
             return
         if not self._group_rows:
-            bytes_a_row = max(1, rows.nbytes // rows.num_rows)
-            self._group_rows = max(1, min(self._config.row_group_rows, self._config.row_group_bytes // bytes_a_row))
+            self._group_rows = rows_at_once(rows, self._config.row_group_rows, self._config.row_group_bytes)
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         while self._waiting_rows >= self._group_rows:
@@ -97,7 +95,7 @@ class BaseFileSink:
         self._writer.close()
 
     def _put(self, rows: pa.Table) -> None:
-        rows = self._named(rows)
+        rows = naming_file(rows, self._name, self._schema.field(_FILE_NAME))
         self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self._rows += rows.num_rows
         self._note_ranges(rows)
@@ -106,12 +104,6 @@ class BaseFileSink:
             self._keys = (self._keys[0] if self._keys else keys[0].as_py(), keys[-1].as_py())
             if self._bloom is not None:
                 self._bloom.add(keys)
-
-    def _named(self, rows: pa.Table) -> pa.Table:
-        names = pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(rows.num_rows, dtype=np.int32)), pa.array([self._name])
-        )
-        return rows.set_column(rows.column_names.index(_FILE_NAME), self._schema.field(_FILE_NAME), names)
 
     def _note_ranges(self, rows: pa.Table) -> None:
         for item in column_ranges(rows, self._indexed) if self._indexed is not None else ():
