@@ -88,7 +88,7 @@ class Transactions:
         consumed = {table for mark in found.marks for table in mark.counts or {} if self._consumes(table, planned)}
         ledger = self._ledger
         if not ledger.transactions_ms and found.marks:
-            ledger.transactions_ms = found.marks[0].timestamp_ms
+            ledger.transactions_ms = min(mark.timestamp_ms for mark in found.marks)
         passed = Passed(ledger.transactions_ms, frozenset(ledger.transactions_ended), frozenset(ledger.torn))
         made = boundary(
             planned,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.decode.transactions import Mark
 from pipeline.errors import BadInputError
 from pipeline.hudi.read import TableReader
 from pipeline.source.ranges import OffsetRange, Positions
@@ -211,6 +212,16 @@ def test_a_transaction_that_takes_too_long_stops_the_stream_or_is_split(tmp_path
     assert "overdue" in event.notices[0]
     bank.batch(ends(Random(5), 3)[-1])
     assert bank.sums() == MILLION
+
+
+def test_a_stream_begins_at_the_oldest_record_of_the_transaction_topic(tmp_path: Path) -> None:
+    """Its partitions are looked through by several tasks, which answer in no order."""
+    late, early = Mark("t-2", 1, 0, 2_000), Mark("t-1", 0, 0, 1_000)
+    ledger = Ledger("shop")
+    cutter = Transactions(Bank(tmp_path, whole=True).settings, ledger, lambda *_: Survey([late, early]), lambda *_: 99)
+    planned = [OffsetRange(TRANSACTIONS, 0, 0, 1), OffsetRange(TRANSACTIONS, 1, 0, 1)]
+    assert cutter.cut(planned).ranges == []
+    assert ledger.transactions_ms == 1_000
 
 
 def test_messages_without_metadata_stop_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
