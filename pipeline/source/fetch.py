@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -22,6 +24,7 @@ from pipeline.source.missing import made_anew, missing_error
 from pipeline.source.ranges import OffsetRange
 
 _WAIT_S = 0.02
+_AT_ONCE = 20_000
 _ASK_S = 5.0
 Place = tuple[str, int]
 _consumers: dict[tuple[int, str], tuple[Consumer, Complaints]] = {}
@@ -51,8 +54,10 @@ def _client(config: Mapping[str, str]) -> tuple[Consumer, Complaints]:
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
             "fetch.max.bytes": 64 << 20,
-            "max.partition.fetch.bytes": 16 << 20,
-            "queued.max.messages.kbytes": 256 << 10,
+            "max.partition.fetch.bytes": 1 << 20,
+            "fetch.queue.backoff.ms": 5,
+            "queued.min.messages": 10_000,
+            "queued.max.messages.kbytes": 64 << 10,
             "log_level": 2,  # what matters comes back as errors; a broker that is away would fill the log
             **config,
         }
@@ -92,82 +97,118 @@ def _fetch_wave(
     consumer, complaints = _client(config)
     complaints.take()
     consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in wave.values()])
-    pending = dict(wave)
-    held: dict[Place, list[Message]] = {place: [] for place in wave}
-    reached = {place: r.start for place, r in wave.items()}
+    pending = {place: _Piece(r) for place, r in wave.items()}
     last_progress = monotonic_s()
     try:
         while pending:
-            messages = consumer.consume(min(chunk_records, 20_000), _WAIT_S)
+            missing = sum(piece.missing for piece in pending.values())
+            messages = consumer.consume(max(1, min(missing, _AT_ONCE)), _WAIT_S)
             if messages:
                 last_progress = monotonic_s()
             elif monotonic_s() - last_progress > timeout_s:
-                raise _stalled(config, pending, timeout_s)
-            for message in messages:
-                _take(config, message, pending, held, reached)
-            for place in list(held):
-                done = place in pending and reached[place] >= pending[place].end
-                if held[place] and (done or len(held[place]) >= chunk_records):
-                    yield _records(place, held[place])
-                    held[place] = []
-                if done:
+                raise _stalled(config, next(iter(pending.values())).range, timeout_s)
+            for place, run in _runs(_without_marks(config, messages, pending)):
+                if place in pending:
+                    pending[place].take(run)
+            for place, piece in list(pending.items()):
+                if len(piece) and (piece.missing <= 0 or len(piece) >= chunk_records):
+                    yield piece.records()
+                if piece.missing <= 0:
                     consumer.incremental_unassign([TopicPartition(*place)])
                     del pending[place]
     finally:
         consumer.unassign()
 
 
-def _take(
-    config: Mapping[str, str],
-    message: Message,
-    pending: Mapping[Place, OffsetRange],
-    held: Mapping[Place, list[Message]],
-    reached: dict[Place, int],
-) -> None:
-    """Hold a message of a range; note how far the partition is read, also by an end mark or a message beyond."""
-    error, topic, partition, offset = message.error(), message.topic(), message.partition(), message.offset()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        raise _failed(config, error, message, pending)
-    if topic is None or partition is None or offset is None or (topic, partition) not in pending:
-        return
-    place = (topic, partition)
-    if error is not None:
-        reached[place] = max(reached[place], offset)
-        return
-    reached[place] = max(reached[place], offset + 1)
-    if offset < pending[place].end:
-        held[place].append(message)
+class _Piece:
+    """What has come of one range and was not handed on yet, as columns: no message outlives its batch."""
+
+    def __init__(self, of: OffsetRange) -> None:
+        self.range, self.reached = of, of.start
+        self._clear()
+
+    def _clear(self) -> None:
+        self._offsets: list[int] = []
+        self._millis: list[int] = []
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def missing(self) -> int:
+        """Offsets still to come."""
+        return self.range.end - self.reached
+
+    def take(self, run: Sequence[Message]) -> None:
+        """Messages of this partition, in order; what lies beyond the range is dropped."""
+        offsets = [offset or 0 for offset in map(Message.offset, run)]
+        self.reached = max(self.reached, offsets[-1] + 1)
+        if offsets[-1] >= self.range.end:
+            offsets = offsets[: bisect_left(offsets, self.range.end)]
+            run = run[: len(offsets)]
+        self._offsets += offsets
+        self._millis += [stamp[1] for stamp in map(Message.timestamp, run)]
+        self._keys += map(Message.key, run)
+        self._values += map(Message.value, run)
+
+    def records(self) -> RawRecords:
+        """All that is held, which is forgotten here."""
+        found = RawRecords(
+            topic=self.range.topic,
+            partition=self.range.partition,
+            offsets=np.array(self._offsets, dtype=np.int64),
+            timestamps_ms=np.array(self._millis, dtype=np.int64),
+            keys=self._keys,
+            values=self._values,
+        )
+        self._clear()
+        return found
 
 
-def _records(place: Place, messages: list[Message]) -> RawRecords:
-    count = len(messages)
-    return RawRecords(
-        topic=place[0],
-        partition=place[1],
-        offsets=np.fromiter((m.offset() for m in messages), dtype=np.int64, count=count),
-        timestamps_ms=np.fromiter((m.timestamp()[1] for m in messages), dtype=np.int64, count=count),
-        keys=[m.key() for m in messages],
-        values=[m.value() for m in messages],
-    )
+def _without_marks(
+    config: Mapping[str, str], messages: list[Message], pending: Mapping[Place, _Piece]
+) -> list[Message]:
+    """The messages that are records; a mark at the end of a partition says how far it is read."""
+    marked = [message for message in messages if message.error() is not None]
+    if not marked:
+        return messages
+    for message in marked:
+        error, piece = message.error(), pending.get(_place(message))
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise _failed(config, error, message, piece.range if piece is not None else None)
+        if piece is not None:
+            piece.reached = max(piece.reached, message.offset() or 0)
+    return [message for message in messages if message.error() is None]
 
 
-def _failed(
-    config: Mapping[str, str], error: KafkaError, message: Message, pending: Mapping[Place, OffsetRange]
-) -> BinlakeError:
-    topic, partition = message.topic(), message.partition()
-    if error.code() in _GONE and (wanted := pending.get((topic or "", partition or 0))) is not None:
+def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
+    """Stretches of messages of one partition, as they came."""
+    start = 0
+    for place, same in groupby(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)):
+        end = start + len(list(same))
+        yield (place[0] or "", place[1] or 0), messages[start:end]
+        start = end
+
+
+def _place(message: Message) -> Place:
+    return message.topic() or "", message.partition() or 0
+
+
+def _failed(config: Mapping[str, str], error: KafkaError, message: Message, wanted: OffsetRange | None) -> BinlakeError:
+    if error.code() in _GONE and wanted is not None:
         with contextlib.suppress(KafkaException):
             low, high = _watermarks(config, wanted)
             if low > wanted.start:
                 return missing_error([OffsetRange(wanted.topic, wanted.partition, wanted.start, low)])
             if high < wanted.end:
                 return made_anew(wanted.topic, wanted.partition, wanted.end, high)
-    where = {"topic": topic, "partition": partition, "offset": message.offset()}
+    where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
     return failure(config, error, _client(config)[1].take(), "Kafka answered", **where)
 
 
-def _stalled(config: Mapping[str, str], pending: Mapping[Place, OffsetRange], timeout_s: float) -> BinlakeError:
-    first = next(iter(pending.values()))
+def _stalled(config: Mapping[str, str], first: OffsetRange, timeout_s: float) -> BinlakeError:
     where = {"topic": first.topic, "partition": first.partition, "offsets": f"{first.start}..{first.end}"}
     what = f"nothing arrived from Kafka for {timeout_s:g} s"
     try:
