@@ -235,7 +235,7 @@ def _decode_table(chunk: Chunk, kind: _Kind, messages: list[tuple[int, _Any]]) -
     versions = (known,) if known is not None else chunk.schemas.versions(kind.source)
     key = chunk.schemas.key(kind.source) or kind.key or (versions[-1].key if versions else ())
     whole = chunk.options.wants_before(kind.source)
-    events = RowEvents([], [], [], [], [], [], [], [], None, None, [], [])
+    events = RowEvents.none(traced=False)
     for at, message in messages:
         _add_rows(events, at, message, key, whole)
     orders = _orders(chunk, [at for at, _ in messages], [message for _, message in messages])

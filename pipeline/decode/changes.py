@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +107,11 @@ class RawRecords:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The bytes of each value that is neither null nor empty."""
+        return list(map(len, filter(None, self.values)))
 
     def select(self, chosen: Sequence[int]) -> RawRecords:
         """The records of these indices."""

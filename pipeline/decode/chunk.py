@@ -9,14 +9,13 @@ import msgspec
 
 from pipeline.decode.changes import Control, ControlKind, Decoded, RawRecords, SourceTable
 from pipeline.decode.connect_schema import ConnectField
-from pipeline.decode.duplicates import with_duplicate_members
-from pipeline.decode.events import RowEvents, deletes_by_key, from_envelopes, from_flats
+from pipeline.decode.events import RowEvents, deletes_by_key, from_flats
 from pipeline.decode.frames import Frames, open_loose
 from pipeline.decode.keys import Keys, read_keys
-from pipeline.decode.messages import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, Sorted, sort_messages
+from pipeline.decode.messages import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, sort_messages
 from pipeline.decode.options import DecodeOptions, Format
 from pipeline.decode.order import binlog_order
-from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
+from pipeline.decode.quarantine import Buffer, Fault, Reason
 from pipeline.decode.schema_change import statement_of
 from pipeline.decode.schemas import SchemaSource
 
@@ -59,8 +58,9 @@ class Chunk:
 
     def tables(self) -> list[TableEvents]:
         """Settle all that is no row event; the rest by table."""
-        live = self.live()
-        payloads, schemas = Frames().open_all([value for at in live if (value := self.records.values[at]) is not None])
+        live, values = self.live(), self.records.values
+        whole = len(live) == len(values)
+        payloads, schemas = Frames().open_all(values if whole else [values[at] for at in live])  # type: ignore[arg-type, misc]
         return self.tables_of(live, payloads, schemas)
 
     def tables_of(
@@ -73,8 +73,8 @@ class Chunk:
 
     def live(self) -> list[int]:
         """The records that have a value, and none too large; the others are settled or noted as tombstones."""
-        values = self.records.values
-        if None not in values and max(map(len, values), default=0) <= self.options.max_message_bytes:  # type: ignore[arg-type]
+        values, sizes = self.records.values, self.records.sizes
+        if len(sizes) == len(values) and max(sizes, default=0) <= self.options.max_message_bytes:
             return list(range(len(values)))
         live = []
         for at, value in enumerate(values):
@@ -92,16 +92,14 @@ class Chunk:
         """``live``: record indices of the payloads; ``schemas``: theirs, None where no message carries one."""
         if not live:
             return
-        found = sort_messages(payloads, self._shape())
+        found = sort_messages(payloads, live, self._shape())
         for at, fault in found.faults:
             self.refuse(live[at], fault)
-        self._refuse_doubled(found, live, payloads)
         framed = [at for at, kind in found.others if kind == FRAMED]
         for at, kind in found.others:
             self._settle(live[at], payloads[at], kind)
-        if found.envelopes:
-            events = from_envelopes(found.envelopes, [live[at] for at in found.envelope_at], self._shape().traced)
-            yield from self._grouped(events, schemas and [schemas[at] for at in found.envelope_at])
+        if len(found.events):
+            yield from self._grouped(found.events, schemas and [schemas[at] for at in found.event_at])
         if found.flats:
             rows = [payloads[at] for at in found.flat_at]
             events = from_flats(found.flats, [live[at] for at in found.flat_at], rows, self._shape().traced)
@@ -119,14 +117,6 @@ class Chunk:
             max_nesting=self.options.max_nesting,
             one_of_many=self.options.format is Format.AUTO,
         )
-
-    def _refuse_doubled(self, found: Sorted, live: list[int], payloads: list[Buffer]) -> None:
-        doubled = with_duplicate_members([payloads[at] for at in found.envelope_at], found.envelopes)
-        for i in reversed(doubled):
-            at = found.envelope_at.pop(i)
-            del found.envelopes[i]
-            fault = json_fault(payloads[at], self.options.max_nesting)
-            self.refuse(live[at], fault or Fault(Reason.DUPLICATE_KEY, "a member of the envelope occurs twice"))
 
     def _settle(self, at: int, payload: Buffer, kind: str) -> None:
         """A record that changes no row."""

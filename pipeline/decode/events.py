@@ -52,31 +52,39 @@ class RowEvents:
     def __len__(self) -> int:
         return len(self.at)
 
+    @staticmethod
+    def none(*, traced: bool) -> RowEvents:
+        """No events yet, to be added to; with before images, ``traced``: with servers and GTIDs."""
+        return RowEvents([], [], [], [], [], [], [], [], [] if traced else None, [] if traced else None, [], [])
+
+    def add_envelopes(self, envelopes: list[Any], at: Sequence[int]) -> None:
+        """Add the events of decoded envelopes."""
+        sources, ops = [e.source for e in envelopes], [e.op for e in envelopes]
+        self.at += at
+        self.ops += ops
+        self.databases += [s.db for s in sources]
+        self.tables += [s.table for s in sources]
+        self.files += [s.file for s in sources]
+        self.positions += [s.pos for s in sources]
+        self.rows += [s.row for s in sources]
+        self.source_ms += [s.ts_ms for s in sources]
+        if self.servers is not None and self.gtids is not None:
+            self.servers += [s.server_id for s in sources]
+            self.gtids += [s.gtid for s in sources]
+        self.images += [e.before if op == "d" else e.after for e, op in zip(envelopes, ops, strict=True)]
+        if self.befores is not None:
+            self.befores += [e.before for e in envelopes]
+
+    def deletes(self) -> npt.NDArray[np.bool_]:
+        """Which events delete their row."""
+        return np.fromiter(map("d".__eq__, self.ops), dtype=bool, count=len(self))
+
     def select(self, chosen: Sequence[int]) -> RowEvents:
         """The events of these indices (into the lists)."""
         parts: dict[str, Any] = {
             name: values if values is None else [values[i] for i in chosen] for name, values in vars(self).items()
         }
         return RowEvents(**parts)
-
-
-def from_envelopes(envelopes: list[Any], at: list[int], traced: bool) -> RowEvents:
-    """Events of decoded envelopes."""
-    sources = [e.source for e in envelopes]
-    return RowEvents(
-        at=at,
-        ops=[e.op for e in envelopes],
-        databases=[s.db for s in sources],
-        tables=[s.table for s in sources],
-        files=[s.file for s in sources],
-        positions=[s.pos for s in sources],
-        rows=[s.row for s in sources],
-        source_ms=[s.ts_ms for s in sources],
-        servers=[s.server_id for s in sources] if traced else None,
-        gtids=[s.gtid for s in sources] if traced else None,
-        images=[e.before if e.op == "d" else e.after for e in envelopes],
-        befores=[e.before for e in envelopes],
-    )
 
 
 def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: bool) -> RowEvents:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import cast
 
 import msgspec
 
@@ -58,14 +58,14 @@ class Frames:
             self._known[self._last] = schema
         return payload, schema
 
-    def open_all(self, texts: Sequence[bytes]) -> tuple[list[Buffer], list[ConnectField | None] | None]:
+    def open_all(self, texts: list[bytes]) -> tuple[list[Buffer], list[ConnectField | None] | None]:
         """Payloads and schemas of many messages.
 
         None for the schemas where the first message has no frame: none has one then, or the sorting of messages
         finds out which.
         """
         if not texts or not texts[0].startswith(_START):
-            return list(texts), None
+            return cast("list[Buffer]", texts), None  # not copied: that would touch each of them
         schema = self.open(texts[0])[1]
         prefix = self._last
         if all(map(bytes.startswith, texts, repeat(prefix))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any
@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET
 
+from pipeline.decode.duplicates import with_duplicate_members
+from pipeline.decode.events import RowEvents
 from pipeline.decode.options import Format
 from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
 from pipeline.decode.schema_change import is_schema_change
@@ -22,6 +24,9 @@ FRAMED = "framed"
 FOREIGN = "foreign"
 
 _NULL = msgspec.Raw(b"null")
+#: Messages decoded together: as much as stays in the processor's cache until all of it is told (a sixth of the time).
+_BLOCK = 2_000
+_DOUBLED = "a member of the envelope occurs twice"
 _MAX_LONG = (1 << 63) - 1
 Long = Annotated[int, msgspec.Meta(ge=-_MAX_LONG, le=_MAX_LONG)]
 _Position = Annotated[int, msgspec.Meta(ge=0, le=_MAX_LONG)]
@@ -115,23 +120,6 @@ _ANY = msgspec.json.Decoder().decode
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-@dataclass
-class Sorted:
-    """A chunk sorted: positions in the list given to ``sort_messages``, and what was decoded.
-
-    ``envelopes`` and ``flats`` hold the decoded heads; ``others`` the kind of record for what changes no row
-    (DDL_OF_TABLE for a statement about a table; FRAMED for a message still to be taken out of its frame); ``faults``
-    the rest.
-    """
-
-    envelopes: list[Any] = field(default_factory=list)
-    envelope_at: list[int] = field(default_factory=list)
-    flats: list[Any] = field(default_factory=list)
-    flat_at: list[int] = field(default_factory=list)
-    others: list[tuple[int, str]] = field(default_factory=list)
-    faults: list[tuple[int, Fault]] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class MessageShape:
     """What is to be known to tell messages apart.
@@ -151,23 +139,78 @@ class MessageShape:
     one_of_many: bool = False
 
 
-def sort_messages(payloads: list[Buffer], shape: MessageShape) -> Sorted:
-    """Decode the heads of all messages: at once when all are alike, else one by one."""
+@dataclass
+class Sorted:
+    """A chunk sorted: what its records are, by positions in the list given to ``sort_messages``.
+
+    ``events`` come from envelopes, ``event_at`` are their positions. ``flats`` hold decoded heads; ``others`` the kind
+    of record for what changes no row (DDL_OF_TABLE for a statement about a table; FRAMED for a message still to be
+    taken out of its frame); ``faults`` the rest.
+    """
+
+    events: RowEvents
+    event_at: list[int] = field(default_factory=list)
+    flats: list[Any] = field(default_factory=list)
+    flat_at: list[int] = field(default_factory=list)
+    others: list[tuple[int, str]] = field(default_factory=list)
+    faults: list[tuple[int, Fault]] = field(default_factory=list)
+
+
+def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
+    """Decode the heads of all messages, block by block: at once where all are alike, else one by one.
+
+    ``at``: the payloads' records, which the events are given.
+    """
     decode = _TRACED_ENVELOPE if shape.traced else _ENVELOPE
-    try:
-        return Sorted(envelopes=list(map(decode, payloads)), envelope_at=list(range(len(payloads))))
-    except _BAD:
-        pass
-    if _head_kind(payloads[0], shape) == "flat" and (flats := _all_flat(payloads, shape)):
-        return Sorted(flats=flats, flat_at=list(range(len(payloads))))
-    found = Sorted()
-    for at, payload in enumerate(payloads):
+    found = Sorted(RowEvents.none(traced=shape.traced))
+    for start in range(0, len(payloads), _BLOCK):
+        part = payloads[start : start + _BLOCK]
         try:
-            found.envelopes.append(decode(payload))
-            found.envelope_at.append(at)
+            envelopes: list[Any] = list(map(decode, part))
+            places: Sequence[int] = range(start, start + len(part))
         except _BAD:
-            _sort_one(at, payload, shape, found)
+            if not start and _head_kind(payloads[0], shape) == "flat" and (flats := _all_flat(payloads, shape)):
+                found.flats, found.flat_at = flats, list(range(len(payloads)))
+                return found
+            envelopes, places = _sort_singly(decode, part, start, shape, found)
+        _add(envelopes, places, payloads, at, shape, found)
     return found
+
+
+def _sort_singly(
+    decode: Callable[[Buffer], Any], part: list[Buffer], start: int, shape: MessageShape, found: Sorted
+) -> tuple[list[Any], list[int]]:
+    """The envelopes of a block and their places; the rest of it is sorted into ``found``."""
+    envelopes, places = [], []
+    for place, payload in enumerate(part, start):
+        try:
+            envelope = decode(payload)
+        except _BAD:
+            envelope = _sort_one(place, payload, shape, found)
+        if envelope is not None:
+            envelopes.append(envelope)
+            places.append(place)
+    return envelopes, places
+
+
+def _add(
+    envelopes: list[Any],
+    places: Sequence[int],
+    payloads: list[Buffer],
+    at: Sequence[int],
+    shape: MessageShape,
+    found: Sorted,
+) -> None:
+    """Add the events of a block's envelopes, but for those with a member twice."""
+    texts = [payloads[place] for place in places]
+    if doubled := with_duplicate_members(texts, envelopes):
+        for i in doubled:
+            fault = json_fault(texts[i], shape.max_nesting)
+            found.faults.append((places[i], fault or Fault(Reason.DUPLICATE_KEY, _DOUBLED)))
+        kept = sorted(set(range(len(places))) - set(doubled))
+        envelopes, places = [envelopes[i] for i in kept], [places[i] for i in kept]
+    found.event_at += places
+    found.events.add_envelopes(envelopes, [at[place] for place in places])
 
 
 def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
@@ -179,25 +222,26 @@ def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
     return flats if all(f.op is not UNSET or f.deleted is not UNSET for f in flats) else []
 
 
-def _sort_one(at: int, payload: Buffer, shape: MessageShape, found: Sorted) -> None:
+def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: Sorted) -> Any:  # noqa: ANN401 - an envelope
+    """The envelope that the message is; None if it is something else, which goes into ``found``."""
     kind = _head_kind(payload, shape)
     if kind == "flat":
         try:
             found.flats.append(flat_decoder(shape.flat_prefix)(payload))
-            found.flat_at.append(at)
+            found.flat_at.append(place)
         except _BAD as error:
-            found.faults.append((at, _fault(payload, error, shape)))
+            found.faults.append((place, _fault(payload, error, shape)))
     elif kind == "envelope":
         try:
-            found.envelopes.append(_loose(payload, shape))
-            found.envelope_at.append(at)
+            return _loose(payload, shape)
         except _BAD as error:
-            found.faults.append((at, _fault(payload, error, shape)))
+            found.faults.append((place, _fault(payload, error, shape)))
     elif kind == "":
         fault = json_fault(payload, shape.max_nesting)
-        found.faults.append((at, fault or Fault(Reason.UNKNOWN_MESSAGE, "no shape of a Debezium message")))
+        found.faults.append((place, fault or Fault(Reason.UNKNOWN_MESSAGE, "no shape of a Debezium message")))
     else:
-        found.others.append((at, kind))
+        found.others.append((place, kind))
+    return None
 
 
 def _loose(payload: Buffer, shape: MessageShape) -> Any:  # noqa: ANN401 - one of the envelope types

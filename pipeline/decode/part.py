@@ -43,6 +43,7 @@ def decode_rows(
     if not len(chosen):
         return
     events, flat = group.events, group.events.befores is None
+    deletes = events.deletes()
     asked = Asked(
         source=group.source,
         embedded=group.schema,
@@ -58,12 +59,12 @@ def decode_rows(
             for at in dict.fromkeys(events.at[i] for i in part.tolist()):
                 chunk.refuse(at, schema, group.source)
         else:
-            _Part(chunk, schema, events, order.orders, part, isinstance(form, JsonForm)).decode()
+            _Part(chunk, schema, events, order.orders, part, deletes, isinstance(form, JsonForm)).decode()
 
 
 @dataclass
 class _Part:
-    """Events of one table under one schema: ``chosen`` of ``events``.
+    """Events of one table under one schema: ``chosen`` of ``events``, of which ``deletes`` delete.
 
     ``whole_befores``: every update has its before image, for those who ask; else it is there where it is needed.
     """
@@ -73,6 +74,7 @@ class _Part:
     events: RowEvents
     orders: _I64
     chosen: _I64
+    deletes: npt.NDArray[np.bool_]
     whole_befores: bool
 
     def decode(self) -> None:
@@ -129,11 +131,9 @@ class _Part:
         events = self.events
         whole = len(self.chosen) == len(events)
         images = list(events.images) if whole else [events.images[i] for i in self.chosen]
-        if "d" not in events.ops:
-            return images
-        for n, i in enumerate(self.chosen.tolist()):
-            if events.ops[i] == "d" and bytes(images[n]) == _NULL:
-                images[n] = self.chunk.keys.payloads[events.at[i]] or images[n]
+        for n in np.flatnonzero(self.deletes[self.chosen]).tolist():
+            if bytes(images[n]) == _NULL:
+                images[n] = self.chunk.keys.payloads[events.at[self.chosen[n]]] or images[n]
         return images
 
     def _key_faults(self, rows: Rows) -> dict[int, Fault]:
@@ -178,9 +178,8 @@ class _Part:
         """The value columns and META_FIELDS behind them."""
         events, chosen = self.events, self.chosen[kept]
         at = np.array(events.at, dtype=np.int64)[chosen]
-        deletes = np.array([op == "d" for op in events.ops])[chosen]
         columns = (
-            np.where(deletes, np.int8(Op.DELETE), np.int8(Op.UPSERT)),
+            np.where(self.deletes[chosen], np.int8(Op.DELETE), np.int8(Op.UPSERT)),
             self.orders[chosen],
             np.array(events.rows, dtype=np.int32)[chosen],
             np.full(len(kept), self.chunk.records.partition, dtype=np.int32),

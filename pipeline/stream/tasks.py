@@ -79,7 +79,7 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     known = named(decode(records, plan.schemas, plan.decoding), plan.ddl)
     decoded = fan_out(known.decoded, plan.tables)
     report.records += len(records)
-    report.raw_bytes += sum(len(v) for v in records.values if v is not None)
+    report.raw_bytes += sum(records.sizes)
     for (source, kind), count in decoded.filtered.items():
         if plan.only is None:
             report.filtered[(source, kind)] = report.filtered.get((source, kind), 0) + count
