@@ -39,6 +39,7 @@ def session_for(peer: Peer, spec: Spec) -> SparkSession:
     builder = SparkSession.builder.appName(f"bench-{spec.writer}").master(MASTER)
     conf = SPARK_CONF | {
         "spark.driver.memory": f"{spec.heap_mb}m",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.jars": ",".join(map(str, peer.jars())),
         "spark.sql.warehouse.dir": (spec.place / "warehouse").as_uri(),
         **peer.conf(spec.lake),

@@ -24,7 +24,8 @@ SPARK_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.minBatchesToRetain": "5000",  # offsets of all batches are read afterwards
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    # no checksum beside each file of a checkpoint: binlake's own default, and less work for everyone
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",

@@ -70,6 +70,9 @@ def _defaults(settings: Settings) -> dict[str, str]:
             "spark.ui.showConsoleProgress": "false",
             # the checkpoint is disposable: a checksum beside each of its files costs a second chmod (15 ms) for nothing
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+            # parcels go to the driver as they are, not by way of the block manager, and compressed (30-60 ms a batch)
+            "spark.task.maxDirectResultSize": "64m",
+            "spark.rdd.compress": "false",
         }
         conf |= _own_daemon()
         if settings.kafka.fetch == "direct":
