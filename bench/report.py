@@ -75,7 +75,7 @@ def stages(writers: Mapping[str, Numbers]) -> str | None:
     """Where binlake's batches spend their time, as one line; None where nothing is known."""
     found = {k: v["median"] for k, v in writers.get("binlake", {}).items() if k.startswith("stage_")}
     told = ", ".join(f"{k.removeprefix('stage_').removesuffix('_ms')} {v:,.0f}" for k, v in found.items())
-    return f"binlake's stages, ms a batch (those inside tasks are sums over the tasks): {told}" if told else None
+    return f"binlake's stages, ms a batch (see ``ProgressEvent.stage_ms``): {told}" if told else None
 
 
 def panel(workload: str, writers: Mapping[str, Numbers]) -> Panel:

@@ -154,7 +154,7 @@ class BatchRunner:
     def _apply(
         self, ranges: list[OffsetRange], batch_id: int, trigger_ms: int, engine: Engine, only: SourceTable | None
     ) -> tuple[ProgressEvent, Outcome, Collection[SourceTable]]:
-        started = monotonic_s()
+        started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
         outcome, plan = self._execute(ranges, engine, only)
         executed = monotonic_s()
@@ -170,6 +170,7 @@ class BatchRunner:
         self.ledger.heights = heights
         stages = {
             **outcome.report.stage_ms,
+            "plan": max(0.0, began_ms - trigger_ms),
             "tasks": (executed - started) * 1000,
             "commit": (committed - executed) * 1000,
         }
@@ -308,6 +309,8 @@ class BatchRunner:
         works = self._works(outcome, plan, ranges)
         errors = {failed.table: failed.error for failed in outcome.failed}
         done = list(self._tables.map(lambda work: self._commit_table(work, trigger_ms, errors), works))
+        for work in works:
+            outcome.report.took(work.stage_ms)
         used = {work.report.target.path for work in works}
         self._abort(dataclasses.replace(plan, writers={p: w for p, w in plan.writers.items() if p not in used}))
         failed = {w.report.target.source: e for w, (_, e) in zip(works, done, strict=True) if e is not None}

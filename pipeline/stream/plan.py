@@ -157,7 +157,11 @@ class TaskReport:
         self.stretches += other.stretches
         self.records += other.records
         self.raw_bytes += other.raw_bytes
-        for stage, ms in other.stage_ms.items():
+        self.took(other.stage_ms)
+
+    def took(self, stage_ms: Mapping[str, float]) -> None:
+        """Note times of what went on side by side: the longest counts."""
+        for stage, ms in stage_ms.items():
             self.stage_ms[stage] = max(self.stage_ms.get(stage, 0.0), ms)
 
 

@@ -96,7 +96,10 @@ class ProgressEvent:
     Args:
         batch_id: Spark's number of the batch.
         latency_ms: from the trigger to the last table's visible commit.
-        stage_ms: time spent by stage (for example fetch, decode, write, commit), milliseconds.
+        stage_ms: time by stage, milliseconds. One after the other: ``plan`` (from the trigger on, Spark's part),
+            ``tasks``, ``commit``. Within tasks, of the longest one: ``fetch``, ``decode``, ``route``, and ``write``
+            where tasks do. Within commit, of the longest table: ``write`` (merge, encode, sync), ``publish``
+            (metadata table, instant).
         tables: one entry for every table the batch touched.
         partitions: the position in every topic partition after the batch.
         filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.

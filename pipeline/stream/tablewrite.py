@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.clock import now_ms
+from pipeline.clock import monotonic_s, now_ms
 from pipeline.hudi.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.commit import OvertakenError
 from pipeline.hudi.first_write import write_new_file_group
@@ -34,7 +34,8 @@ class TableWork:
     """What one batch brings for one table.
 
     ``context`` is set when tasks have written for the table already (``written``). ``truncates``: what
-    TRUNCATE takes away in this batch. ``extra``: further keys for the commit.
+    TRUNCATE takes away in this batch. ``extra``: further keys for the commit. ``stage_ms``: what files and instant
+    took, known afterwards.
     """
 
     report: TableReport
@@ -44,6 +45,7 @@ class TableWork:
     context: WriteContext | None = None
     truncates: Truncates = NOTHING_TRUNCATED
     extra: Mapping[str, str] = field(default_factory=dict)
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +95,16 @@ def _write_and_commit(
         upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
     instant = work.context.instant if work.context is not None else table.begin(work.report.columns).instant
     with table.undone_on_error(instant):
-        context = table.context(instant, work.report.columns)
+        context, started = table.context(instant, work.report.columns), monotonic_s()
         results, keyless = _write(table, work, context, pool)
         counts.settle()
         extra = {**work.extra, **_source_times(work.report)}
         facts = CommitFacts(
             stream, batch, work.report.target.source, work.ranges, counts, work.truncates, keyless, origin, extra
         )
+        written = monotonic_s()
         table.commit(context, results, facts)
+    work.stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
     return TableOutcome(instant, sum(r.size_bytes for r in results), now_ms())
 
 

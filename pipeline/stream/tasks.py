@@ -64,10 +64,7 @@ def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[It
         _spent(report, "fetch", started)
         if records is None:
             break
-        started = monotonic_s()
-        parcels = _decode_chunk(plan, records, report)
-        _spent(report, "decode", started)
-        yield from parcels
+        yield from _decode_chunk(plan, records, report)
     yield report
 
 
@@ -76,6 +73,7 @@ def _spent(report: TaskReport, stage: str, started: float) -> None:
 
 
 def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
+    started = monotonic_s()
     known = named(decode(records, plan.schemas, plan.decoding), plan.ddl)
     decoded = fan_out(known.decoded, plan.tables)
     report.records += len(records)
@@ -93,9 +91,11 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     for source, names in decoded.unknown_columns.items():
         report.unknown_columns.setdefault(source, set()).update(names)
     _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source, q.origin)])
-    parcels: list[Parcel] = []
+    _spent(report, "decode", started)
+    started, parcels = monotonic_s(), []
     for batch in decoded.changes:
         parcels += _route_batch(plan, records, batch, report)
+    _spent(report, "route", started)
     return parcels
 
 
