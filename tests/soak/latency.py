@@ -11,18 +11,13 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
 from typing import Any
 
+from bench.drift import LEAST_WINDOWS, WINDOW, drift
 from pipeline.stream.progress import ProgressEvent
 
-WINDOW = 100
 #: Batches after a start that warm the process up and are left out.
 WARM_UP = 20
-#: Windows below which nothing is said about drift.
-LEAST_WINDOWS = 10
-#: Growth over the run, as a share of the median, that counts as drift.
-TOLERATED = 0.10
 #: A window counts as quiet while its probe is not that much above those of the quietest quarter.
 _BUSY = 1.25
 
@@ -84,66 +79,6 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
         f"p{p}": round(ranked[min(len(ranked) - 1, math.ceil(p / 100 * len(ranked)) - 1)], 1) for p in (50, 95, 99)
     }
     return {**found, "count": len(ranked)}
-
-
-@dataclass(frozen=True)
-class Drift:
-    """How a median goes with age, in milliseconds per 1,000 batches, with the interval of 95 %.
-
-    ``windows``: how many were looked at, over ``length`` batches. ``first_fifth``, ``last_fifth``: medians of their
-    medians at both ends; ``spread``: the distance between the quartiles of all of them.
-    """
-
-    windows: int
-    length: int = 0
-    per_1000: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    median: float = 0.0
-    first_fifth: float = 0.0
-    last_fifth: float = 0.0
-    spread: float = 0.0
-
-    def grown(self, per_1000: float) -> float:
-        """What a slope comes to over the length, as a share of the median."""
-        return per_1000 * self.length / 1000 / self.median if self.median else 0.0
-
-    @property
-    def verdict(self) -> str:
-        """``drift`` where the whole interval lies above zero and the growth counts, ``no drift`` where it excludes such
-        growth or nearly so."""
-        if self.windows < LEAST_WINDOWS:
-            return f"too short to tell: {self.windows} windows like each other, {LEAST_WINDOWS} are needed"
-        if self.low > 0 and self.grown(self.per_1000) > TOLERATED:
-            return "drift"
-        most = self.grown(self.high)
-        return "no drift" if most <= 2 * TOLERATED else f"undecided: up to {most:+.0%} over the run cannot be excluded"
-
-
-def drift(medians: Sequence[tuple[int, float]]) -> Drift:
-    """Of (number, median) of windows in order."""
-    count = len(medians)
-    if count < 3:
-        return Drift(count)
-    slopes = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(medians, 2))
-    reach = 1.96 * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    low = slopes[max(0, math.floor((len(slopes) - reach) / 2))]
-    high = slopes[min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2))]
-    values = [value for _, value in medians]
-    fifth = max(1, count // 5)
-    quartiles = statistics.quantiles(values, n=4)
-    scale = 1000 / WINDOW
-    return Drift(
-        count,
-        (medians[-1][0] - medians[0][0] + 1) * WINDOW,
-        statistics.median(slopes) * scale,
-        low * scale,
-        high * scale,
-        statistics.median(values),
-        statistics.median(values[:fifth]),
-        statistics.median(values[-fifth:]),
-        quartiles[2] - quartiles[0],
-    )
 
 
 def report(batches: Sequence[Batch], beside: Callable[[Batch], bool]) -> dict[str, Any]:

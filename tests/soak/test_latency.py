@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.soak.latency import WARM_UP, WINDOW, Batch, Recorder, drift, lines, percentiles, report
+from bench.drift import WINDOW, drift
+from tests.soak.latency import WARM_UP, Batch, Recorder, lines, percentiles, report
 
 
 def batches(
