@@ -35,6 +35,8 @@ _COMPARED: dict[str, tuple[str, bool]] = {
     "reads": ("range_ms", False),
 }
 
+_UNITS = {"events_per_s": "events/s", "seconds": "s"}
+
 
 def compared_by(workload: str) -> tuple[str, bool]:
     """The metric that counts, and whether more of it is better."""
@@ -64,6 +66,26 @@ def table(workload: str, writers: Mapping[str, Numbers]) -> str:
     return "\n".join(lines)
 
 
+def overview(workloads: Mapping[str, Mapping[str, Numbers]]) -> str:
+    """One line a workload: what each writer reached in the median, and how many times as good binlake is."""
+    writers = sorted(dict.fromkeys(w for numbers in workloads.values() for w in numbers), key="binlake".__ne__)
+    lines = [f"| workload | {' | '.join(writers)} |", "| --- " * (len(writers) + 1) + "|"]
+    for name, found in workloads.items():
+        metric, _ = compared_by(name)
+        cells = [_compared(name, found.get("binlake", {}), found.get(w, {}), w == "binlake") for w in writers]
+        lines.append(f"| {name}, {_UNITS.get(metric, metric.replace('_', ' '))} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _compared(workload: str, ours: Numbers, theirs: Numbers, mine: bool) -> str:
+    metric, _ = compared_by(workload)
+    if metric not in theirs:
+        return "-"
+    value = theirs[metric]["median"]
+    told, ratio = f"{value:,.{0 if value >= 100 else 1}f}", times_as_good(workload, ours, theirs)
+    return f"**{told}**" if mine else told if ratio is None else f"{told} ({ratio:.1f}x)"
+
+
 def _cell(value: Mapping[str, float] | None, digits: int) -> str:
     if value is None:
         return "-"
@@ -82,7 +104,7 @@ def panel(workload: str, writers: Mapping[str, Numbers]) -> Panel:
     """One workload of the picture."""
     metric, more = compared_by(workload)
     bars = [Bar(w, n[metric]["median"], n[metric]["min"], n[metric]["max"]) for w, n in writers.items() if metric in n]
-    unit = {"events_per_s": "events/s", "seconds": "s"}.get(metric, metric.replace("_", " "))
+    unit = _UNITS.get(metric, metric.replace("_", " "))
     return Panel(workload, f"{unit}, {'more' if more else 'less'} is better", bars)
 
 
@@ -92,6 +114,7 @@ def write_report(log: Path, results: Path, scale: float) -> str:
     medians = over_rounds(all_runs)
     ordered = {name: medians[name] for name in NAMES if name in medians}
     parts = [] if scale >= 1 else [f"A trial at scale {scale:g}: these are no results."]
+    parts += [overview(ordered)] if ordered else []
     for name, writers in ordered.items():
         parts += [table(name, writers), *filter(None, [stages(writers)])]
     parts += _not_counted(all_runs)

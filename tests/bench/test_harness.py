@@ -16,7 +16,7 @@ from bench.aged_hudi import age
 from bench.events import Shape, events
 from bench.kafka_load import table_events
 from bench.model import digest, expected, newest, rows_of
-from bench.report import compared_by, table, times_as_good, write_report
+from bench.report import compared_by, overview, table, times_as_good, write_report
 from bench.spec import Batch, Recorder, Spec, read_batches
 from bench.suite import Plan, Suite, in_turns, read_runs, writers_of
 from bench.summary import freshness, over_rounds, percentile, summarise
@@ -179,6 +179,9 @@ def test_medians_are_of_the_runs_that_count() -> None:
     assert times_as_good("small", found["binlake"], found["hudi"]) == 10
     assert times_as_good("catch-up", found["binlake"], found["hudi"]) == 20
     assert "| hudi | 1 | 1 | 2,000 | 10.0x |" in table("small", found)
+    told = overview({"small": found, "catch-up": {"hudi": found["hudi"]}})
+    assert "| small, batch ms | **200** | 2,000 (10.0x) |" in told
+    assert "| catch-up, events/s | - | 1.0 |" in told
 
 
 def test_the_report_says_what_does_not_count(tmp_path: Path) -> None:
