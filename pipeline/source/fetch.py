@@ -54,6 +54,8 @@ def _client(config: Mapping[str, str]) -> tuple[Consumer, Complaints]:
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
             "fetch.max.bytes": 64 << 20,
+            # what is fetched beyond a range is dropped with its assignment: little of it, and asked for again at once
+            # (librdkafka's own pause, when its queue was full, is a second: one batch in three met it)
             "max.partition.fetch.bytes": 1 << 20,
             "fetch.queue.backoff.ms": 5,
             "queued.min.messages": 10_000,
