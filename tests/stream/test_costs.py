@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -259,7 +260,7 @@ def test_python_calls_a_fetched_message(kafka_broker: Broker) -> None:
 
     fetched(100)  # the client is made
     for work, within in ((fetched, True), (looked_at, False)):
-        found, calls = counted(lambda work=work: work(8_000))
+        found, calls = counted(partial(work, 8_000))
         assert sum(map(len, found)) == 16_000
         assert (calls / 16_000 <= CALLS_A_MESSAGE) == within, calls
 
