@@ -259,12 +259,10 @@ def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], w
     events.positions += [NO_POSITION] * n
     events.rows += range(n)
     events.source_ms += [message.es or 0] * n
-    events.images += rows
-    assert events.befores is not None
+    befores: list[Buffer] = [_NULL] * n
     if message.type == "UPDATE":
-        events.befores += [before_of(row, old, key, whole) for row, old in zip(rows, message.old or (), strict=True)]
-    else:
-        events.befores += [_NULL] * n
+        befores = [before_of(row, old, key, whole) for row, old in zip(rows, message.old or (), strict=True)]
+    events.add_images(rows, befores)
 
 
 @lru_cache(maxsize=1024)

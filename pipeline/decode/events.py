@@ -14,6 +14,7 @@ from pipeline.decode import order
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.quarantine import Buffer
+from pipeline.decode.slices import Slices
 
 _I64 = npt.NDArray[np.int64]
 NO_POSITION = -1
@@ -46,8 +47,8 @@ class RowEvents:
     source_ms: list[int]
     servers: list[int | None] | None
     gtids: list[str | None] | None
-    images: list[Buffer]
-    befores: list[Buffer] | None
+    images: list[Buffer] | Slices
+    befores: list[Buffer] | Slices | None
 
     def __len__(self) -> int:
         return len(self.at)
@@ -71,9 +72,15 @@ class RowEvents:
         if self.servers is not None and self.gtids is not None:
             self.servers += [s.server_id for s in sources]
             self.gtids += [s.gtid for s in sources]
-        self.images += [e.before if op == "d" else e.after for e, op in zip(envelopes, ops, strict=True)]
-        if self.befores is not None:
-            self.befores += [e.before for e in envelopes]
+        images = [e.before if op == "d" else e.after for e, op in zip(envelopes, ops, strict=True)]
+        self.add_images(images, [e.before for e in envelopes])
+
+    def add_images(self, images: Sequence[Buffer], befores: Sequence[Buffer]) -> None:
+        """Add the row images of events whose other lists are added to by the caller."""
+        assert isinstance(self.images, list)
+        assert isinstance(self.befores, list)
+        self.images += images
+        self.befores += befores
 
     def deletes(self) -> npt.NDArray[np.bool_]:
         """Which events delete their row."""
@@ -82,9 +89,25 @@ class RowEvents:
     def select(self, chosen: Sequence[int]) -> RowEvents:
         """The events of these indices (into the lists)."""
         parts: dict[str, Any] = {
-            name: values if values is None else [values[i] for i in chosen] for name, values in vars(self).items()
+            name: values if values is None else selected(values, chosen) for name, values in vars(self).items()
         }
         return RowEvents(**parts)
+
+    def extended(self, more: RowEvents) -> RowEvents:
+        """With the events of ``more``, which have the same lists, behind these."""
+        parts: dict[str, Any] = {}
+        for name, values in vars(self).items():
+            others = getattr(more, name)
+            if isinstance(values, Slices):
+                parts[name] = values.extended(others)
+            else:
+                parts[name] = None if values is None else values + others
+        return RowEvents(**parts)
+
+
+def selected(values: list[Any] | Slices, chosen: Sequence[int]) -> list[Any] | Slices:
+    """The values of these indices."""
+    return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]
 
 
 def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: bool) -> RowEvents:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -58,7 +58,7 @@ def _all_have(names: KeyFields, payloads: Sequence[Buffer | None]) -> bool:
     if names == _FRAME or None in payloads or any(_UNUSABLE.search(name) for name in names):
         return False
     try:
-        deque(map(_exact_decoder(names), [payload or b"" for payload in payloads]), maxlen=0)
+        deque(map(_exact_decoder(names), cast("Sequence[Buffer]", payloads)), maxlen=0)
     except _BAD:
         return False
     return True

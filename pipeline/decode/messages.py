@@ -157,10 +157,34 @@ class Sorted:
 
 
 def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
-    """Decode the heads of all messages, block by block: at once where all are alike, else one by one.
+    """Decode the heads of all messages; of those that look alike, the rows too.
 
     ``at``: the payloads' records, which the events are given.
     """
+    # here, as numba takes half a second to import, and commands that decode nothing come by
+    from pipeline.decode.scan import scan_envelopes
+
+    scanned = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting)
+    if scanned is None:
+        return _sort_all(payloads, at, shape)
+    if not len(scanned.rest):
+        return Sorted(scanned.events, scanned.rows.tolist())
+    rest = scanned.rest.tolist()
+    found = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
+    places = scanned.rows.tolist() + [rest[i] for i in found.event_at]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return Sorted(
+        events=scanned.events.extended(found.events).select(order) if len(found.events) else scanned.events,
+        event_at=[places[i] for i in order],
+        flats=found.flats,
+        flat_at=[rest[i] for i in found.flat_at],
+        others=[(rest[i], kind) for i, kind in found.others],
+        faults=[(rest[i], fault) for i, fault in found.faults],
+    )
+
+
+def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
+    """Decode the heads of messages of any kind, block by block: at once where all are alike, else one by one."""
     decode = _TRACED_ENVELOPE if shape.traced else _ENVELOPE
     found = Sorted(RowEvents.none(traced=shape.traced))
     for start in range(0, len(payloads), _BLOCK):

@@ -6,6 +6,7 @@ replay of it applies all of its rows or none. Its rows among good records wait f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -15,11 +16,12 @@ import pyarrow as pa
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from pipeline.decode.chunk import Chunk, TableEvents
-from pipeline.decode.events import Places, RowEvents
+from pipeline.decode.events import Places, RowEvents, selected
 from pipeline.decode.options import Form, JsonForm
 from pipeline.decode.quarantine import Buffer, Fault, Reason
 from pipeline.decode.rows import RowReader, Rows
 from pipeline.decode.schemas import SchemaVersion
+from pipeline.decode.slices import Slices
 from pipeline.decode.table_schema import Asked, schemas_in_force
 
 _I64 = npt.NDArray[np.int64]
@@ -126,15 +128,16 @@ class _Part:
     def _added_prefix(self) -> str | None:
         return self.chunk.options.flat_prefix if self.events.befores is None else None
 
-    def _images(self) -> list[Buffer]:
+    def _images(self) -> Sequence[Buffer]:
         """The row images; the Kafka key for deletes without one."""
-        events = self.events
+        events, keys = self.events, self.chunk.keys.payloads
         whole = len(self.chosen) == len(events)
-        images = list(events.images) if whole else [events.images[i] for i in self.chosen]
-        for n in np.flatnonzero(self.deletes[self.chosen]).tolist():
-            if bytes(images[n]) == _NULL:
-                images[n] = self.chunk.keys.payloads[events.at[self.chosen[n]]] or images[n]
-        return images
+        images = events.images if whole else selected(events.images, self.chosen.tolist())
+        deletes = np.flatnonzero(self.deletes[self.chosen]).tolist()
+        keyed = {n: keys[events.at[self.chosen[n]]] or images[n] for n in deletes if bytes(images[n]) == _NULL}
+        if isinstance(images, Slices):
+            return images.replaced(keyed) if keyed else images
+        return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
 
     def _key_faults(self, rows: Rows) -> dict[int, Fault]:
         """Rows of a keyed table without a value for each part of the key."""

@@ -21,6 +21,7 @@ from pipeline.decode.columns import other_wire
 from pipeline.decode.images import with_json_as_text
 from pipeline.decode.messages import FLAT_LONGS
 from pipeline.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
+from pipeline.decode.slices import Slices
 from pipeline.decode.wires import JSON_TEXT, WIRES, read_as, to_lake
 
 #: The reader works in blocks; one row must fit into one.
@@ -68,13 +69,23 @@ class RowReader:
             images = [with_json_as_text(image, documents) for image in images]
         if self.added_prefix is not None and images and (row := _decoded(images[0])) is not None:
             reader = self._adapted(row) or self
-        parts = list(reader._read(images, np.arange(len(images)), faults))
+        parts = list(reader._parts(images, faults))
         if len(parts) == 1:
             return Rows(parts[0][1], parts[0][0], faults)
         at = np.concatenate([np.empty(0, dtype=np.int64), *(at for at, _ in parts)])
         table = pa.concat_tables([self.schema.arrow().empty_table(), *(table for _, table in parts)])
         order = np.argsort(at, kind="stable")
         return Rows(table.take(pa.array(order)), at[order], faults)
+
+    def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
+        """The images whose values were read with their events, then all others."""
+        rest = np.arange(len(images))
+        if isinstance(images, Slices):
+            at, raw = images.read(pa.schema([pa.field(c.name, read_as(c)) for c in self.schema.columns]))
+            if len(at):
+                yield self._convert(raw, images, at, faults)
+                rest = np.setdiff1d(rest, at, assume_unique=True)
+        yield from self._read(images, rest, faults)
 
     def _read(self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]) -> Iterator[_Part]:
         if not len(at):

@@ -42,7 +42,8 @@ def main() -> None:
     _drop_archives()
     import pyspark.daemon
 
-    import pipeline.stream.tasks  # noqa: F401 - what the tasks will need, imported once before the fork
+    import pipeline.decode.scan  # what the tasks will need, imported and compiled once before the fork
+    import pipeline.stream.tasks  # noqa: F401
 
     gc.collect()
     gc.freeze()

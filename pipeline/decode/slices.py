@@ -1,0 +1,83 @@
+"""Row images as pieces of one text, cut out when somebody asks, with their values if these were read already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.decode.quarantine import Buffer
+
+_I64 = npt.NDArray[np.int64]
+_ELSEWHERE = -1
+
+
+class Cells(Protocol):
+    """The values of images, by their rows in the text."""
+
+    def table(self, rows: _I64, schema: pa.Schema) -> tuple[npt.NDArray[np.bool_], pa.Table]:
+        """Which of ``rows`` (image indices) can be had as ``schema`` says, and these as a table of that schema."""
+
+
+@dataclass(frozen=True)
+class Slices(Sequence[Buffer]):
+    """Images: piece ``rows[i]`` of ``text``, or ``others[i]`` where that row is -1.
+
+    Attributes:
+        starts, ends: int64, by row. rows: int64, by image.
+        cells: what was read of the pieces.
+    """
+
+    text: bytes
+    starts: _I64
+    ends: _I64
+    rows: _I64
+    cells: Cells | None = None
+    others: Mapping[int, Buffer] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Buffer: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Buffer]: ...
+
+    def __getitem__(self, at: int | slice) -> Buffer | Sequence[Buffer]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        row = self.rows[at]
+        return self.others[int(at)] if row == _ELSEWHERE else self.text[self.starts[row] : self.ends[row]]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return (self[i] for i in range(len(self)))
+
+    def select(self, chosen: Sequence[int]) -> Slices:
+        """The images of these indices."""
+        others = {i: self.others[at] for i, at in enumerate(chosen) if at in self.others} if self.others else {}
+        return replace(self, rows=self.rows[np.asarray(chosen, dtype=np.int64)], others=others)
+
+    def replaced(self, images: Mapping[int, Buffer]) -> Slices:
+        """With other images at some indices."""
+        rows = self.rows.copy()
+        rows[list(images)] = _ELSEWHERE
+        return replace(self, rows=rows, others={**self.others, **images})
+
+    def extended(self, images: Sequence[Buffer]) -> Slices:
+        """With more images behind these."""
+        more = dict(enumerate(images, len(self)))
+        rows = np.concatenate([self.rows, np.full(len(images), _ELSEWHERE)])
+        return replace(self, rows=rows, others={**self.others, **more})
+
+    def read(self, schema: pa.Schema) -> tuple[_I64, pa.Table]:
+        """The images (indices) whose values were read and can be had as ``schema`` says, and these as a table."""
+        at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
+        if self.cells is None or not len(at):
+            return at[:0], schema.empty_table()
+        good, table = self.cells.table(self.rows[at], schema)
+        return at[good], table
