@@ -38,7 +38,7 @@ def _compiled(signature: Any) -> Callable[[Callable[..., None]], Callable[..., N
     def compile_it(function: Callable[..., None]) -> Callable[..., None]:
         try:
             return njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-        except RuntimeError:  # no place to keep it
+        except (RuntimeError, OSError):  # no place to keep it
             return njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
 
     return compile_it

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,3 +229,16 @@ def test_what_is_read_by_templates() -> None:
     assert share([message(n, shape={"wkb": "AQ=="}) for n in range(9)]) == 0
     assert share([b'{"id":1,"__op":"u"}'] * 9) == 0
     assert share([message(1), message(2)[:-1], message(3)]) == pytest.approx(2 / 3)
+
+
+def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "file" / "below")}
+    done = subprocess.run(
+        [sys.executable, "-c", "import pipeline.decode.scan"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
