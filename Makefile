@@ -22,7 +22,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a verdict; under three minutes
-	$(PY) -m jobs.demo
+	$(PY) -m demo
 
 test: test-fast test-slow  ## everything but Spark 4: the fast tests first, then those with real services
 

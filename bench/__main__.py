@@ -20,7 +20,7 @@ from bench.report import write_report
 from bench.spec import HEAP_MB, MASTER
 from bench.suite import WRITERS, Plan, Suite
 from bench.workloads import NAMES
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
 
 _HERE = Path(__file__).parent
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.formats import decode
+from pipeline.decode.formats.reader import decode
 from pipeline.decode.options import DecodeOptions
-from pipeline.decode.schemas import DeclaredSchemas, declared_table
+from pipeline.decode.schemas.schemas import DeclaredSchemas, declared_table
 
 COLUMNS = {
     "id": "int",

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from bench.kafka_load import create_topic, produce
-from jobs.embedded.jars import spark_packages
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.jars import spark_packages
+from embedded.kafka import EmbeddedKafka
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import run_stream
 
 TOPIC = f"bench.{DATABASE}.{TABLE}"

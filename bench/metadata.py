@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.clock import monotonic_s
-from pipeline.hudi.bucket import bucket_ids, file_id
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.hudi.table import HudiTable
-from pipeline.hudi.write import FileGroupWrite, write_file_group
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
 
 BUCKETS, KEYS, ORDER = 8, 200_000, "_binlake_order"

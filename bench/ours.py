@@ -12,22 +12,22 @@ import pyarrow as pa
 from bench.events import DATABASE
 from bench.kafka_load import topic_ends
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
-from jobs.demo.readback import read_table
-from jobs.embedded.jars import spark_packages
+from demo.readback import read_table
+from embedded.jars import spark_packages
 from pipeline.clock import now_ms
+from pipeline.lake.lake import Lake, locking
+from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.checkpoint import planned_batch
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.checkpoint import planned_batch
-from pipeline.stream.lake import Lake, locking
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.plan import BatchPlan
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import run_stream
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.tasks import Item, fetch_and_decode
-from pipeline.stream.upkeep import Upkeep
+from pipeline.tasks.decode_and_route import Item, fetch_and_decode
+from pipeline.tasks.plan import BatchPlan
 
 
 def settings_for(spec: Spec) -> Settings:

@@ -17,9 +17,9 @@ from pyspark.sql import types as st
 from bench.events import Shape
 from bench.peers import DELETED, ORDER, Peer, Table
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
+from pipeline.position.checkpoint import planned_batch
+from pipeline.spark.java import java_environment
 from pipeline.storage import open_storage
-from pipeline.stream.checkpoint import planned_batch
-from pipeline.stream.java import java_environment
 
 _THREADS = 8
 _JSON: dict[str, st.DataType] = {

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.events import Shape
-from jobs.embedded.jars import DELTA, PAIMON, SPARK_PROVIDES, resolve, spark_packages
+from embedded.jars import DELTA, PAIMON, SPARK_PROVIDES, resolve, spark_packages
 
 #: Columns of a change beside its own: whether the key is deleted, and what orders the changes of a key.
 DELETED, ORDER = "_hoodie_is_deleted", "_order"

@@ -23,14 +23,14 @@ from bench.compaction import Sizes, session_of, with_threads
 from bench.metadata import columns
 from bench.summary import Metrics
 from pipeline.clock import monotonic_s
-from pipeline.hudi.bucket import bucket_ids, file_id
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read import TableReader
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.hudi.table import HudiTable
-from pipeline.hudi.write import FileGroupWrite, write_file_group
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
 
 NAME, ORDER, PARTITIONS, BUCKETS, COLUMNS = "bench", "_binlake_order", 50, 2, 12

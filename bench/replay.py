@@ -20,13 +20,13 @@ from hudi import HudiTableBuilder
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from pipeline.clock import monotonic_s
 from pipeline.hudi.read import TableReader
+from pipeline.replay.engine import LocalEngine, SparkEngine
+from pipeline.replay.replay_dumps import OpenWorkers, Workers, replay_dumps
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Layout, Window
 from pipeline.source.dump_records import line_of
-from pipeline.stream.replay import OpenWorkers, Workers, replay_dumps
-from pipeline.stream.replay_engine import LocalEngine, SparkEngine
-from pipeline.stream.session import spark_session
-from pipeline.stream.spark_tasks import map_in_tasks
+from pipeline.spark.session import spark_session
+from pipeline.spark.tasks import map_in_tasks
 
 HOURS, FIRST_HOUR, TOPIC = 8, 488_888, f"bench.{DATABASE}.{TABLE}"
 _READS = 3

@@ -20,9 +20,9 @@ from bench.drift import WINDOW, Drift, drift
 from bench.events import events
 from bench.ingest import TOPIC, Options, settings
 from bench.kafka_load import create_topic, produce
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
 from pipeline.clock import monotonic_s
-from pipeline.stream.progress import ProgressEvent
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.stream.run import run_stream
 
 #: Batches that warm the session up.

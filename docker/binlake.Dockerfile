@@ -15,7 +15,7 @@ COPY jobs ./jobs
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 
 # Spark's Kafka connector, so that the container needs no way to Maven; settings name it as ${file:/opt/binlake/connector.list}.
-RUN BINLAKE_CACHE=/opt/binlake/cache python -m jobs.embedded.jars spark > /tmp/jars \
+RUN BINLAKE_CACHE=/opt/binlake/cache python -m embedded.jars spark > /tmp/jars \
  && paste -sd, /tmp/jars > connector.list && rm /tmp/jars
 
 RUN useradd --uid 1000 --create-home binlake && mkdir /lake && chown binlake /lake

@@ -44,7 +44,7 @@ else
 fi
 
 mkdir -p "$work/context/libs"
-(cd "$here/.." && "$python" -m jobs.embedded.jars kafka) > "$work/jars.txt"
+(cd "$here/.." && "$python" -m embedded.jars kafka) > "$work/jars.txt"
 while read -r jar; do cp -p "$jar" "$work/context/libs/"; done < "$work/jars.txt"
 cp -p "$here/entry.sh" "$work/context/"
 

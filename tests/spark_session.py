@@ -1,7 +1,7 @@
 """The one Spark session of a test run: the stream's own, with the Kafka connector and Hudi's bundle beside it.
 
 A driver's jars and heap cannot change while its JVM lives, so streams under test and the judge share this one.
-``pipeline.stream.session`` makes it: what it sets for a stream is what the tests run on.
+``pipeline.spark.session`` makes it: what it sets for a stream is what the tests run on.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.embedded.jars import spark_packages
+from embedded.jars import spark_packages
 from pipeline.settings import Settings
-from pipeline.stream.java import find_java
-from pipeline.stream.session import spark_session
-from pipeline.stream.spark_line import spark_line
+from pipeline.spark.java import find_java
+from pipeline.spark.session import spark_session
+from pipeline.spark.spark_line import spark_line
 from tests.judges.hudi_spark import HudiSpark
 
 HEAP_MB = 1024

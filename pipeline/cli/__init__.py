@@ -1,4 +1,4 @@
-"""Commands for people: ``check``, ``run``, ``inspect``, ``config-schema``."""
+"""Commands for people: the app, its display, and what commands share; ``commands`` has a module a command."""
 
 from __future__ import annotations
 

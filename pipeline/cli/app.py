@@ -9,23 +9,23 @@ from typing import Annotated
 import typer
 import yaml
 
-from pipeline.cli.audit import audit
-from pipeline.cli.check import exit_code, print_checks, run_checks
-from pipeline.cli.compact import compact
+from pipeline.cli.commands.audit import audit
+from pipeline.cli.commands.check import exit_code, print_checks, run_checks
+from pipeline.cli.commands.compact import compact
+from pipeline.cli.commands.dump import dump
+from pipeline.cli.commands.explain import explain
+from pipeline.cli.commands.fsck import fsck, repair
+from pipeline.cli.commands.inspect import Inspection, print_inspection
+from pipeline.cli.commands.quarantine import quarantine
+from pipeline.cli.commands.query import query
+from pipeline.cli.commands.replay import replay
+from pipeline.cli.commands.restore import restore_table
+from pipeline.cli.commands.retire import archive_tables, clean_tables
+from pipeline.cli.commands.run import run as run_settings
+from pipeline.cli.commands.savepoint import savepoint
+from pipeline.cli.commands.status import status
 from pipeline.cli.display import make_display
-from pipeline.cli.dump import dump
-from pipeline.cli.explain import explain
 from pipeline.cli.failure import print_error
-from pipeline.cli.fsck import fsck, repair
-from pipeline.cli.inspect import Inspection, print_inspection
-from pipeline.cli.quarantine import quarantine
-from pipeline.cli.query import query
-from pipeline.cli.replay import replay
-from pipeline.cli.restore import restore_table
-from pipeline.cli.retire import archive_tables, clean_tables
-from pipeline.cli.run import run as run_settings
-from pipeline.cli.savepoint import savepoint
-from pipeline.cli.status import status
 from pipeline.cli.tables import Conf as LakeConf
 from pipeline.cli.tables import TableName
 from pipeline.cli.text import terminal

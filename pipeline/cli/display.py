@@ -16,7 +16,7 @@ from rich.text import Text
 from pipeline.cli.text import duration, number, size
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.clock import monotonic_s
-from pipeline.stream.progress import ProgressEvent, TableProgress
+from pipeline.monitoring.progress import ProgressEvent, TableProgress
 
 #: Heading, cell, and whether a narrow terminal shows it too.
 _COLUMNS: tuple[tuple[str, Callable[[TableTotals], str], bool], ...] = (

@@ -10,9 +10,9 @@ import typer
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.hudi.locking.ownership import Locking
+from pipeline.lake.lake import locking
 from pipeline.settings import LockingSettings, Settings
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.lake import locking
 
 TableName = Annotated[
     str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)

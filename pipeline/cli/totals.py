@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
 
-from pipeline.stream.progress import ProgressEvent, TableProgress
+from pipeline.monitoring.progress import ProgressEvent, TableProgress
 
 _RECENT = 100
 

@@ -1,1 +1,1 @@
-"""The micro-batch and what surrounds it: the only room that wires Spark. It knows no file formats."""
+"""The running stream: the micro-batch from planned offsets to visible commits, and what it must know."""

@@ -18,36 +18,36 @@ from concurrent.futures import ThreadPoolExecutor
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import ControlKind, SourceTable
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
+from pipeline.lake.lake import Lake
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.table_commit import TableOutcome, TableWork, write_and_commit
+from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.position.binlog_height import BinlogRestartedError, climbed
+from pipeline.position.ledger import Ledger
+from pipeline.position.skipped import skipped_extra
+from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
+from pipeline.schema_changes.rules.history import DDL, entries_to_text
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange, Positions, at_most, covered_until, merged, ranges_between
 from pipeline.storage import Storage
-from pipeline.stream.binlog_height import BinlogRestartedError, climbed
-from pipeline.stream.ddl_keeper import DdlKeeper, DdlNote
-from pipeline.stream.ddl_table import DDL, entries_to_text
 from pipeline.stream.engine import Engine
-from pipeline.stream.fates import (
+from pipeline.stream.record_counts import (
     check_threshold,
     ddl_progress,
     filtered_of_no_table,
     loose_tables,
     table_progress,
 )
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.plan import (
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.table_inputs import Outcome, table_works
+from pipeline.stream.transactions import Transactions
+from pipeline.tasks.plan import (
     BatchPlan,
     TableState,
     TableWriter,
     TaskReport,
 )
-from pipeline.stream.progress import PartitionProgress, ProgressEvent, TableProgress
-from pipeline.stream.quarantine import QuarantineTable
-from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.skipped import skipped_extra
-from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
-from pipeline.stream.transactions import Transactions
-from pipeline.stream.upkeep import Upkeep
-from pipeline.stream.works import Outcome, table_works
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 _PASSES = 4

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 
 from pipeline.decode.changes import RawRecords
 from pipeline.source.ranges import OffsetRange, split_ranges
-from pipeline.stream.boundary import Survey
-from pipeline.stream.plan import BatchPlan
-from pipeline.stream.tasks import Item, decode_records, fetch_and_decode, write_parcels
 from pipeline.stream.transactions import fetch_and_survey
+from pipeline.tasks.boundary import Survey
+from pipeline.tasks.decode_and_route import Item, decode_records, fetch_and_decode, write_parcels
+from pipeline.tasks.plan import BatchPlan
 from pipeline.upsert.parcel import Parcel
 
 #: Below this many records a second task costs more than it saves (measured in bench).

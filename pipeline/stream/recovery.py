@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 
-from pipeline.hudi.table import HudiTable
+from pipeline.lake.catalog import table_paths
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.position.ledger import Ledger
 from pipeline.settings import KafkaSettings, Settings
 from pipeline.storage import Storage
-from pipeline.stream.lake import Lake
-from pipeline.stream.lake_table import LakeTable
-from pipeline.stream.ledger import Ledger
 from pipeline.stream.transactions import TRANSACTIONS
-
-_SKIPPED = (".binlake", "_quarantine")
 
 
 def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
@@ -43,18 +41,3 @@ def _take_back(ledger: Ledger, table: LakeTable, kafka: KafkaSettings) -> None:
         mine = ledger.positions.setdefault(topic, {})
         for partition, start in parts.items():
             mine[partition] = min(mine.get(partition, start), start)
-
-
-def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
-    """The tables of a lake, at most so many directories down; paths below its root."""
-    found: list[str] = []
-    for name in root.list_dirs(under):
-        path = f"{under}/{name}" if under else name
-        if name in _SKIPPED:
-            continue
-        if ".hoodie" in root.list_dirs(path):
-            if HudiTable.exists(root.sub(path)):  # else a run died while it made the table
-                found.append(path)
-        elif depth > 1:
-            found += table_paths(root, depth - 1, path)
-    return found

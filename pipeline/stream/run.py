@@ -19,29 +19,29 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
+from pipeline.lake.lake import Lake, locking
+from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.progress import OnProgress, ProgressEvent
+from pipeline.monitoring.server import monitored
+from pipeline.position.checkpoint import last_finished, planned_batch
+from pipeline.position.lease import StreamLease
+from pipeline.position.ledger import Ledger
+from pipeline.position.topics import Topics
 from pipeline.settings import Settings
 from pipeline.source.client import secrets_of
 from pipeline.source.ranges import merged
 from pipeline.source.times import offset_at
+from pipeline.spark.kafka_source import kafka_source
+from pipeline.spark.session import spark_session
+from pipeline.spark.tasks import cause_of, map_in_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.checkpoint import last_finished, planned_batch
 from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
-from pipeline.stream.kafka_source import kafka_source
-from pipeline.stream.lake import Lake, locking
-from pipeline.stream.lease import StreamLease
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.monitoring import Monitor
-from pipeline.stream.monitoring_server import monitored
-from pipeline.stream.progress import OnProgress, ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.session import spark_session
-from pipeline.stream.spark_tasks import cause_of, map_in_tasks
-from pipeline.stream.topics import Topics
 from pipeline.stream.transactions import Transactions, begin_transactions
-from pipeline.stream.upkeep import Upkeep
 
 _CATCH_UP_EVERY_S = 30.0
 _SETTLE_EVERY_S = 5.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +10,7 @@ import msgspec
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import Control, SourceTable
-from pipeline.decode.formats import as_json, table_changes
+from pipeline.decode.formats.reader import as_json, table_changes
 from pipeline.decode.options import (
     BigintUnsignedHandlingMode,
     BinaryHandlingMode,
@@ -22,8 +21,8 @@ from pipeline.decode.options import (
     TimePrecisionMode,
 )
 from pipeline.decode.order import binlog_order
-from pipeline.decode.schema_change import SchemaChange, executed
-from pipeline.decode.schemas import (
+from pipeline.decode.schemas.schema_change import SchemaChange, executed
+from pipeline.decode.schemas.schemas import (
     DeclaredSchemas,
     LayeredSchemas,
     SchemaHistory,
@@ -31,12 +30,13 @@ from pipeline.decode.schemas import (
     SchemaVersion,
     declared_table,
 )
+from pipeline.schema_changes.rules.statements import DdlEvent, DdlLog
 from pipeline.settings import Settings
 from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry
-from pipeline.stream.ddl import DdlEvent, DdlLog
+from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
-from pipeline.stream.plan import TaskReport
+from pipeline.tasks.plan import TaskReport
 
 #: How long a batch waits for a DDL record that its rows say must exist: topics are not ordered among each other.
 _WAIT_S = 5.0
@@ -173,8 +173,3 @@ class SchemaRegistry:
                 return True
             time.sleep(_POLL_S)
         return False
-
-
-def topic_suffix(source: SourceTable) -> str:
-    """How the connector spells ``database.table`` at the end of a topic's name (recorded: other signs become ``_``)."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{source.database}.{source.table}")

@@ -9,15 +9,15 @@ from math import inf
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.transactions import marks, members
+from pipeline.decode.messages.transactions import marks, members
 from pipeline.errors import BadInputError
+from pipeline.position.ledger import Ledger
 from pipeline.settings import KafkaSettings, Settings
 from pipeline.source.fetch import fetch
 from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged
 from pipeline.source.times import newest_read_ms, offset_at
-from pipeline.stream.boundary import Boundary, Passed, Survey, boundary
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.schemas import topic_suffix
+from pipeline.source.topic_names import topic_suffix
+from pipeline.tasks.boundary import Boundary, Passed, Survey, boundary
 
 #: Key of extraMetadata: the transaction that a commit ends with, and how far the transaction topic was taken.
 TRANSACTIONS = "binlake.transactions"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import Op
-from pipeline.hudi.write import FileGroupWrite
+from pipeline.hudi.files.file_group_write import FileGroupWrite
 from pipeline.upsert.collapse import codes_of, newest
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import ORDER_FIELD

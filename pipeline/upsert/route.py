@@ -7,7 +7,7 @@ buckets, keeps the newest change of each key, and cuts the rest by file group. N
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch
-from pipeline.hudi.bucket import bucket_ids
-from pipeline.hudi.keys import record_keys
+from pipeline.decode.selection import Mask, Moves, rows_where, select_rows
+from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.keys import record_keys
 from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
@@ -79,7 +80,7 @@ def route(
     if not alive.any():
         return routed
     if not alive.all():
-        rows, moves = _select(rows, moves, batch, alive)
+        rows, moves = select_rows(rows, moves, alive)
     if not target.key:
         routed.parcels += list(_keyless_events(rows, moves, target))
         return routed
@@ -102,7 +103,7 @@ def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, Ch
     if not any(key.null_count for key in keys):
         return batch, None
     whole = np.logical_and.reduce([key.is_valid().to_numpy() for key in keys])
-    return where(batch, whole), where(batch, ~whole)
+    return rows_where(batch, whole), rows_where(batch, ~whole)
 
 
 def without_records_of(batch: ChangeBatch, refused: ChangeBatch | None) -> ChangeBatch:
@@ -111,20 +112,7 @@ def without_records_of(batch: ChangeBatch, refused: ChangeBatch | None) -> Chang
         return batch
     offsets = refused.rows.column("__offset").to_numpy()
     beside = np.isin(batch.rows.column("__offset").to_numpy(), offsets)
-    return where(batch, ~beside) if beside.any() else batch
-
-
-def where(batch: ChangeBatch, mask: Mask) -> ChangeBatch:
-    """The rows of a batch for which the mask holds, with their before images."""
-    moves = None if batch.before is None else (batch.before, batch.before_at)
-    rows, moves = _select(batch.rows, moves, batch, mask)
-    return (
-        replace(batch, rows=rows) if moves is None else replace(batch, rows=rows, before=moves[0], before_at=moves[1])
-    )
-
-
-Mask = npt.NDArray[np.bool_]
-Moves = tuple[pa.Table, npt.NDArray[np.int64]] | None
+    return rows_where(batch, ~beside) if beside.any() else batch
 
 
 def _named(batch: ChangeBatch, target: Target) -> tuple[pa.Table, Moves]:
@@ -152,16 +140,6 @@ def _fresh(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:
         for partition, until in applied_until.items():
             fresh &= (partitions != partition) | (offsets >= until)
     return fresh
-
-
-def _select(rows: pa.Table, moves: Moves, batch: ChangeBatch, mask: Mask) -> tuple[pa.Table, Moves]:
-    kept = rows.filter(pa.array(mask))
-    if moves is None:
-        return kept, None
-    before, at = moves
-    inside = mask[at]
-    new_position = np.cumsum(mask) - 1
-    return kept, (before.filter(pa.array(inside)), new_position[at[inside]])
 
 
 def _keyed(rows: pa.Table, target: Target) -> tuple[pa.Table, pa.Array]:

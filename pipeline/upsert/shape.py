@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Column, TableSchema
+from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ColumnsRule, MaskRule, ShardRule
 from pipeline.upsert.computed import compute
-from pipeline.upsert.route import where
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _with_computed(
         return whole, None, ""
     mask = np.ones(len(batch.rows), dtype=bool)
     mask[list(bad)] = False
-    return where(whole, mask), where(batch, ~mask), why
+    return rows_where(whole, mask), rows_where(batch, ~mask), why
 
 
 def _refuse_taken(schema: TableSchema, name: str) -> None:

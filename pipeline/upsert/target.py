@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,8 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.keys import PartitionLayout
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.keys import PartitionLayout
 from pipeline.settings import PartitionRule, TableRules
 
 ORDER_FIELD = "_binlake_order"
@@ -56,12 +56,6 @@ class Target:
     def layout(self) -> PartitionLayout:
         """How this table's partition paths are spelled."""
         return PartitionLayout((self.partition.name,) if self.partition else (), self.hive_style)
-
-
-def lake_name(column: str) -> str:
-    """A column name as Avro allows it: other ASCII signs become ``_``, other letters ``_u`` and their code in hex."""
-    text = "".join(c if re.fullmatch(r"[A-Za-z0-9_]", c) else "_" if c.isascii() else f"_u{ord(c):04x}" for c in column)
-    return f"_{text}" if not text or text[0].isdigit() else text
 
 
 def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.hudi.definition.column_names import lake_name
 from pipeline.settings.fanout import ShardRule
-from pipeline.upsert.target import lake_name
 
 
 @dataclass(frozen=True)

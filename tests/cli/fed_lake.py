@@ -10,13 +10,13 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli.app import app
 from pipeline.hudi.services.fsck import fsck
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.lake import Lake, locking
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake, locking
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs

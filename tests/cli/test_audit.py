@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
-from pipeline.stream.lake_table import COUNTS, OFFSETS, POSITIONS
+from pipeline.lake.lake_table import COUNTS, OFFSETS, POSITIONS
 from tests.cli.fed_lake import FedLake
 from tests.stream.topic_log import event
 

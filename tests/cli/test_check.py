@@ -7,11 +7,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from pipeline.cli import check
-from pipeline.cli.check import Check, Verdict, exit_code, known_tables
+from pipeline.cli.commands import check
+from pipeline.cli.commands.check import Check, Verdict, exit_code, known_tables
 from pipeline.decode.changes import SourceTable
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.table.table import HudiTable
 from pipeline.settings import Settings
 from pipeline.source.client import GROUP
 from pipeline.storage import open_storage

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pipeline.cli.check import run_checks
-from pipeline.cli.check_ddl import policies
+from pipeline.cli.commands.check import run_checks
+from pipeline.cli.commands.check_ddl import policies
 from pipeline.clock import new_uuid
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings
+from tests.schema_changes.test_schema_changes import started
 from tests.services.kafka import Broker
-from tests.stream.test_schema_changes import started
 
 
 def test_policies_are_told_once_and_where_tables_differ() -> None:

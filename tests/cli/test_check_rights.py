@@ -11,8 +11,8 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from jobs.embedded.kafka import EmbeddedKafka
-from pipeline.cli.check import Check, Verdict, run_checks
+from embedded.kafka import EmbeddedKafka
+from pipeline.cli.commands.check import Check, Verdict, run_checks
 from pipeline.settings import Settings
 from pipeline.source.client import GROUP
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from pipeline.cli.display import JsonDisplay, LiveDisplay, PlainDisplay, make_display
 from pipeline.cli.totals import Totals
-from pipeline.stream.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 
 ORDERS = TableProgress(
     table="shop.orders",

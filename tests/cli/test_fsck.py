@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli.app import app
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from tests.hudi import lake
-from tests.hudi.fsck.tables import age, logs, make_plain, offsets, rows
-from tests.hudi.fsck.test_files import FUTURE, renamed
+from tests.hudi.services.fsck.tables import age, logs, make_plain, offsets, rows
+from tests.hudi.services.fsck.test_files import FUTURE, renamed
 
 
 @pytest.fixture

@@ -5,14 +5,15 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from pipeline.cli.inspect import Inspection, print_inspection
+from pipeline.cli.commands.inspect import Inspection, print_inspection
 from pipeline.errors import ConfigError
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.table.table import HudiTable
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
+from tests.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "tbl_hudi120"
+TABLE = GOLDEN / "tbl_hudi120"
 
 
 def shown(found: Inspection, instants: int = 20, slices: int = 50) -> str:
@@ -23,17 +24,17 @@ def shown(found: Inspection, instants: int = 20, slices: int = 50) -> str:
 
 
 def test_a_table_that_hudi_wrote_is_shown() -> None:
-    text = shown(Inspection.of(str(GOLDEN), None))
-    assert str(GOLDEN) in text
+    text = shown(Inspection.of(str(TABLE), None))
+    assert str(TABLE) in text
     assert "region=eu/dt=2024-01-01" in text
     assert "deltacommit" in text
     assert "metadata table: bloom_filters, column_stats, files, partition_stats" in text
-    sizes = sum(f.stat().st_size for f in GOLDEN.rglob("*.parquet") if ".hoodie" not in f.parts)
+    sizes = sum(f.stat().st_size for f in TABLE.rglob("*.parquet") if ".hoodie" not in f.parts)
     assert sizes > 0
 
 
 def test_limits_keep_the_newest_instants_and_the_largest_slices() -> None:
-    found = Inspection.of(str(GOLDEN), None)
+    found = Inspection.of(str(TABLE), None)
     newest = found.table.timeline.completed()[-1].requested_time
     text = shown(found, instants=1, slices=1)
     assert newest in text

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from pipeline.cli.display import LiveDisplay, PlainDisplay
-from pipeline.stream.monitoring_log import JsonLog
-from pipeline.stream.progress import ProgressEvent
+from pipeline.monitoring.json_log import JsonLog
+from pipeline.monitoring.progress import ProgressEvent
 
 NOTICE = "shop.orders has a new partition 3"
 EVENT = ProgressEvent(batch_id=7, latency_ms=1.0, notices=(NOTICE,))

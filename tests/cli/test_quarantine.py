@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.quarantine import readable
+from pipeline.cli.commands.quarantine import readable
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.services.fsck import OffsetKeys, fsck
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.seal import Seal
+from pipeline.position.ledger import Ledger
+from pipeline.replay import quarantine as replay_quarantine
+from pipeline.replay.quarantine import replay
+from pipeline.replay.quarantine_records import Selection, held_records
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
-from pipeline.stream import replay_quarantine
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.quarantine import QuarantineTable
-from pipeline.stream.replay_quarantine import replay
-from pipeline.stream.replay_quarantine_records import Selection, held_records
-from pipeline.stream.seal import Seal
 from pipeline.upsert import keyless as upsert
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.hudi.services import restore as service
+from pipeline.lake.lake_table import POSITIONS
+from pipeline.position.lease import StreamLease
+from pipeline.position.ledger import Ledger
 from pipeline.storage import open_storage
-from pipeline.stream.lake_table import POSITIONS
-from pipeline.stream.lease import StreamLease
-from pipeline.stream.ledger import Ledger
 from tests.cli.fed_lake import FedLake
 
 
@@ -115,7 +115,7 @@ def test_writes_that_came_after_the_plan_are_not_taken_back(lake: FedLake, monke
         lake.feed(1)
         return True
 
-    monkeypatch.setattr("pipeline.cli.restore.typer.confirm", feeds_and_agrees)
+    monkeypatch.setattr("pipeline.cli.commands.restore.typer.confirm", feeds_and_agrees)
     done = lake.run("restore", "shop.a", lake.commits()[2])
     assert "another writer has written since" in str(done.exception)
     lake.check()

@@ -41,8 +41,8 @@ def test_clean(lake: FedLake) -> None:
 def test_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = FedLake(tmp_path, {"metadata": {"enabled": False}})
     lake.feed(9)
-    monkeypatch.setattr("pipeline.stream.upkeep._SPARE_COMMITS", 2)
-    monkeypatch.setattr("pipeline.stream.upkeep._ARCHIVED_AT_ONCE", 1)
+    monkeypatch.setattr("pipeline.lake.table_services._SPARE_COMMITS", 2)
+    monkeypatch.setattr("pipeline.lake.table_services._ARCHIVED_AT_ONCE", 1)
     active = len(lake.table().timeline.completed())
     shown = lake.run("archive", "shop.a", "--dry-run")
     names = [line[2:] for line in shown.stdout.splitlines() if line.startswith("- ")]

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.demo.live import PARTITIONS, LiveSource
-from jobs.demo.produce import Sender, create_topics
-from jobs.demo.readback import read_table
-from jobs.demo.verdict import judge
-from jobs.embedded.jars import spark_packages
+from demo.live import PARTITIONS, LiveSource
+from demo.produce import Sender, create_topics
+from demo.readback import read_table
+from demo.verdict import judge
+from embedded.jars import spark_packages
 from pipeline.clock import new_uuid, now_ms
-from pipeline.stream.java import java_environment
-from pipeline.stream.progress import ProgressEvent
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.spark.java import java_environment
 from tests.services.kafka import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import run as cli_run
 from pipeline.cli.app import app
+from pipeline.cli.commands import run as cli_run
 
 TEXT = "name: shop\nlake: {uri: '%s'}\nkafka: {bootstrap_servers: '127.0.0.1:1', topics: [a]}\n"
 

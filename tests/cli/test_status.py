@@ -14,9 +14,9 @@ import pytest
 from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.locking.heartbeat import Heartbeats
+from pipeline.position.lease import StreamLease
+from pipeline.position.ledger import Ledger
 from pipeline.storage import open_storage
-from pipeline.stream.lease import StreamLease
-from pipeline.stream.ledger import Ledger
 from tests.cli.fed_lake import FedLake
 
 EVENT_MS = 1_760_000_000_000

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli.app import app
 from tests.cli.test_run import Pipeline, pipeline
-from tests.stream.test_monitoring import read
+from tests.monitoring.test_monitoring import read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 __all__ = ["pipeline"]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.embedded.jars import pyspark_jars
-from pipeline.stream.java import find_java
+from embedded.jars import pyspark_jars
+from pipeline.spark.java import find_java
 
 _WAIT_S = 60.0
 

@@ -14,12 +14,12 @@ from hudi import HudiTableBuilder
 
 from bench.events import COLUMNS, events
 from bench.kafka_load import create_topic, produce
-from jobs.embedded.jars import pyspark_jars, spark_packages
-from pipeline.stream.java import find_java
+from embedded.jars import pyspark_jars, spark_packages
+from pipeline.spark.java import find_java
 from tests.cluster.standalone import standalone_cluster
+from tests.paths import ROOT
 from tests.services.kafka import Broker
 
-ROOT = Path(__file__).parents[2]
 TOPIC = "cluster.bench.orders"
 COUNT = 6_000
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from pipeline.decode.changes import Decoded, SourceTable
-from pipeline.decode.formats import decode
+from pipeline.decode.formats.reader import decode
 from pipeline.decode.options import DecodeOptions
-from pipeline.decode.schemas import DeclaredSchemas, SchemaSource, declared_table
+from pipeline.decode.schemas.schemas import DeclaredSchemas, SchemaSource, declared_table
 from tests.decode.recordings import records
 
 T = SourceTable("db", "t")

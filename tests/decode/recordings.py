@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, ControlKind, Decoded, RawRecords, SourceTable
-from pipeline.decode.formats import decode
+from pipeline.decode.formats.reader import decode
 from pipeline.decode.options import BigintUnsignedHandlingMode, DecimalHandlingMode, DecodeOptions
-from pipeline.decode.schemas import SchemaHistory, SchemaSource
+from pipeline.decode.schemas.schemas import SchemaHistory, SchemaSource
+from tests.paths import RECORDINGS as DATA
 
-DATA = Path(__file__).parent.parent / "data" / "cdc"
 VARIANTS = [("bank", "plain"), ("bank", "schema"), ("shop", "plain"), ("shop", "schema"), ("shop", "flat")]
 
 

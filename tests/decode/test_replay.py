@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pipeline.decode.changes import ControlKind, Decoded, SourceTable
-from pipeline.decode.formats import decode
-from pipeline.decode.schemas import NoSchemas
+from pipeline.decode.formats.reader import decode
+from pipeline.decode.schemas.schemas import NoSchemas
 from tests.decode import recordings
 from tests.decode.recordings import VARIANTS
 

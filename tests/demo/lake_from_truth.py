@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from jobs.demo.truth import Cell, TruthColumn, TruthTable
+from demo.truth import Cell, TruthColumn, TruthTable
 
 SIZES = {"tinyint": 32, "smallint": 32, "mediumint": 32, "int": 32, "year": 32, "bigint": 64}
 

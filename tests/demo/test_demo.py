@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.demo.scenario import Scenario
-from pipeline.stream.progress import ProgressEvent
+from demo.scenario import Scenario
+from pipeline.monitoring.progress import ProgressEvent
 
 
 @pytest.mark.kafka

@@ -2,11 +2,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as KafkaMessage
 
-from jobs.demo.live import LiveSource
-from jobs.demo.messages import Message
-from jobs.demo.produce import Sender, create_topics, end_offsets
-from jobs.demo.recordings import RECORDINGS, read_recording
-from jobs.demo.scenario import RECORDED, load_recorded
+from demo.live import LiveSource
+from demo.messages import Message
+from demo.produce import Sender, create_topics, end_offsets
+from demo.recordings import RECORDINGS, read_recording
+from demo.scenario import RECORDED, load_recorded
 from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.kafka

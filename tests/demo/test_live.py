@@ -2,17 +2,17 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from jobs.demo.live import PARTITIONS, LiveSource
-from jobs.demo.live_tables import LiveTable, accounts, events
-from jobs.demo.messages import Message
-from jobs.demo.verdict import judge
+from demo.live import PARTITIONS, LiveSource
+from demo.live_tables import LiveTable, accounts, events
+from demo.messages import Message
+from demo.verdict import judge
 from tests.demo.lake_from_truth import lake_table
+from tests.paths import CONF
 
 START_US = 1_795_242_000_123_456
 
@@ -130,5 +130,5 @@ def test_the_truth_can_be_judged() -> None:
 
 
 def test_the_demo_settings_describe_the_live_tables() -> None:
-    conf = yaml.safe_load((Path(__file__).parents[2] / "conf" / "demo.yaml").read_text())
+    conf = yaml.safe_load((CONF / "demo.yaml").read_text())
     assert conf["source"]["schemas"] == {f"live.{t.name}": t.schema() for t in (accounts(), events())}

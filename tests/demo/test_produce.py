@@ -1,7 +1,7 @@
 import threading
 
-from jobs.demo.messages import Message
-from jobs.demo.produce import interleave, play
+from demo.messages import Message
+from demo.produce import interleave, play
 
 
 def message(topic: str, partition: int, timestamp_ms: int, value: str) -> Message:

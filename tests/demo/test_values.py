@@ -3,8 +3,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from jobs.demo.truth import Cell, TruthColumn, TruthTable
-from jobs.demo.values import Value, lake_values, truth_values
+from demo.truth import Cell, TruthColumn, TruthTable
+from demo.values import Value, lake_values, truth_values
 
 BIG = 2**64 - 1
 WIDE = "-" + "9" * 35 + "." + "9" * 30

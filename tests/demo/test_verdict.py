@@ -5,11 +5,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.demo.gone_columns import gone_columns
-from jobs.demo.recordings import RECORDINGS, read_recording
-from jobs.demo.report import print_verdicts
-from jobs.demo.truth import TruthColumn, TruthTable, load_truth
-from jobs.demo.verdict import TableVerdict, judge
+from demo.gone_columns import gone_columns
+from demo.recordings import RECORDINGS, read_recording
+from demo.report import print_verdicts
+from demo.truth import TruthColumn, TruthTable, load_truth
+from demo.verdict import TableVerdict, judge
 from tests.demo.lake_from_truth import lake_table
 
 TABLES = [

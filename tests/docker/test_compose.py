@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.embedded.jars import DEBEZIUM, KAFKA_BROKER
+from embedded.jars import DEBEZIUM, KAFKA_BROKER
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 HERE = ROOT / "docker"
 JARS = "/opt/binlake/connector.list"
 _DEFAULT = re.compile(r"\$\{(\w+):-([^}]*)\}")

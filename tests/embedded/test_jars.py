@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.embedded import jars
-from jobs.embedded.jars import pyspark_jars, resolve, spark_packages
+from embedded import jars
+from embedded.jars import pyspark_jars, resolve, spark_packages
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
 
 
@@ -141,9 +141,7 @@ def test_the_connector_is_of_sparks_line_and_brings_nothing_that_spark_has() -> 
 
 @pytest.mark.kafka
 def test_the_command_prints_a_set() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.embedded.jars", "kafka"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "embedded.jars", "kafka"], capture_output=True, text=True, check=True)
     paths = [Path(line) for line in done.stdout.splitlines()]
     assert any(path.name.startswith("kafka_2.13-") for path in paths)
     assert all(path.is_file() for path in paths)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
 from pipeline.errors import ConfigError, TransientError
 
 pytestmark = pytest.mark.kafka

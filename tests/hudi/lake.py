@@ -14,18 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi import HudiTableBuilder
 
-from pipeline.hudi.bucket import bucket_ids, file_id
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_table
-from pipeline.hudi.schema import RECORD_KEY_FIELD
-from pipeline.hudi.table import HudiTable
-from pipeline.hudi.write import FileGroupWrite, WriteResult, write_file_group
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.base import Storage
 from pipeline.storage.local import LocalStorage
 
 ORDER = "_binlake_order"
-GOLDEN = Path(__file__).parent.parent / "data" / "golden"
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64()),

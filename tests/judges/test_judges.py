@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +14,8 @@ from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import canonical, canonical_value
+from tests.paths import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent / "data" / "golden"
 TABLE = GOLDEN / "tbl_hudi120"
 
 

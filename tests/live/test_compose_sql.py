@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.services.mariadb import start_mariadb
 
-SQL = Path(__file__).parents[2] / "docker" / "compose" / "shop.sql"
+SQL = ROOT / "docker" / "compose" / "shop.sql"
 # what MySQL's image does before it runs the file
 IMAGE_DOES = (
     "CREATE DATABASE shop; CREATE USER 'debezium'@'%' IDENTIFIED BY 'cdc'; GRANT ALL ON shop.* TO 'debezium'@'%';"

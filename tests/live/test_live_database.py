@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.demo.readback import read_table
-from jobs.demo.stream_process import StreamProcess
-from jobs.demo.verdict import TableVerdict, judge
-from jobs.embedded.connect import EmbeddedConnect
-from jobs.embedded.jars import spark_packages
+from demo.readback import read_table
+from demo.stream_process import StreamProcess
+from demo.verdict import TableVerdict, judge
+from embedded.connect import EmbeddedConnect
+from embedded.jars import spark_packages
 from pipeline.hudi.services.fsck import fsck
+from pipeline.lake.audit import audit
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.spark.java import java_environment
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
-from pipeline.stream.java import java_environment
-from pipeline.stream.progress import ProgressEvent
 from tests.live.workload import PASSWORD, TOTAL, USER, Workload, prepare, truth
 from tests.services.kafka import Broker
 from tests.services.mariadb import Database, start_mariadb

@@ -7,8 +7,8 @@ import random
 import threading
 from decimal import Decimal
 
-from jobs.demo.truth import TruthColumn, TruthTable
-from jobs.demo.values import BINARIES
+from demo.truth import TruthColumn, TruthTable
+from demo.values import BINARIES
 from tests.services.mariadb import Database
 
 ACCOUNTS = 60

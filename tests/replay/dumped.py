@@ -15,11 +15,11 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.replay.engine import LocalEngine
+from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Layout, Window
 from pipeline.storage import open_storage
-from pipeline.stream.replay import OpenWorkers, ReplayReport, Workers, replay_dumps
-from pipeline.stream.replay_engine import LocalEngine
 from tests.stream.topic_log import settings as stream_settings
 
 #: 2025-10-09T08, the hour of ``tests.stream.topic_log``'s timestamps.

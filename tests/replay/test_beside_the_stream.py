@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.hudi.commit import OvertakenError
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.lake.audit import audit
+from pipeline.lake.lake import Lake, locking
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.ranges import Positions
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake, locking
-from pipeline.stream.ledger import Ledger
 from pipeline.stream.schemas import SchemaRegistry
 from tests.replay.dumped import HOUR, lines_of, replay, settings, write
 from tests.stream.soundness import errors_in

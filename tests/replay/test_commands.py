@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli.app import app
-from pipeline.cli.replay import window_of
+from pipeline.cli.commands.replay import window_of
 from pipeline.errors import BadInputError, ConfigError
 from pipeline.settings import Settings, SettingsError
 from pipeline.source.dump_layout import Window

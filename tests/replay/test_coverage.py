@@ -8,9 +8,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.replay.coverage import MOST_FILES, Portion, fewer, portions, ranges_of, united, with_hours
+from pipeline.replay.engine import shared_out
 from pipeline.source.dump_layout import DumpFile
-from pipeline.stream.replay_coverage import MOST_FILES, Portion, fewer, portions, ranges_of, united, with_hours
-from pipeline.stream.replay_engine import shared_out
 
 Hours = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 5)).map(lambda r: (r[0], r[0] + r[1])), max_size=20)
 

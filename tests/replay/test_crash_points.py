@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.lake.audit import audit
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
 from tests.replay.dumped import HOUR, replay, settings
 from tests.replay.test_replay import check, dumped
 from tests.stream.dying_store import DyingStore, Fate, Killed

@@ -17,12 +17,12 @@ import pytest
 
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import BadInputError, ConfigError, CorruptDataError, LostOwnershipError
+from pipeline.replay.dump import STATE, DumpService, RollReport
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Layout, Window
 from pipeline.source.dump_read import read_dump
 from pipeline.source.ranges import OffsetRange, Positions
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.dump import STATE, DumpService, RollReport
 from tests.conftest import BUCKET
 from tests.replay.dumped import HOUR, Record, replay, settings
 from tests.services.s3 import S3Server

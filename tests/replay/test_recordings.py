@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jobs.demo.messages import Message
+from demo.messages import Message
 from pipeline.errors import BadInputError
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window, told
 from pipeline.storage import open_storage
-from tests.decode import format_recordings
+from tests.decode.formats import format_recordings
 from tests.judges import hudi_rs
 from tests.replay.dumped import FORMS, HOUR, Record, replay
 from tests.services.kafka import Broker

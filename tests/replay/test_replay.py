@@ -13,14 +13,14 @@ from hudi import HudiTableBuilder
 
 from pipeline.errors import BadInputError, ConfigError, CorruptDataError
 from pipeline.hudi.services.restore import restore
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.audit import audit
+from pipeline.replay.coverage import HOURS, PORTION, Coverage
+from pipeline.replay.quarantine import replay as replay_quarantine
+from pipeline.replay.quarantine_records import Selection
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
-from pipeline.stream.replay_coverage import HOURS, PORTION, Coverage
-from pipeline.stream.replay_quarantine import replay as replay_quarantine
-from pipeline.stream.replay_quarantine_records import Selection
 from tests.replay.dumped import FORMS, HOUR, Record, as_json, lines_of, replay, settings, write
 from tests.stream.soundness import errors_in
 from tests.stream.test_exactly_once import (
@@ -112,7 +112,7 @@ def test_control_without_what_commits_say_it_is_all_done_again(place: Place, mon
     dumped(dumps)
     replay(config)
     before = commits(lake)
-    monkeypatch.setattr("pipeline.stream.replay.Coverage.load", lambda *_: Coverage())
+    monkeypatch.setattr("pipeline.replay.replay_dumps.Coverage.load", lambda *_: Coverage())
     assert len(replay(config).taken) == 4
     assert commits(lake) > before
     check(lake)

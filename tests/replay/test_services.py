@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.embedded.jars import spark_packages
-from pipeline.hudi.table import HudiTable
+from embedded.jars import spark_packages
+from pipeline.hudi.table.table import HudiTable
+from pipeline.replay.dump import DumpService, RollReport
+from pipeline.replay.engine import SparkEngine
+from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window
+from pipeline.spark.java import java_environment
+from pipeline.spark.tasks import map_in_tasks
 from pipeline.storage import open_storage
-from pipeline.stream.dump import DumpService, RollReport
-from pipeline.stream.java import java_environment
-from pipeline.stream.replay import OpenWorkers, ReplayReport, Workers, replay_dumps
-from pipeline.stream.replay_engine import SparkEngine
-from pipeline.stream.spark_tasks import map_in_tasks
 from tests.services.hdfs import HdfsCluster
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
-from jobs.embedded.jars import HDFS, resolve
+from embedded.jars import HDFS, resolve
 from pipeline import clock
-from pipeline.stream.java import find_java
+from pipeline.spark.java import find_java
 
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"

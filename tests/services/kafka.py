@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
 from tests.services.kafka_container import IMAGE, KafkaContainer, build_image, daemon_problem
 
 # Said again at the end of the test run, so that nobody takes one path for the other.

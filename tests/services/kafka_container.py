@@ -7,7 +7,6 @@ import os
 import subprocess
 import tarfile
 import time
-from pathlib import Path
 from typing import Self
 
 # Its helper image would have to be pulled; the containers here are removed by their `with` block.
@@ -18,11 +17,12 @@ from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from pipeline import clock
+from tests.paths import ROOT
 
 IMAGE = "binlake/kafka:3.9.1"
 PORT = 9092
 _STARTED = b"Kafka Server started"
-_BUILD = Path(__file__).parents[2] / "docker" / "build.sh"
+_BUILD = ROOT / "docker" / "build.sh"
 
 
 def daemon_problem() -> str | None:

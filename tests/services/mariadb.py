@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from jobs.embedded.mariadb import PACKAGES, SETTINGS, EmbeddedMariaDB
+from embedded.mariadb import PACKAGES, SETTINGS, EmbeddedMariaDB
 from pipeline import clock
 from tests.services.kafka_container import daemon_problem
 

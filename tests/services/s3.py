@@ -13,12 +13,12 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from tests.paths import ROOT as _PROJECT
 
 _REGION = "us-east-1"
 _STOP_TIMEOUT_S = 10
-_PROJECT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from jobs.embedded.kafka import HOST, EmbeddedKafka
+from embedded.kafka import HOST, EmbeddedKafka
 from tests.services.certificates import STORE_PASSWORD, Authority, Identity
 
 USER, PASSWORD = "reader", 'pass;"wörd\\ 9fX'

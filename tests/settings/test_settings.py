@@ -9,13 +9,13 @@ import yaml
 
 from pipeline.errors import ConfigError
 from pipeline.settings import Settings, SettingsError, json_schema
+from tests.paths import CONF
 
 MINIMAL = """
 name: shop
 lake: {uri: "file:///lake"}
 kafka: {bootstrap_servers: "h:9092", topics: [a]}
 """
-CONF = Path(__file__).parents[2] / "conf"
 ENVIRON = {
     "LAKE_KEY_ID": "id-value",
     "LAKE_SECRET": "lake-secret-value",

@@ -15,7 +15,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from jobs.embedded.kafka import EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
 from pipeline.errors import BinlakeError
 from tests.judges.hudi_spark import HudiSpark
 from tests.soak.latency import lines

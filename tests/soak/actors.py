@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from jobs.demo.stream_process import StreamProcess
+from demo.stream_process import StreamProcess
 from pipeline.clock import monotonic_s
-from pipeline.stream.progress import ProgressEvent
+from pipeline.monitoring.progress import ProgressEvent
 
 
 class Victim(StreamProcess):

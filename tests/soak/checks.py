@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from jobs.demo.truth import TruthTable
-from jobs.demo.verdict import judge
+from demo.truth import TruthTable
+from demo.verdict import judge
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read import Eq, TableReader
-from pipeline.hudi.schema import RECORD_KEY_FIELD
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN, COMMIT
 from pipeline.storage import open_storage
-from pipeline.upsert.target import lake_name
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same
 from tests.judges.hudi_spark import HudiSpark

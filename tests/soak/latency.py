@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.drift import LEAST_WINDOWS, WINDOW, drift
-from pipeline.stream.progress import ProgressEvent
+from pipeline.monitoring.progress import ProgressEvent
 
 #: Batches after a start that warm the process up and are left out.
 WARM_UP = 20

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jobs.demo.messages import Message
-from jobs.demo.produce import Sender
+from demo.messages import Message
+from demo.produce import Sender
 from pipeline.clock import monotonic_s
 from tests.soak.source import SoakSource
 

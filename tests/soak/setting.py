@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jobs.embedded.jars import spark_packages
+from embedded.jars import spark_packages
 
 Compactor = Literal["async", "inline", "process"]
 

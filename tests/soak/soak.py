@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.demo.produce import create_topics, end_offsets
+from demo.produce import create_topics, end_offsets
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.errors import BinlakeError
+from pipeline.position.ledger import Ledger
+from pipeline.spark.java import java_environment
 from pipeline.storage import open_storage
-from pipeline.stream.java import java_environment
-from pipeline.stream.ledger import Ledger
 from tests.judges.hudi_spark import HudiSpark
 from tests.soak.actors import CompactorProcess, Victim
 from tests.soak.checks import TableChecks, spanned

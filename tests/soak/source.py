@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from jobs.demo import live_columns as c
-from jobs.demo.live import PARTITIONS, LiveSource
-from jobs.demo.live_tables import DATABASE, Key, LiveTable, Row
-from jobs.demo.messages import Message
-from jobs.demo.truth import TruthTable
+from demo import live_columns as c
+from demo.live import PARTITIONS, LiveSource
+from demo.live_tables import DATABASE, Key, LiveTable, Row
+from demo.messages import Message
+from demo.truth import TruthTable
 
 #: Rows of a table from which on as many go as come.
 ROWS = 2_000

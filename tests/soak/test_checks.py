@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.demo.truth import TruthTable
+from demo.truth import TruthTable
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
+from pipeline.lake.lake import Lake
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
 from pipeline.stream.schemas import SchemaRegistry
 from tests.soak.checks import Size, TableChecks, growth, spanned
 from tests.soak.setting import Bounds, document

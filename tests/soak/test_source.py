@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from jobs.demo.messages import Message
-from pipeline.decode.schema_change import schema_changes
+from demo.messages import Message
+from pipeline.decode.schemas.schema_change import schema_changes
 from tests.soak.source import ADDED_COLUMNS, LATE_S, ROWS, SoakSource
 
 _START_US, _TICK_US = 1_795_242_000_123_456, 3_000

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.check import Check, Verdict, run_checks
+from pipeline.cli.commands.check import Check, Verdict, run_checks
 from pipeline.decode.options import SchemaLookup
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.settings import Settings, SettingsError
 from pipeline.source.registry import SchemaRegistryClient, schema_registry
-from tests.decode.registry_server import Registry, serving
+from tests.decode.formats.registry_server import Registry, serving
 
 DOCUMENT = {"name": "s", "lake": {"uri": "/x"}, "kafka": {"bootstrap_servers": "h:1", "topics": ["t"]}}
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.lake.audit import audit
+from pipeline.lake.lake import Lake
+from pipeline.lake.seal import Seal
+from pipeline.monitoring.progress import ProgressEvent, TableProgress
+from pipeline.position.ledger import Ledger
+from pipeline.replay.quarantine import replay
+from pipeline.replay.quarantine_records import Held, Replayed, Selection, held_records
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.progress import ProgressEvent, TableProgress
 from pipeline.stream.recovery import recover
-from pipeline.stream.replay_quarantine import replay
-from pipeline.stream.replay_quarantine_records import Held, Replayed, Selection, held_records
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.seal import Seal
 from tests.decode.recordings import as_server_sends, same_cell
 from tests.judges import hudi_rs
 from tests.stream.topic_log import LocalEngine, TopicLog, upkeep

@@ -12,17 +12,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.demo.gone_columns import gone_columns
-from jobs.demo.messages import Message
-from jobs.demo.produce import Sender, create_topics
-from jobs.demo.readback import read_table
-from jobs.demo.scenario import Recorded, load_recorded
-from jobs.demo.verdict import TableVerdict, judge
+from demo.gone_columns import gone_columns
+from demo.messages import Message
+from demo.produce import Sender, create_topics
+from demo.readback import read_table
+from demo.scenario import Recorded, load_recorded
+from demo.verdict import TableVerdict, judge
 from pipeline.clock import new_uuid
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import Stream
-from pipeline.upsert.target import lake_name
 from tests.services.kafka import Broker
 
 #: Recordings that are in a broker already, by (broker, database, variant).

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline.hudi.services.fsck import Finding, OffsetKeys, Severity, fsck
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
 from pipeline.storage import open_storage

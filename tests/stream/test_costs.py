@@ -25,18 +25,18 @@ from bench.events import COLUMNS, DATABASE, TABLE, events
 from bench.kafka_load import create_topic, produce
 from pipeline.clock import new_uuid
 from pipeline.decode.changes import RawRecords
+from pipeline.lake.lake import Lake
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.fetch import fetch
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.plan import BatchPlan
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import Stream
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.tasks import Item, decode_records
+from pipeline.tasks.decode_and_route import Item, decode_records
+from pipeline.tasks.plan import BatchPlan
 from tests.hudi.metadata import below
 from tests.services.kafka import Broker
 from tests.stream.topic_log import TopicLog, upkeep

@@ -15,11 +15,11 @@ from hudi import HudiTableBuilder
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, TransientError
+from pipeline.lake.lake import Lake
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.storage import Storage, StorageError, open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.stream.dying_store import DyingStore, Fate, Killed

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from pipeline.cli.app import app
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.services.fsck import fsck
+from pipeline.lake.audit import audit
+from pipeline.lake.lake import Lake
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.demo.messages import Message
-from jobs.demo.produce import Sender, create_topics
+from demo.messages import Message
+from demo.produce import Sender, create_topics
 from pipeline.clock import new_uuid
 from pipeline.decode.changes import RawRecords
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import Stream
-from tests.decode import format_recordings as formats
 from tests.decode import recordings
-from tests.decode.avro_recordings import Writer
-from tests.decode.registry_server import Registry, serving
+from tests.decode.formats import format_recordings as formats
+from tests.decode.formats.avro_recordings import Writer
+from tests.decode.formats.registry_server import Registry, serving
 from tests.judges import hudi_rs
 from tests.services.kafka import Broker
 from tests.stream.format_feed import Rows, unequal

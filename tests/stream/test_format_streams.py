@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.decode.changes import SourceTable
-from tests.decode import format_recordings as formats
+from tests.decode.formats import format_recordings as formats
 from tests.stream.format_feed import TOPIC, Feed, canal, maxwell, unequal
 
 TYPES = {"id": "int(11)", "name": "varchar(20)", "amount": "decimal(8,2)"}

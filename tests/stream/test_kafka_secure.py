@@ -16,12 +16,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from pyspark.sql import SparkSession
 
-from jobs.embedded.jars import spark_packages
-from pipeline.cli.check import Check, run_checks
+from embedded.jars import spark_packages
+from pipeline.cli.commands.check import Check, run_checks
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.source import log_tail, positions
 from pipeline.source.client import GROUP
-from pipeline.stream.java import java_environment
+from pipeline.spark.java import java_environment
 from tests.services.secure_kafka import KEY_PASSWORD, PASSWORD, SecureBroker, start_secure_broker
 from tests.stream.kafka_bank import Bank, make_topic, send
 from tests.stream.watched_run import readable_with

@@ -15,14 +15,14 @@ from pipeline.clock import new_uuid
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.services.fsck import Severity
+from pipeline.lake.audit import audit
+from pipeline.position.ledger import Ledger
+from pipeline.position.topics import Topics
 from pipeline.source.fetch import fetch
 from pipeline.source.positions import end_offsets, topic_ids
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import open_storage
-from pipeline.stream.audit import audit
-from pipeline.stream.ledger import Ledger
 from pipeline.stream.run import Stream
-from pipeline.stream.topics import Topics
 from tests.services.kafka import Broker
 from tests.stream.kafka_bank import Bank, account, admin_of, make_topic, send
 
@@ -163,7 +163,7 @@ def test_a_topic_made_anew_under_a_running_stream_stops_it(bank_at: BankAt, monk
     send(bank.servers, bank.topic, range(10), 100)
     bank.run()
     before = bank.owners()
-    monkeypatch.setattr("pipeline.stream.topics._CHECK_EVERY_S", 0.0)
+    monkeypatch.setattr("pipeline.position.topics._CHECK_EVERY_S", 0.0)
     stream = Stream(bank.settings(), bank.spark, bank.events.append, threading.Event())
     make_anew(bank)
     send(bank.servers, bank.topic, range(30), 200)

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.embedded.jars import spark_packages
-from pipeline.stream.java import java_environment
+from embedded.jars import spark_packages
+from pipeline.spark.java import java_environment
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play
 from tests.stream.soundness import check_offsets, check_table

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.lake import Lake
-from pipeline.stream.lake_table import LakeTable
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.plan import TableReport
 from pipeline.stream.recovery import recover
-from pipeline.stream.tablewrite import TableWork, write_and_commit
+from pipeline.tasks.plan import TableReport
 from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInputError
+from pipeline.position.ledger import Ledger
 from pipeline.storage import open_storage
-from pipeline.stream.ledger import Ledger
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play
 

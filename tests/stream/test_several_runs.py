@@ -16,20 +16,20 @@ import pytest
 from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import LostOwnershipError
-from pipeline.hudi.bucket import file_id
-from pipeline.hudi.schema import RECORD_KEY_FIELD
-from pipeline.hudi.write import FileGroupWrite, write_file_group
+from pipeline.hudi.definition.bucket import file_id
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
+from pipeline.lake import table_commit as tablewrite
+from pipeline.lake.lake_table import POSITIONS
+from pipeline.position.lease import StreamLease
 from pipeline.storage import open_storage
-from pipeline.stream import tablewrite
-from pipeline.stream.lake_table import POSITIONS
-from pipeline.stream.lease import StreamLease
 from pipeline.upsert.target import ORDER_FIELD
-from tests.stream.test_upkeep import Gate, World
+from tests.lake.test_table_services import Gate, World
 
 OTHER_RUN = """
 import sys, time
 from pipeline.storage import open_storage
-from pipeline.stream.lease import StreamLease
+from pipeline.position.lease import StreamLease
 lease = StreamLease(open_storage(sys.argv[1]), "shop")
 lease.take()
 print("taken", flush=True)

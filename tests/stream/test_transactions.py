@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.transactions import Mark
+from pipeline.decode.messages.transactions import Mark
 from pipeline.errors import BadInputError
 from pipeline.hudi.read import TableReader
+from pipeline.lake.lake import Lake
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.ledger import Ledger
 from pipeline.source.ranges import OffsetRange, Positions
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.boundary import Survey
-from pipeline.stream.lake import Lake
-from pipeline.stream.ledger import Ledger
-from pipeline.stream.plan import BatchPlan
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.tasks import Item, decode_records, write_parcels
 from pipeline.stream.transactions import Transactions, survey_records
+from pipeline.tasks.boundary import Survey
+from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
+from pipeline.tasks.plan import BatchPlan
 from tests.decode.recordings import topics
 from tests.judges import hudi_rs
 from tests.stream.topic_log import settings, upkeep

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.demo.messages import Message
-from jobs.demo.produce import Sender, create_topics
+from demo.messages import Message
+from demo.produce import Sender, create_topics
 from pipeline.clock import new_uuid
 from pipeline.hudi.read import TableReader
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import Stream
 from tests.services.kafka import Broker
 from tests.stream import test_transactions as bank

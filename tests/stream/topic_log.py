@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pipeline.decode.changes import RawRecords
+from pipeline.lake.table_services import Upkeep
 from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange, Positions
-from pipeline.stream.plan import BatchPlan
-from pipeline.stream.tasks import Item, decode_records, write_parcels
-from pipeline.stream.upkeep import Upkeep
+from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
+from pipeline.tasks.plan import BatchPlan
 
 
 def upkeep() -> Upkeep:

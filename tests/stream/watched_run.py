@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.progress import ProgressEvent
 from pipeline.stream.run import run_stream
 
 PAGES = ["jobs/", "stages/", "environment/", "executors/", "SQL/", "StreamingQuery/", "SQL/execution/?id=0"]

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.decode import DecodeOptions, NoSchemas
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from pipeline.decode.options import DecodeOptions
+from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.read.slice import read_table
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableOutcome, TableWork, write_and_commit
 from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.lake import Lake
-from pipeline.stream.lake_table import LakeTable
-from pipeline.stream.plan import BatchPlan, TableReport, TableWriter, Written
-from pipeline.stream.tablewrite import TableOutcome, TableWork, write_and_commit
-from pipeline.stream.tasks import write_parcels
+from pipeline.tasks.decode_and_route import write_parcels
+from pipeline.tasks.plan import BatchPlan, TableReport, TableWriter, Written
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
 from pipeline.upsert.target import make_target

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
-from pipeline.hudi.bucket import bucket_ids
+from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.settings import PartitionRule, TableRules
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY, MOVED_AWAY, Counts, Routed, route, split_null_keys

@@ -9,8 +9,9 @@ import pytest
 
 from pipeline.decode.changes import Column, SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.column_names import lake_name
 from pipeline.settings import PartitionRule, TableRules
-from pipeline.upsert.target import lake_name, lake_names, make_target, partition_values
+from pipeline.upsert.target import lake_names, make_target, partition_values
 
 SOURCE = SourceTable("shop", "orders")
 

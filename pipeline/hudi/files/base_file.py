@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.parquet_file import (
     AVRO_SCHEMA_KEY,
     check_keys,
@@ -18,7 +19,6 @@ from pipeline.hudi.files.parquet_file import (
     encode_parquet,
     open_parquet,
 )
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.storage.base import Storage
 from pipeline.storage.ranged import StoredFile
 

@@ -12,9 +12,9 @@ import fastavro
 import pyarrow as pa
 
 from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.schema import arrow_schema
 from pipeline.hudi.files.log_file import BlockType, Header, LogBlock
 from pipeline.hudi.files.parquet_file import decode_parquet
-from pipeline.hudi.schema import arrow_schema
 
 _INT = struct.Struct(">i")
 _AVRO_VERSION = 3

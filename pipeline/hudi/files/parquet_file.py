@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.schema import RECORD_KEY_FIELD, arrow_schema
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD, arrow_schema
 
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
 

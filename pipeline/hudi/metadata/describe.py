@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import BLOOM_FILTER_KEY, BLOOM_TYPE_KEY
 from pipeline.hudi.files.bloom import DEFAULT_FPP, BloomFilter
+from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.files.parquet_file import decode_parquet, footer_of
-from pipeline.hudi.metadata.delta import AddedFile
-from pipeline.hudi.metadata.stats import ColumnRange, column_ranges
-from pipeline.hudi.schema import RECORD_KEY_FIELD
+from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.storage.base import FileInfo, Storage
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from pipeline.hudi.definition.schema import META_FIELDS, avro_schema
 from pipeline.hudi.files.base_file import encode_base_file
+from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path, parse_base_name, parse_log_name
-from pipeline.hudi.metadata.delta import AddedFile, FileKey, Group
-from pipeline.hudi.metadata.stats import column_ranges
-from pipeline.hudi.schema import META_FIELDS, avro_schema
+from pipeline.hudi.metadata.records.delta import AddedFile, FileKey, Group
 from pipeline.storage.base import Storage
 
 

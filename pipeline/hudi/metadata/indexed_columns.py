@@ -8,8 +8,13 @@ from functools import lru_cache
 import pyarrow as pa
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.metadata.layout import INDEX_DEFINITIONS_PATH, dump_index_definitions, indexed_fields, left_fields
-from pipeline.hudi.metadata.stats import ValueType, orders_alike, value_type
+from pipeline.hudi.files.column_stats import ValueType, orders_alike, value_type
+from pipeline.hudi.metadata.records.layout import (
+    INDEX_DEFINITIONS_PATH,
+    dump_index_definitions,
+    indexed_fields,
+    left_fields,
+)
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 #: Hudi's default number of indexed columns besides the meta columns.

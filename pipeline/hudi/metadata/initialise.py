@@ -14,36 +14,36 @@ import pyarrow as pa
 
 from pipeline.clock import InstantClock
 from pipeline.errors import ConfigError
-from pipeline.hudi.commit import drop_markers, publish
-from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.actions.commit import drop_markers, publish
+from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import fits
 from pipeline.hudi.files.names import PARTITION_METADATA, BaseFileName, LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.metadata.base_write import encode_base
+from pipeline.hudi.files.view import partition_paths
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import AddedFile, DeltaRecords, KeyedRecords, MetadataDelta
 from pipeline.hudi.metadata.describe import describe_file
-from pipeline.hudi.metadata.file_group import FileGroup
 from pipeline.hudi.metadata.first_base import groups_without_base, write_first_base
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
-from pipeline.hudi.metadata.keys import ALL_PARTITIONS
-from pipeline.hudi.metadata.layout import (
+from pipeline.hudi.metadata.opened_filters import outgrown_of_table
+from pipeline.hudi.metadata.partition_ranges import PartitionRanges
+from pipeline.hudi.metadata.records.base_write import encode_base
+from pipeline.hudi.metadata.records.delta import AddedFile, DeltaRecords, KeyedRecords, MetadataDelta
+from pipeline.hudi.metadata.records.file_group import FileGroup
+from pipeline.hudi.metadata.records.keys import ALL_PARTITIONS
+from pipeline.hudi.metadata.records.layout import (
     INDEX_DEFINITIONS_KEY,
     INDEX_DEFINITIONS_PATH,
     METADATA_PATH,
-    Partition,
     dump_index_definitions,
     first_log_file,
     metadata_properties,
     partition_metadata,
 )
-from pipeline.hudi.metadata.outgrown import outgrown_of_table
-from pipeline.hudi.metadata.partition_ranges import PartitionRanges
-from pipeline.hudi.metadata.reader import MetadataReader, split_by_group
-from pipeline.hudi.metadata.records import RecordType, encode_listing, table_schema
-from pipeline.hudi.metadata.stats import fits
+from pipeline.hudi.metadata.records.reader import MetadataReader, split_by_group
+from pipeline.hudi.metadata.records.records import RecordType, encode_listing, table_schema
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import partition_paths
 from pipeline.storage.base import FileInfo, Storage
 
 _PARALLEL = 8
@@ -80,10 +80,12 @@ def initialise(
     if any(instant.action in WRITE_ACTIONS for instant in data_timeline.pending()):
         raise ConfigError("the table has pending commits", do_next="roll them back first", table=table.name)
     partitions = kept_partitions(table, config)
-    columns = indexed_columns(schema, config.columns) if Partition.COLUMN_STATS in partitions else ()
+    columns = indexed_columns(schema, config.columns) if MetadataPartition.COLUMN_STATS in partitions else ()
     _write_first_bases(storage, data_timeline, schema, table.name)
     delta = MetadataDelta(
-        tuple(_described(storage, data_timeline, columns, Partition.BLOOM_FILTERS in partitions, config.bloom_fpp))
+        tuple(
+            _described(storage, data_timeline, columns, MetadataPartition.BLOOM_FILTERS in partitions, config.bloom_fpp)
+        )
     )
     columns = _usable(columns, delta, schema)
     storage.delete_tree(METADATA_PATH)
@@ -116,15 +118,15 @@ def drop(storage: Storage, table: TableConfig) -> TableConfig:
     return bare
 
 
-def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[Partition]:
+def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[MetadataPartition]:
     """The metadata partitions that the settings ask for. Only a partitioned table has partition_stats, as in Hudi."""
     wanted = {
-        Partition.FILES: True,
-        Partition.COLUMN_STATS: config.column_stats,
-        Partition.BLOOM_FILTERS: config.bloom_filters,
-        Partition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
+        MetadataPartition.FILES: True,
+        MetadataPartition.COLUMN_STATS: config.column_stats,
+        MetadataPartition.BLOOM_FILTERS: config.bloom_filters,
+        MetadataPartition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
     }
-    return [partition for partition in Partition if wanted[partition]]
+    return [partition for partition in MetadataPartition if wanted[partition]]
 
 
 def write_properties(storage: Storage, table: TableConfig) -> None:
@@ -133,26 +135,28 @@ def write_properties(storage: Storage, table: TableConfig) -> None:
     storage.write(PROPERTIES_PATH, table.to_properties())
 
 
-def _file_group_count(partition: Partition, config: MetadataConfig) -> int:
+def _file_group_count(partition: MetadataPartition, config: MetadataConfig) -> int:
     counts = {
-        Partition.COLUMN_STATS: config.column_stats_file_groups,
-        Partition.BLOOM_FILTERS: config.bloom_file_groups,
+        MetadataPartition.COLUMN_STATS: config.column_stats_file_groups,
+        MetadataPartition.BLOOM_FILTERS: config.bloom_file_groups,
     }
     return counts.get(partition, 1)
 
 
 def _records_of(
-    delta: MetadataDelta, timeline: Timeline, types: ColumnTypes, partitions: list[Partition]
-) -> dict[Partition, KeyedRecords]:
+    delta: MetadataDelta, timeline: Timeline, types: ColumnTypes, partitions: list[MetadataPartition]
+) -> dict[MetadataPartition, KeyedRecords]:
     """The records of all files that count now, as if one commit had added them."""
     paths = delta.partition_paths()
     last = timeline.last_completed()
-    records = DeltaRecords(last.requested_time if last is not None else Partition.FILES.first_instant)
+    records = DeltaRecords(last.requested_time if last is not None else MetadataPartition.FILES.first_instant)
     records.add_listings(delta, paths)
-    records.by_partition[Partition.FILES].setdefault(ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {}))
+    records.by_partition[MetadataPartition.FILES].setdefault(
+        ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {})
+    )
     records.add_column_stats(delta, types)
     records.add_bloom_filters(delta, outgrown_of_table(delta, timeline))
-    if Partition.PARTITION_STATS in partitions:
+    if MetadataPartition.PARTITION_STATS in partitions:
         records.add_partition_stats(PartitionRanges(MetadataReader({})).grown_by(delta, types, paths))
     return {partition: records.by_partition[partition] for partition in partitions}
 
@@ -186,7 +190,7 @@ def _described(
 
 
 def _make_partition(
-    root: Storage, partition: Partition, count: int, records: KeyedRecords, clock: InstantClock
+    root: Storage, partition: MetadataPartition, count: int, records: KeyedRecords, clock: InstantClock
 ) -> None:
     """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
     with records."""

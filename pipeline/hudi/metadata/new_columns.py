@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from pipeline.hudi.metadata.delta import FileKey
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import ColumnRange, ValueType, fits, unknown_range
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.stats import ColumnRange, ValueType, fits, unknown_range
-from pipeline.hudi.schema import RECORD_KEY_FIELD
+from pipeline.hudi.metadata.records.delta import FileKey
+from pipeline.hudi.metadata.records.reader import MetadataReader
 
 
 def over_older_files(column: str, kind: ValueType, info: str | None, returned: Collection[str]) -> ColumnRange:

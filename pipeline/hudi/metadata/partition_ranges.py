@@ -10,11 +10,11 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from functools import reduce
 
-from pipeline.hudi.metadata.delta import AddedFile, MetadataDelta
+from pipeline.hudi.files.column_stats import ColumnRange, ValueType, says_the_same, unknown_range, widen
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes
 from pipeline.hudi.metadata.new_columns import over_older_files
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.stats import ColumnRange, ValueType, says_the_same, unknown_range, widen
+from pipeline.hudi.metadata.records.delta import AddedFile, MetadataDelta
+from pipeline.hudi.metadata.records.reader import MetadataReader
 
 _PARTITIONS_KEPT = 2048
 

@@ -21,21 +21,22 @@ import pyarrow as pa
 
 from pipeline.clock import InstantClock
 from pipeline.errors import LostOwnershipError
-from pipeline.hudi.beginning import is_time
-from pipeline.hudi.commit import publish
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.actions.commit import publish
+from pipeline.hudi.actions.preconditions import is_time
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import ColumnRange, unknown_range
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import AddedFile, DeltaRecords, FileKey, Group, MetadataDelta
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes, IndexedColumns
-from pipeline.hudi.metadata.layout import METADATA_PATH, Partition
-from pipeline.hudi.metadata.log_write import GroupLog, encode_logs
 from pipeline.hudi.metadata.new_columns import older_statistics
-from pipeline.hudi.metadata.outgrown import OutgrownFilters
+from pipeline.hudi.metadata.opened_filters import OutgrownFilters
 from pipeline.hudi.metadata.partition_ranges import Changes, PartitionRanges
-from pipeline.hudi.metadata.reader import MetadataReader, load_groups
-from pipeline.hudi.metadata.records import table_schema
-from pipeline.hudi.metadata.stats import ColumnRange, unknown_range
+from pipeline.hudi.metadata.records.delta import AddedFile, DeltaRecords, FileKey, Group, MetadataDelta
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.log_write import GroupLog, encode_logs
+from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
+from pipeline.hudi.metadata.records.records import table_schema
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
@@ -59,7 +60,7 @@ class MetadataTable:
     def __init__(
         self,
         storage: Storage,
-        partitions: Sequence[Partition],
+        partitions: Sequence[MetadataPartition],
         data_timeline: Timeline,
         clock: InstantClock,
         schema: pa.Schema,
@@ -91,7 +92,7 @@ class MetadataTable:
         if not table.metadata_partitions:
             return None
         table.check_writable()
-        partitions = [partition for partition in Partition if partition in table.metadata_partitions]
+        partitions = [partition for partition in MetadataPartition if partition in table.metadata_partitions]
         return cls(storage, partitions, data_timeline, clock, schema, config or MetadataConfig())
 
     def refresh(self, schema: pa.Schema | None = None) -> None:
@@ -107,7 +108,7 @@ class MetadataTable:
         groups = load_groups(self.storage, self.partitions, self.timeline, self.data_timeline)
         self.reader = MetadataReader(groups)
         self._columns: IndexedColumns | None = None
-        if self.keeps(Partition.COLUMN_STATS):
+        if self.keeps(MetadataPartition.COLUMN_STATS):
             self._columns = IndexedColumns(self.data_storage, self._schema, self.config.columns)
         self._ranges = PartitionRanges(self.reader)
         self._outgrown = OutgrownFilters(self.reader, self.data_timeline)
@@ -116,7 +117,7 @@ class MetadataTable:
         self._settled = False
         self._undone = "", self._schema
 
-    def keeps(self, partition: Partition) -> bool:
+    def keeps(self, partition: MetadataPartition) -> bool:
         """Whether that metadata partition is kept."""
         return partition in self.partitions
 
@@ -195,12 +196,12 @@ class MetadataTable:
         new = delta.partition_paths() - self.partition_paths()
         records.add_listings(delta, new)
         changed: Changes = {}
-        if self.keeps(Partition.COLUMN_STATS):
+        if self.keeps(MetadataPartition.COLUMN_STATS):
             records.add_column_stats(delta, self.columns, self._of_older_files(columns, left))
-        if self.keeps(Partition.PARTITION_STATS) and self._columns is not None:
+        if self.keeps(MetadataPartition.PARTITION_STATS) and self._columns is not None:
             changed = self._changed_ranges(self._columns, delta, new, columns, left)
             records.add_partition_stats(changed)
-        if self.keeps(Partition.BLOOM_FILTERS):
+        if self.keeps(MetadataPartition.BLOOM_FILTERS):
             records.add_bloom_filters(delta, self._outgrown.of(instant, delta))
 
         def kept() -> None:

@@ -15,9 +15,10 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, CorruptDataError
-from pipeline.hudi.metadata.file_group import FileGroup
-from pipeline.hudi.metadata.layout import METADATA_PATH, Partition
-from pipeline.hudi.metadata.reader import MetadataReader, load_groups
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.metadata.records.file_group import FileGroup
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
@@ -35,7 +36,7 @@ INDEX_FAILURES: Final = (
     zlib.error,
 )
 
-_LAST_FIRST_INSTANT = max(partition.first_instant for partition in Partition)
+_LAST_FIRST_INSTANT = max(partition.first_instant for partition in MetadataPartition)
 
 
 class TableIndex:
@@ -54,23 +55,23 @@ class TableIndex:
         self._partitions = frozenset(partitions)
         self._data_timeline = data_timeline
         self._timeline: Timeline | None = None
-        self._readers: dict[Partition, MetadataReader] = {}
+        self._readers: dict[MetadataPartition, MetadataReader] = {}
 
-    def has(self, partition: Partition) -> bool:
+    def has(self, partition: MetadataPartition) -> bool:
         """Whether the table lists that metadata partition."""
         return partition.value in self._partitions
 
-    def reader(self, partition: Partition) -> MetadataReader:
+    def reader(self, partition: MetadataPartition) -> MetadataReader:
         """Lookups in that partition alone."""
         found = self._readers.get(partition)
         if found is None:
             found = MetadataReader(load_groups(self._root, [partition], self.timeline(), self._data_timeline))
-            if partition is Partition.FILES:
-                self._check_listing(found.groups[Partition.FILES])
+            if partition is MetadataPartition.FILES:
+                self._check_listing(found.groups[MetadataPartition.FILES])
             self._readers[partition] = found
         return found
 
-    def groups(self, partition: Partition) -> tuple[FileGroup, ...]:
+    def groups(self, partition: MetadataPartition) -> tuple[FileGroup, ...]:
         """The file groups of that partition without what was read of them: small to send."""
         known = self.reader(partition).groups[partition]
         return tuple(FileGroup(g.storage, g.partition, g.index, g.base, list(g.logs)) for g in known)
@@ -100,7 +101,9 @@ class TableIndex:
         """
         own = [i for i in self.timeline().completed() if i.action == DELTA_COMMIT]
         ordinary = [i.requested_time for i in own if i.requested_time > _LAST_FIRST_INSTANT]
-        made = next((i.completion_time or "" for i in own if i.requested_time == Partition.FILES.first_instant), None)
+        made = next(
+            (i.completion_time or "" for i in own if i.requested_time == MetadataPartition.FILES.first_instant), None
+        )
         after = bool(ordinary) and write.requested_time > ordinary[0]
         if not after and made is not None and not self.timeline().history().files:
             after = (write.completion_time or "") > made

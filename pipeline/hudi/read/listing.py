@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.hudi.metadata.layout import Partition
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.view import FileSlice, partition_paths, slices_of_partition
 from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
 from pipeline.hudi.read.query import Incremental, Query, ReadOptimized, Snapshot
 from pipeline.hudi.read.retention import refuse_cleaned
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice, partition_paths, slices_of_partition
 from pipeline.storage.base import FileInfo, Storage
 
 
@@ -25,10 +25,10 @@ class Listing:
     @classmethod
     def of(cls, storage: Storage, index: TableIndex | None, timeline: Timeline) -> Listing:
         """By the metadata table if it can be read and knows of any partition, or there is none to know of."""
-        if index is None or not index.has(Partition.FILES):
+        if index is None or not index.has(MetadataPartition.FILES):
             return cls(storage, None)
         try:
-            known = index.reader(Partition.FILES).partition_paths()
+            known = index.reader(MetadataPartition.FILES).partition_paths()
         except INDEX_FAILURES as error:
             return cls(storage, None, str(error))
         if not known and any(timeline.commit_metadata(write).stats for write in reversed(timeline.completed())):
@@ -44,14 +44,14 @@ class Listing:
         """The partition paths, sorted. Raises StorageError."""
         if self.index is None:
             return partition_paths(self.storage)
-        return self.index.reader(Partition.FILES).partition_paths()
+        return self.index.reader(MetadataPartition.FILES).partition_paths()
 
     def files(self, paths: Sequence[str]) -> dict[str, list[FileInfo]]:
         """The files of those partitions. Raises as the metadata table does, StorageError.
 
         A partition for which the metadata table has no file is listed: an entry may be lost, and this is cheap.
         """
-        found = {} if self.index is None else self.index.reader(Partition.FILES).listed(paths)
+        found = {} if self.index is None else self.index.reader(MetadataPartition.FILES).listed(paths)
         return {path: found.get(path) or self.storage.list(path) for path in paths}
 
 

@@ -9,16 +9,16 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.metadata.delta import FileKey
-from pipeline.hudi.metadata.file_group import FileGroup
-from pipeline.hudi.metadata.layout import Partition
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.stats import ColumnRange
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.metadata.records.delta import FileKey
+from pipeline.hudi.metadata.records.file_group import FileGroup
+from pipeline.hudi.metadata.records.reader import MetadataReader
 from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds, may_match, span
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.read.filters.expressions import Filter, columns_of
 from pipeline.hudi.read.slice_files import SliceFiles
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 
 #: Index rows (files times columns) of one task.
 ROWS_PER_TASK: Final = 20_000
@@ -94,7 +94,7 @@ class StatsTask:
     def __call__(self) -> bytes:
         """One bit a file."""
         columns = columns_of(self.part)
-        reader = MetadataReader({Partition.COLUMN_STATS: list(self.groups)})
+        reader = MetadataReader({MetadataPartition.COLUMN_STATS: list(self.groups)})
         found = reader.column_ranges(columns, self.files)
         in_log = [name.startswith(".") for _, name in self.files]
         bounds = {
@@ -121,7 +121,7 @@ class BloomTask:
 
     def __call__(self) -> bytes:
         """One bit a file."""
-        return np.packbits(self.run(MetadataReader({Partition.BLOOM_FILTERS: list(self.groups)}))).tobytes()
+        return np.packbits(self.run(MetadataReader({MetadataPartition.BLOOM_FILTERS: list(self.groups)}))).tobytes()
 
     def run(self, reader: MetadataReader) -> Flags:
         """The same through an open reader."""

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.keys import DEFAULT_PARTITION, PartitionLayout, escape_partition_value
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.keys import DEFAULT_PARTITION, PartitionLayout, escape_partition_value
 from pipeline.hudi.read.filters.bounds import ColumnBounds
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import TransientError, UnsupportedError
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import TRUE, Filter, unknown_parts
 from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.read.window import CommitWindow
-from pipeline.hudi.view import FileSlice
 from pipeline.storage.base import StorageNotFoundError
 
 #: The most rows of one batch.

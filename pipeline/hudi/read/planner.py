@@ -18,7 +18,7 @@ from pipeline.hudi.read.plan import CONDITION, PlanStep, ScanPlan
 from pipeline.hudi.read.pruning import IndexReads, Pruning
 from pipeline.hudi.read.question import Question
 from pipeline.hudi.read.slice_files import SliceFiles
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 
 _LISTINGS_KEPT = 8
 

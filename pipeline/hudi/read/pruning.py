@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.metadata.layout import Partition
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.bounds import ColumnBounds, may_match
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.read.filters.expressions import And, Filter, Ge, In, all_of, columns_of
@@ -34,7 +35,6 @@ from pipeline.hudi.read.plan import PlanStep, ScanWarning
 from pipeline.hudi.read.record_keys import KeyLookup, key_lookup
 from pipeline.hudi.read.slice_files import SliceFiles
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 
 #: Index rows (files times columns) up to which the index is read in this process.
 INDEX_ROWS_IN_PROCESS: Final = 100_000
@@ -97,7 +97,7 @@ class Pruning:
         self.narrow("commits", "files that the commits wrote or may be in", keep)
         if window.earliest:
             since = Ge(COMMIT_TIME_FIELD, window.earliest)
-            self._attempt("commit times", Partition.COLUMN_STATS, lambda name: self._by_stats(name, since))
+            self._attempt("commit times", MetadataPartition.COLUMN_STATS, lambda name: self._by_stats(name, since))
 
     def by_keys(self) -> KeyLookup | None:
         """Bucket pruning; returns the record keys that the condition binds."""
@@ -122,19 +122,19 @@ class Pruning:
         """Column statistics, key ranges and bloom filters."""
         rest = self._undecided()
         if columns_of(rest):
-            self._attempt("column stats", Partition.COLUMN_STATS, lambda name: self._by_stats(name, rest))
+            self._attempt("column stats", MetadataPartition.COLUMN_STATS, lambda name: self._by_stats(name, rest))
         if lookup is None:
             return
         among = In(RECORD_KEY_FIELD, tuple(lookup.keys.to_pylist()))
-        self._attempt("key range", Partition.COLUMN_STATS, lambda name: self._by_stats(name, among))
-        self._attempt("bloom filters", Partition.BLOOM_FILTERS, lambda name: self._by_bloom(name, lookup))
+        self._attempt("key range", MetadataPartition.COLUMN_STATS, lambda name: self._by_stats(name, among))
+        self._attempt("bloom filters", MetadataPartition.BLOOM_FILTERS, lambda name: self._by_bloom(name, lookup))
 
     def _undecided(self) -> Filter:
         """The condition without the parts that the partition paths have decided."""
         parts = self.condition.parts if isinstance(self.condition, And) else (self.condition,)
         return all_of(*(part for part in parts if not set(columns_of(part)) <= self.decided or not columns_of(part)))
 
-    def _attempt(self, name: str, partition: Partition, step: Callable[[str], None]) -> None:
+    def _attempt(self, name: str, partition: MetadataPartition, step: Callable[[str], None]) -> None:
         if self.index is None or not self.index.has(partition) or not self.kept.any():
             return
         try:
@@ -150,7 +150,7 @@ class Pruning:
             files = self._by_tasks(condition, wanted)
             why = f"{condition}; read in tasks"
         else:
-            bounds = self.stats.bounds(self.index.reader(Partition.COLUMN_STATS), columns, wanted)
+            bounds = self.stats.bounds(self.index.reader(MetadataPartition.COLUMN_STATS), columns, wanted)
             self._bounds.update(bounds)
             files = may_match(condition, bounds, len(self.slices.files)) & wanted
             why = f"{condition}; indexed files: {self.stats.indexed(columns, wanted)} of {int(wanted.sum())}"
@@ -160,7 +160,7 @@ class Pruning:
         assert self.index is not None
         rows = np.flatnonzero(wanted)
         size = ROWS_PER_TASK // max(len(columns_of(condition)), 1)
-        groups = self.index.groups(Partition.COLUMN_STATS)
+        groups = self.index.groups(MetadataPartition.COLUMN_STATS)
         schema = pa.schema([self.schema.field(name) for name in columns_of(condition)])
         tasks = [
             StatsTask(groups, tuple(self.slices.files[i] for i in rows[piece].tolist()), condition, schema)
@@ -196,9 +196,9 @@ class Pruning:
     def _run_bloom(self, tasks: list[BloomTask]) -> Flags:
         assert self.index is not None
         if sum(len(task.files) for task in tasks) <= self.reads.in_process:
-            reader = self.index.reader(Partition.BLOOM_FILTERS)
+            reader = self.index.reader(MetadataPartition.BLOOM_FILTERS)
             parts = [task.run(reader) for task in tasks]
             return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
-        groups = self.index.groups(Partition.BLOOM_FILTERS)
+        groups = self.index.groups(MetadataPartition.BLOOM_FILTERS)
         sent = [BloomTask(groups, t.files, t.keys, t.first, t.last) for t in tasks]
         return run_tasks(self.reads.executor, sent)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.hudi.read.filters.arrow_filter import from_arrow
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import TRUE, Filter, columns_of, normalised
@@ -17,8 +18,7 @@ from pipeline.hudi.read.plan import SliceScan
 from pipeline.hudi.read.query import Incremental, Query, Snapshot
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
-from pipeline.hudi.schema import META_FIELDS
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
 
 #: A filter, the text of an SQL condition, or a pyarrow expression.

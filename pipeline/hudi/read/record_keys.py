@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.bucket import bucket_ids
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.keys import key_text, record_keys
+from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.keys import key_text, record_keys
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.expressions import And, Compare, Constant, Filter, In, Op, Or, Value
 from pipeline.hudi.read.filters.literals import members
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 
 #: More keys than this are not looked up one by one.
 MAX_KEYS = 10_000

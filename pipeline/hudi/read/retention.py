@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.actions.clean import pending_cleans, promised_since, read_plan
+from pipeline.hudi.actions.savepoint_record import Savepoint, savepoints
 from pipeline.hudi.files.names import BaseFileName, parse_base_name, parse_log_name
-from pipeline.hudi.services.clean_action import pending_cleans, promised_since, read_plan
-from pipeline.hudi.services.savepoint_record import Savepoint, savepoints
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice
 from pipeline.storage.base import FileInfo, Storage
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.log_file import LogBlock, iter_blocks
-from pipeline.hudi.log_merge import LogEvents, aligned
-from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.files.log_merge import LogEvents, aligned
+from pipeline.hudi.files.view import FileSlice, LogFile, file_slices
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice, LogFile, file_slices
 from pipeline.storage.base import Storage
 
 

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.hudi.metadata.delta import FileKey
+from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.metadata.records.delta import FileKey
 from pipeline.hudi.read.filters.evaluate import Flags
-from pipeline.hudi.view import FileSlice
 
 
 @dataclass(frozen=True, eq=False)

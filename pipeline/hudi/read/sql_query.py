@@ -17,9 +17,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from pipeline.errors import ConfigError
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.expressions import TRUE, And, Filter, Or, normalised
 from pipeline.hudi.read.filters.sql_filter import ConditionReader, explained
-from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
 
 _INNER = ("", "INNER", "CROSS")
 

@@ -21,7 +21,7 @@ from pipeline.hudi.read.planner import Planner
 from pipeline.hudi.read.pruning import IndexReads
 from pipeline.hudi.read.query import Query, Snapshot
 from pipeline.hudi.read.question import Condition, ask, with_meta
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN
 from pipeline.storage import Storage, open_storage
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.timeline.instant import COMMIT, COMPLETED_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice
 from pipeline.storage.base import Storage
 
 COMMIT_TIME_FIELD = "_hoodie_commit_time"

@@ -1,1 +1,1 @@
-"""."""
+"""Table services: cleaning, archival, savepoints, restore, compaction, fsck and repair."""

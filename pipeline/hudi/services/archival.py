@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pipeline.errors import ConfigError
 from pipeline.hudi.files.names import TEMP_PATH, marker_directory
 from pipeline.hudi.services.cleaning import CleaningConfig, oldest_retained
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.history_writer import move_to_history
 from pipeline.hudi.timeline.instant import (
     CLEAN,

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import format_instant, now_ms
 from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.actions import clean as clean_action
+from pipeline.hudi.actions.clean import CleanPlan
+from pipeline.hudi.actions.savepoint_record import held_files, savepoints
 from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.metadata import rollback as metadata_rollback
-from pipeline.hudi.metadata.delta import FileKey, MetadataDelta
-from pipeline.hudi.services import clean_action
-from pipeline.hudi.services.clean_action import CleanPlan
+from pipeline.hudi.files.view import partition_paths
+from pipeline.hudi.metadata.records.delta import FileKey, MetadataDelta
+from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction import plan as compaction_plan
-from pipeline.hudi.services.savepoint_record import held_files, savepoints
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.instant import CLEAN, COMMIT, REPLACE_COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import partition_paths
 from pipeline.storage.base import FileInfo, Storage
 
 _MS_PER_HOUR = 3_600_000

@@ -15,24 +15,25 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import InstantClock, now_ms
 from pipeline.errors import ConfigError, LostOwnershipError
-from pipeline.hudi.commit import drop_markers
-from pipeline.hudi.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.actions.commit import drop_markers
+from pipeline.hudi.actions.rollback import roll_back_pending
+from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.properties import dump_properties
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
-from pipeline.hudi.files.properties import dump_properties
 from pipeline.hudi.locking.fenced import fenced
 from pipeline.hudi.locking.ownership import Locking, Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import drop, initialise
-from pipeline.hudi.metadata.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, Partition, indexed_fields
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.rollback import roll_back
-from pipeline.hudi.metadata.services import recover
+from pipeline.hudi.metadata.records.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, indexed_fields
+from pipeline.hudi.metadata.records.reader import MetadataReader
+from pipeline.hudi.metadata.services.rollback import roll_back
+from pipeline.hudi.metadata.services.tidy import recover
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.read.index import INDEX_FAILURES
 from pipeline.hudi.services.fsck.evidence import GRACE_MS
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
-from pipeline.hudi.services.rollback import roll_back_pending
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, LeavesUnfinished, Storage
@@ -279,7 +280,7 @@ class _Repairer:
 def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataConfig:
     """The settings by which a table's metadata table was made, as far as what is left of it tells."""
     listed = set(config.metadata_partitions)
-    if foreign := sorted(listed - set(Partition)):
+    if foreign := sorted(listed - set(MetadataPartition)):
         raise ConfigError(
             f"the table has metadata partitions that binlake cannot rebuild: {', '.join(foreign)}",
             do_next="drop those indexes with Hudi, or rebuild the metadata table with Hudi",
@@ -288,11 +289,11 @@ def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> Me
     base = MetadataConfig()
     return MetadataConfig(
         columns=_indexed(storage),
-        column_stats=Partition.COLUMN_STATS in listed,
-        bloom_filters=Partition.BLOOM_FILTERS in listed,
-        column_stats_file_groups=_group_count(storage, Partition.COLUMN_STATS, timeline)
+        column_stats=MetadataPartition.COLUMN_STATS in listed,
+        bloom_filters=MetadataPartition.BLOOM_FILTERS in listed,
+        column_stats_file_groups=_group_count(storage, MetadataPartition.COLUMN_STATS, timeline)
         or base.column_stats_file_groups,
-        bloom_file_groups=_group_count(storage, Partition.BLOOM_FILTERS, timeline) or base.bloom_file_groups,
+        bloom_file_groups=_group_count(storage, MetadataPartition.BLOOM_FILTERS, timeline) or base.bloom_file_groups,
     )
 
 
@@ -304,7 +305,7 @@ def _indexed(storage: Storage) -> tuple[str, ...] | None:
     return tuple(c for c in columns if not c.startswith("_hoodie_")) if columns else None
 
 
-def _group_count(storage: Storage, partition: Partition, timeline: Timeline) -> int:
+def _group_count(storage: Storage, partition: MetadataPartition, timeline: Timeline) -> int:
     """How many file groups a metadata partition has; 0 if that cannot be told."""
     if not storage.list(f"{METADATA_PATH}/{partition.value}"):
         return 0

@@ -28,9 +28,10 @@ from typing import Any
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import CorruptDataError, LostOwnershipError
-from pipeline.hudi.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.actions.rollback import RollbackPlan, roll_back
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.layout import Partition
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore_plan import (
     Named,
@@ -42,8 +43,7 @@ from pipeline.hudi.services.restore_plan import (
     pending_restores,
     plan_restore,
 )
-from pipeline.hudi.services.rollback import RollbackPlan, roll_back
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import (
     DELTA_COMMIT,
@@ -241,8 +241,8 @@ def _roll_back_begun(table: HudiTable) -> None:
 def _as_it_was(partitions: Collection[str], index: MetadataConfig | None) -> MetadataConfig:
     return replace(
         index or MetadataConfig(),
-        column_stats=Partition.COLUMN_STATS in partitions,
-        bloom_filters=Partition.BLOOM_FILTERS in partitions,
+        column_stats=MetadataPartition.COLUMN_STATS in partitions,
+        bloom_filters=MetadataPartition.BLOOM_FILTERS in partitions,
     )
 
 

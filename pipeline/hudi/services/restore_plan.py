@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.files.names import in_partition, parse_base_name, parse_log_name
+from pipeline.hudi.files.view import FileSlice, slices_of_partition
 from pipeline.hudi.read.retention import refuse_cleaned
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.hudi.timeline.instant import (
@@ -29,7 +30,6 @@ from pipeline.hudi.timeline.instant import (
     Instant,
 )
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice, slices_of_partition
 from pipeline.storage.base import FileInfo, Storage
 
 _AVRO, _VERSION = "HoodieRestorePlan", 2

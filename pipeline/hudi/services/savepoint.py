@@ -11,12 +11,12 @@ import contextlib
 
 from pipeline.clock import now_ms
 from pipeline.errors import ConfigError
-from pipeline.hudi.commit import publish
-from pipeline.hudi.services.clean_action import promised_since
-from pipeline.hudi.services.savepoint_record import Savepoint, encode_savepoint, read_savepoint
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.actions.clean import promised_since
+from pipeline.hudi.actions.commit import publish
+from pipeline.hudi.actions.savepoint_record import Savepoint, encode_savepoint, read_savepoint
+from pipeline.hudi.files.view import file_slices, slices_of_partition
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import SAVEPOINT, Instant, State
-from pipeline.hudi.view import file_slices, slices_of_partition
 from pipeline.storage.base import AlreadyExistsError
 
 

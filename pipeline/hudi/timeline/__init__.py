@@ -1,1 +1,1 @@
-"""."""
+"""The timeline: instants, commit metadata, and the history of archived instants."""

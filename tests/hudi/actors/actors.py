@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pipeline.errors import LostOwnershipError
-from pipeline.hudi.commit import OvertakenError
+from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.compaction import (
@@ -17,11 +17,11 @@ from pipeline.hudi.services.compaction import (
     schedule,
 )
 from pipeline.hudi.services.restore import finish_pending_restores, restore
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from tests.hudi.actors.orders import WAITS, Actor
 from tests.hudi.actors.world import COMPACTION, World
-from tests.hudi.compaction.steps import serially
 from tests.hudi.lake import Change, deletes, upserts, write
+from tests.hudi.services.compaction.steps import serially
 
 CLEANING = CleaningConfig(commits_retained=1)
 ARCHIVAL = ArchivalConfig(min_commits=2, max_commits=3)

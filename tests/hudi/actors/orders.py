@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.hudi.metadata.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.timeline.instant import TIMELINE_PATH
 
 #: What an actor does next. One that waits for another is not stepped until the other has been.

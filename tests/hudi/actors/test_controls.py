@@ -16,7 +16,7 @@ import pytest
 from pipeline import clock
 from pipeline.clock import InstantClock
 from pipeline.hudi.locking.ownership import Ownership
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from tests.hudi.actors.calls import without_pools
 from tests.hudi.actors.running import Cast, Runs
 from tests.hudi.actors.world import World

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import LostOwnershipError, UnsupportedError
-from pipeline.hudi.beginning import ForeignActionError
+from pipeline.hudi.actions.preconditions import ForeignActionError
 from tests.hudi.actors.calls import without_pools
 from tests.hudi.actors.running import Cast, Runs
 from tests.hudi.actors.world import World

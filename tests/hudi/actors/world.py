@@ -19,13 +19,13 @@ from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.fsck import fsck
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
-from tests.hudi.compaction.steps import serially
 from tests.hudi.lake import SCHEMA, Change, Model, commit, config, deletes, ours, rs, storage_at, upserts
 from tests.hudi.metadata.below import Counting
+from tests.hudi.services.compaction.steps import serially
 
 #: Tidies its own files up every few commits, so that these orders meet that too.
 INDEX = MetadataConfig(compact_after=3, compact_at_most=3, archive_after=8, archive_keep=4)

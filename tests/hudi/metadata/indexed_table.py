@@ -11,28 +11,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.clock import InstantClock
-from pipeline.hudi.bucket import bucket_ids, file_id
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD, avro_schema
 from pipeline.hudi.files.base_file import encode_base_file
 from pipeline.hudi.files.bloom import BloomFilter
+from pipeline.hudi.files.column_stats import column_ranges
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
 from pipeline.hudi.files.names import BaseFileName
+from pipeline.hudi.files.view import file_slices
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import AddedFile, MetadataDelta
 from pipeline.hudi.metadata.describe import describe_file
 from pipeline.hudi.metadata.first_base import write_first_base
 from pipeline.hudi.metadata.initialise import initialise
-from pipeline.hudi.metadata.rollback import roll_back
-from pipeline.hudi.metadata.services import maintain, recover
-from pipeline.hudi.metadata.stats import column_ranges
+from pipeline.hudi.metadata.records.delta import AddedFile, MetadataDelta
+from pipeline.hudi.metadata.services.rollback import roll_back
+from pipeline.hudi.metadata.services.tidy import maintain, recover
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.read.slice import read_file_slice
-from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD, avro_schema
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import encode_container
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pipeline.hudi.timeline.instant import CLEAN, COMPACTION, DELTA_COMMIT, Instant, State
-from pipeline.hudi.view import file_slices
-from pipeline.hudi.write import FileGroupWrite, WriteResult, write_file_group
 from pipeline.storage.base import FileInfo, Storage
 from pipeline.storage.local import LocalStorage
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.hudi.metadata.delta import FileKey
+from pipeline.hudi.metadata.records.delta import FileKey
 
 WRITE_OPTIONS = {
     "hoodie.table.name": "t",

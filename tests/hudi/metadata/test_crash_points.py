@@ -14,9 +14,9 @@ from hudi import HudiTableBuilder
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.services import maintain
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.metadata.records.reader import MetadataReader
+from pipeline.hudi.metadata.services.tidy import maintain
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.local import LocalStorage
 from tests.hudi.failing_storage import Killed
 from tests.hudi.metadata.below import Dying

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import MetadataDelta
 from pipeline.hudi.metadata.first_base import groups_without_base
 from pipeline.hudi.metadata.initialise import initialise
+from pipeline.hudi.metadata.records.delta import MetadataDelta
 from tests.hudi.lake import commit, deletes, new_table, rs, upserts
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.judges import hudi_rs

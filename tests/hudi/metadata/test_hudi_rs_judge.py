@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 
-from pipeline.hudi.metadata.delta import MetadataDelta
 from pipeline.hudi.metadata.initialise import drop
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.metadata.records.delta import MetadataDelta
+from pipeline.hudi.table.table import HudiTable
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.metadata.random_table import CONFIG, random_table
 

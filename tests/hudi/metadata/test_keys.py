@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.hfile_reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.files.names import parse_log_name
-from pipeline.hudi.metadata.keys import (
+from pipeline.hudi.metadata.records.keys import (
     bloom_key,
     column_stats_key,
     file_group_indices,
     partition_identifier,
     partition_stats_key,
 )
-from pipeline.hudi.metadata.layout import Partition, file_group_index
-from pipeline.hudi.metadata.record_reader import decode_record
-from pipeline.hudi.metadata.records import StatsRecord
+from pipeline.hudi.metadata.records.layout import file_group_index
+from pipeline.hudi.metadata.records.record_reader import decode_record
+from pipeline.hudi.metadata.records.records import StatsRecord
+from tests.paths import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent.parent / "data" / "golden"
 VECTORS = json.loads((GOLDEN / "vectors.json").read_text())
 
 
@@ -64,7 +64,11 @@ def test_partition_identifier() -> None:
 def test_every_key_of_a_real_metadata_table() -> None:
     """Hudi's own records: the key we make of a record's content, and the file group we look for it in, are its own."""
     root = GOLDEN / "tbl_hudi120" / ".hoodie" / "metadata"
-    counts = {Partition.COLUMN_STATS: 2, Partition.PARTITION_STATS: 1, Partition.BLOOM_FILTERS: 4}
+    counts = {
+        MetadataPartition.COLUMN_STATS: 2,
+        MetadataPartition.PARTITION_STATS: 1,
+        MetadataPartition.BLOOM_FILTERS: 4,
+    }
     partition_of = {
         path.name: str(path.parent.relative_to(root.parent.parent)) for path in root.parent.parent.rglob("*")
     }
@@ -79,7 +83,7 @@ def test_every_key_of_a_real_metadata_table() -> None:
                 for key, value in HFileReader.from_bytes(bytes(block.content)).scan():
                     assert file_group_indices([key.decode()], count)[0] == file_group_index(partition, name.file_id)
                     record = decode_record(value)
-                    if partition is Partition.PARTITION_STATS and isinstance(record, StatsRecord):
+                    if partition is MetadataPartition.PARTITION_STATS and isinstance(record, StatsRecord):
                         assert key.decode() == partition_stats_key(record.range.column, record.name)
                         checked += 1
                     if isinstance(record, StatsRecord) and record.name in partition_of:  # some were cleaned since

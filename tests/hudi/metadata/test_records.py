@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -13,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import ColumnRange, Value, ValueType
 from pipeline.hudi.files.hfile_reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
-from pipeline.hudi.metadata.layout import Partition
-from pipeline.hudi.metadata.merge import encode_record, merge_listings, merge_stats, merge_values
-from pipeline.hudi.metadata.record_reader import decode_record, is_current
-from pipeline.hudi.metadata.records import (
+from pipeline.hudi.metadata.records.merge import encode_record, merge_listings, merge_stats, merge_values
+from pipeline.hudi.metadata.records.record_reader import decode_record, is_current
+from pipeline.hudi.metadata.records.records import (
     BloomRecord,
     RecordType,
     StatsRecord,
@@ -29,9 +29,8 @@ from pipeline.hudi.metadata.records import (
     record_schema,
     table_schema,
 )
-from pipeline.hudi.metadata.stats import ColumnRange, Value, ValueType
+from tests.paths import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent.parent / "data" / "golden"
 SCHEMA = fastavro.parse_schema(json.loads((GOLDEN / "schemas" / "mdt_record.avsc").read_text()))
 META = dict.fromkeys(
     ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
@@ -262,20 +261,20 @@ def test_statistics_merge_as_hudi_merges_them() -> None:
 
 def test_deletions_cut_what_came_before() -> None:
     one, two = (encode_stats(RecordType.COLUMN_STATS, _stats(n, n)) for n in (1, 2))
-    merged = merge_values(Partition.COLUMN_STATS, b"k", [one, two])
+    merged = merge_values(MetadataPartition.COLUMN_STATS, b"k", [one, two])
     assert merged is not None
     record = decode_record(merged)
     assert isinstance(record, StatsRecord)
     assert (record.range.min, record.range.max) == (1, 2)
-    assert merge_values(Partition.COLUMN_STATS, b"k", [one, None]) is None
-    assert merge_values(Partition.COLUMN_STATS, b"k", [one, None, two]) == two
-    assert merge_values(Partition.BLOOM_FILTERS, b"k", [b"x", b"y"]) == b"y"
+    assert merge_values(MetadataPartition.COLUMN_STATS, b"k", [one, None]) is None
+    assert merge_values(MetadataPartition.COLUMN_STATS, b"k", [one, None, two]) == two
+    assert merge_values(MetadataPartition.BLOOM_FILTERS, b"k", [b"x", b"y"]) == b"y"
 
 
 def test_records_of_two_kinds_do_not_merge() -> None:
     stats = encode_stats(RecordType.COLUMN_STATS, _stats(1, 1))
     with pytest.raises(CorruptDataError):
-        merge_values(Partition.FILES, b"k", [encode_listing(RecordType.FILES, {"a": 1}), stats])
+        merge_values(MetadataPartition.FILES, b"k", [encode_listing(RecordType.FILES, {"a": 1}), stats])
 
 
 def test_a_schema_that_is_none_is_corrupt_data() -> None:

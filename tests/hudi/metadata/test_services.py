@@ -12,14 +12,14 @@ import pytest
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files.hfile_reader import HFileReader
-from pipeline.hudi.metadata import cleaning, compaction
-from pipeline.hudi.metadata.archival import archive
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.layout import METADATA_PATH
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.rollback import roll_back
-from pipeline.hudi.metadata.services import recover
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.reader import MetadataReader
+from pipeline.hudi.metadata.services import cleaning, compaction
+from pipeline.hudi.metadata.services.archival import archive
+from pipeline.hudi.metadata.services.rollback import roll_back
+from pipeline.hudi.metadata.services.tidy import recover
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.hudi.metadata import compaction
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import ColumnRange, ValueType
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import base_files
-from pipeline.hudi.metadata.layout import METADATA_PATH, Partition
-from pipeline.hudi.metadata.records import decimal_bytes
-from pipeline.hudi.metadata.stats import ColumnRange, ValueType
+from pipeline.hudi.metadata.records.delta import base_files
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.records import decimal_bytes
+from pipeline.hudi.metadata.services import compaction
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_rows, random_table
 from tests.hudi.metadata.spark_index import Lookup, SparkIndex, frame, write
@@ -34,7 +35,7 @@ def test_lookups(spark: SparkSession, tmp_path: Path, part: str | None, groups: 
     )
     table = random_table(tmp_path / "t", part, 5, config)
     table.compact()
-    assert any(g.base and g.logs for g in table.metadata.reader.groups[Partition.COLUMN_STATS])
+    assert any(g.base and g.logs for g in table.metadata.reader.groups[MetadataPartition.COLUMN_STATS])
     index = SparkIndex(spark, table.path)
     assert index.partition_paths() == table.metadata.reader.partition_paths()
     _check_listings(table, index)
@@ -55,7 +56,7 @@ def _check_statistics(table: IndexedTable, index: SparkIndex) -> None:
     ours = reader.column_ranges(columns, files)
     assert ours.keys() == set(files)
     paths = reader.partition_paths()
-    partitioned = table.metadata.keeps(Partition.PARTITION_STATS)
+    partitioned = table.metadata.keeps(MetadataPartition.PARTITION_STATS)
     whole = reader.partition_ranges(columns, paths) if partitioned else {}
     for column in columns:
         assert index.column_stats(files, column) == {file: _lookup(ours[file][column]) for file in files}, column

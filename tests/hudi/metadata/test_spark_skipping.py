@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.hudi.metadata.delta import AddedFile, MetadataDelta
 from pipeline.hudi.metadata.initialise import drop
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.metadata.records.delta import AddedFile, MetadataDelta
+from pipeline.hudi.table.table import HudiTable
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_predicate, random_table, small_table
 from tests.hudi.metadata.spark_index import SparkIndex, files_opened, files_read, frame
+from tests.paths import GOLDEN
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
@@ -283,7 +284,7 @@ def test_hudi_loses_rows_of_its_own_table(spark: SparkSession, tmp_path: Path) -
     filter. The second is why our filters are opened; the first has no cure here but exact minima given up.
     """
     path = tmp_path / "golden"
-    shutil.copytree(Path(__file__).parent.parent.parent / "data" / "golden" / "tbl_hudi120", path)
+    shutil.copytree(GOLDEN / "tbl_hudi120", path)
     for predicate in ("name like 'n1%'", "id = 50"):
         without = frame(spark, path, skipping=False).where(predicate).count()
         assert frame(spark, path, skipping=True).where(predicate).count() < without

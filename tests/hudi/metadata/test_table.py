@@ -13,15 +13,16 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import BinlakeError, ConfigError, CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import ColumnRange, ValueType
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import AddedFile, MetadataDelta
 from pipeline.hudi.metadata.describe import describe_file
 from pipeline.hudi.metadata.initialise import drop, initialise
-from pipeline.hudi.metadata.layout import METADATA_PATH, Partition, indexed_fields
-from pipeline.hudi.metadata.reader import MetadataReader
-from pipeline.hudi.metadata.stats import ColumnRange, ValueType
+from pipeline.hudi.metadata.records.delta import AddedFile, MetadataDelta
+from pipeline.hudi.metadata.records.layout import METADATA_PATH, indexed_fields
+from pipeline.hudi.metadata.records.reader import MetadataReader
 from pipeline.hudi.metadata.table import MetadataTable
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.base import FileInfo
 from tests.hudi.metadata.below import Counting
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
@@ -46,7 +47,7 @@ def _check(table: IndexedTable, reader: MetadataReader) -> None:
     for (path, name), found in ranges.items():
         entry = describe_file(table.storage, path, FileInfo(name, listed[path, name], 0), columns, with_bloom=False)
         assert {item.column: item for item in entry.ranges or ()} == found
-    if reader.has(Partition.PARTITION_STATS):
+    if reader.has(MetadataPartition.PARTITION_STATS):
         _check_partitions(reader, columns, ranges)
     _check_filters(table, reader)
 
@@ -127,14 +128,18 @@ def test_an_empty_table_is_indexed_too(tmp_path: Path) -> None:
 def test_what_is_kept_is_chosen(tmp_path: Path) -> None:
     config = MetadataConfig(columns=("n",), bloom_filters=False, column_stats_file_groups=3)
     table = IndexedTable(tmp_path / "a", arrow_schema(COLUMNS), part="day", config=config)
-    assert table.metadata.partitions == (Partition.FILES, Partition.COLUMN_STATS, Partition.PARTITION_STATS)
+    assert table.metadata.partitions == (
+        MetadataPartition.FILES,
+        MetadataPartition.COLUMN_STATS,
+        MetadataPartition.PARTITION_STATS,
+    )
     assert table.metadata.columns[3:] == ("n",)
-    assert len(table.metadata.reader.groups[Partition.COLUMN_STATS]) == 3
+    assert len(table.metadata.reader.groups[MetadataPartition.COLUMN_STATS]) == 3
     plain = IndexedTable(
         tmp_path / "b", arrow_schema(COLUMNS), config=MetadataConfig(column_stats=False, bloom_filters=False)
     )
     plain.write([_row(1, 1)])
-    assert plain.metadata.partitions == (Partition.FILES,)
+    assert plain.metadata.partitions == (MetadataPartition.FILES,)
     assert set(plain.metadata.reader.files([""])[""]) == {name for _, name in plain.listed()}
 
 
@@ -204,11 +209,11 @@ def test_foreign_partitions_are_refused(tmp_path: Path) -> None:
     none = config.with_metadata_partitions(())
     assert MetadataTable.open(table.storage, none, opened.timeline, table.clock, opened.schema) is None
     reader = MetadataReader.open(table.storage, ("files", "record_index"), opened.timeline)
-    assert not reader.has(Partition.COLUMN_STATS)
+    assert not reader.has(MetadataPartition.COLUMN_STATS)
 
 
-@pytest.mark.parametrize("partition", Partition)
-def test_damage_is_an_error(tmp_path: Path, partition: Partition) -> None:
+@pytest.mark.parametrize("partition", MetadataPartition)
+def test_damage_is_an_error(tmp_path: Path, partition: MetadataPartition) -> None:
     """A missing file group and a damaged base file: never an empty answer."""
     table = IndexedTable(tmp_path / "t", arrow_schema(COLUMNS), part="day", config=SMALL)
     for order in range(5):
@@ -402,7 +407,7 @@ def test_a_file_without_statistics_closes_no_partition(tmp_path: Path) -> None:
 def test_partition_statistics_are_written_only_when_they_grow(tmp_path: Path) -> None:
     table = IndexedTable(tmp_path / "t", arrow_schema(COLUMNS), part="day")
     table.write([_row(1, 1), _row(7, 1)])
-    (group,) = table.metadata.reader.groups[Partition.PARTITION_STATS]
+    (group,) = table.metadata.reader.groups[MetadataPartition.PARTITION_STATS]
     before = len(group.tail())
     table.write([_row(4, 1)])
     grown = {key: values for key, values in group.tail().items() if len(values) > 1}

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read import And, Compare, Constant, Filter, In, IsNull, Not, Or, StartsWith
 from pipeline.hudi.read.filters.expressions import Op, Value
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 
 COLUMNS: dict[str, pa.DataType] = {
     "n": pa.int32(),

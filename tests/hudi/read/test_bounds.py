@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.hudi.metadata.stats import ColumnRange, Value, ValueType, column_ranges
+from pipeline.hudi.files.column_stats import ColumnRange, Value, ValueType, column_ranges
 from pipeline.hudi.read import Eq, Filter, Ge, Gt, In, IsNotNull, IsNull, Le, Lt, Ne, Not, StartsWith
 from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds, comparison_type, may_match, span
 from pipeline.hudi.read.filters.evaluate import matches

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.file_group_write import write_file_group
 from pipeline.hudi.files.log_file import encode_delete_block, iter_blocks, whole_blocks
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.layout import Partition
 from pipeline.hudi.read import ScanPlan, TableReader
 from pipeline.hudi.read.index import TableIndex
-from pipeline.hudi.write import write_file_group
 from tests.hudi.read.lakes import Row, everything, ids, new_table, passing, row
 
 CONDITION = "n > 20 AND id IN (3, 7, 14, 21)"
@@ -90,9 +90,9 @@ def test_a_commit_that_the_metadata_table_never_heard_of(tmp_path: Path) -> None
     plan = reader.plan(columns=["id"])
     assert ["not in the metadata table" in str(warning) for warning in plan.warnings] == [True]
     assert ids(reader, plan) == [3, 6]
-    index = TableIndex(table.storage, [Partition.FILES], reader.table.timeline)
+    index = TableIndex(table.storage, [MetadataPartition.FILES], reader.table.timeline)
     with pytest.raises(CorruptDataError) as caught:
-        index.reader(Partition.FILES)
+        index.reader(MetadataPartition.FILES)
     assert caught.value.where["instant"] == instant
 
 

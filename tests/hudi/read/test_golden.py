@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.hudi.read import Compare, Filter, In, IsNull, Not, StartsWith, TableReader
 from pipeline.hudi.read.filters.expressions import Op, normalised
-from tests.hudi.lake import GOLDEN
 from tests.hudi.read.oracle import truth
+from tests.paths import GOLDEN
 
 Slice = tuple[str, str]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.keys import DEFAULT_PARTITION, PartitionLayout, escape_partition_value
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.keys import DEFAULT_PARTITION, PartitionLayout, escape_partition_value
 from pipeline.hudi.read import Eq, Filter, IsNotNull, IsNull, Lt, Ne, StartsWith
 from pipeline.hudi.read.filters.bounds import may_match
 from pipeline.hudi.read.filters.evaluate import matches

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import TransientError, UnsupportedError
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.files.file_group_write import write_file_group
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.delta import MetadataDelta
-from pipeline.hudi.metadata.stats import ColumnRange
+from pipeline.hudi.metadata.records.delta import MetadataDelta
 from pipeline.hudi.read import And, Compare, Constant, Eq, Filter, Ge, In, IndexReads, Or, TableReader
 from pipeline.hudi.read.filters.expressions import Op
 from pipeline.hudi.read.lookups import IndexTask
 from pipeline.hudi.read.plan import SliceScan
-from pipeline.hudi.schema import RECORD_KEY_FIELD
-from pipeline.hudi.table import HudiTable
-from pipeline.hudi.write import write_file_group
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
 from tests.hudi.metadata.indexed_table import ORDER
 from tests.hudi.read import oracle

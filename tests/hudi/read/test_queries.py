@@ -15,10 +15,10 @@ from pipeline.hudi.read.question import ask
 from pipeline.hudi.timeline.avro_container import encode_container
 from pipeline.hudi.timeline.instant import CLEAN, Instant, State
 from pipeline.storage.base import Files
-from tests.hudi.compaction import complete_compaction, request_compaction, write_base_files
 from tests.hudi.lake import commit, deletes, new_table, upserts, write_history
 from tests.hudi.read.lakes import Counting, ids, random_table, row
 from tests.hudi.read.lakes import new_table as indexed_table
+from tests.hudi.services.compaction import complete_compaction, request_compaction, write_base_files
 
 
 def named(reader: TableReader, query: Query, **options: Any) -> list[tuple[int, str]]:  # noqa: ANN401

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.metadata.stats import ColumnRange
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read import Compare, Filter, TableReader, lookups, pruning
 from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds, may_match
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.read.filters.expressions import And, Op, Or
 from pipeline.hudi.read.record_keys import KeyLookup
 from pipeline.hudi.read.slice_files import SliceFiles
-from pipeline.hudi.schema import RECORD_KEY_FIELD
-from pipeline.hudi.view import FileSlice
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.read import oracle
 from tests.hudi.read.lakes import ids, passing

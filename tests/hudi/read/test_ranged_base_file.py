@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD, avro_schema
 from pipeline.hudi.files.base_file import RANGED_READ_BYTES, encode_base_file, read_base_file
-from pipeline.hudi.schema import RECORD_KEY_FIELD, avro_schema
 from pipeline.storage import open_storage
 from pipeline.storage.base import StorageNotFoundError
 from tests.hudi.read.lakes import Counting

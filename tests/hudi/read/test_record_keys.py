@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.hudi.bucket import bucket_ids
-from pipeline.hudi.config import TableConfig
-from pipeline.hudi.keys import record_keys
+from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.read import And, Eq, Filter, Ge, In, IsNull, Ne, Or, Unknown
 from pipeline.hudi.read.filters.expressions import FALSE, normalised
 from pipeline.hudi.read.record_keys import MAX_KEYS, bound_values, key_lookup

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.read import And, Eq, Incremental, Query, ReadOptimized, Snapshot, TableReader
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
-from tests.hudi.compaction import compact
 from tests.hudi.lake import commit, deletes, new_table, upserts
+from tests.hudi.services.compaction import compact
 from tests.judges.hudi_spark import HudiSpark
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.metadata.stats import ColumnRange, ValueType, value_type
+from pipeline.hudi.files.column_stats import ColumnRange, ValueType, value_type
 from pipeline.hudi.read.filters.evaluate import Flags, flags
 from pipeline.hudi.read.filters.expressions import (
     And,

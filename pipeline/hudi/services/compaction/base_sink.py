@@ -13,11 +13,11 @@ from typing import cast
 
 import pyarrow as pa
 
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import DYNAMIC, BloomFilter
+from pipeline.hudi.files.column_stats import ColumnRange, column_ranges, unknown_range, widen
 from pipeline.hudi.files.parquet_file import parquet_writer
-from pipeline.hudi.metadata.stats import ColumnRange, column_ranges, unknown_range, widen
-from pipeline.hudi.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.services.compaction.config import CompactionConfig
 
 _FILE_NAME = "_hoodie_file_name"

@@ -17,14 +17,14 @@ from time import sleep
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import TransientError
-from pipeline.hudi.commit import check_still_inflight, drop_markers, publish
-from pipeline.hudi.metadata import rollback as metadata_rollback
-from pipeline.hudi.metadata.delta import MetadataDelta
-from pipeline.hudi.schema import avro_schema
+from pipeline.hudi.actions.commit import check_still_inflight, drop_markers, publish
+from pipeline.hudi.definition.schema import avro_schema
+from pipeline.hudi.metadata.records.delta import MetadataDelta
+from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.scheduling import logs_before
 from pipeline.hudi.services.compaction.task import CompactedFile
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.instant import COMPACTION, DELTA_COMMIT, Instant, State
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.schema import avro_schema
+from pipeline.hudi.definition.schema import avro_schema
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, read_plan
 from pipeline.hudi.services.compaction.task import (
@@ -20,7 +20,7 @@ from pipeline.hudi.services.compaction.task import (
     CompletedInstants,
     compact_file_group,
 )
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.storage.base import AlreadyExistsError, Storage
 

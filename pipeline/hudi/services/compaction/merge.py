@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.log_merge import Flags, LogEvents, LogWinners, Longs
-from pipeline.hudi.schema import RECORD_KEY_FIELD
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.log_merge import Flags, LogEvents, LogWinners, Longs
 
 #: Rows of a row group that are merged at once: what is copied on the way stays small.
 STRETCH_ROWS = 65_536

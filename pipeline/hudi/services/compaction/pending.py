@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeline.hudi.commit import check_not_completed, drop_markers
+from pipeline.hudi.actions.commit import check_not_completed, drop_markers
+from pipeline.hudi.actions.rollback import files_of_instant
 from pipeline.hudi.files.names import STEADY_TOKEN, in_partition, parse_base_name, parse_log_name
 from pipeline.hudi.services.compaction.completion import (
     UnsoundPlanError,
@@ -22,8 +23,7 @@ from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.job import CompactionJob, MapTasks, execute, prepare
 from pipeline.hudi.services.compaction.plan import CompactionPlan, pending_compactions, read_plan
 from pipeline.hudi.services.compaction.task import CompactedFile
-from pipeline.hudi.services.rollback import files_of_instant
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.storage.base import Storage
 

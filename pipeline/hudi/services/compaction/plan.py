@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.files.names import in_partition, parse_base_name, parse_log_name
+from pipeline.hudi.files.view import FileSlice, LogFile
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import COMPACTION, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice, LogFile
 from pipeline.storage.base import Storage
 
 _AVRO = "HoodieCompactionPlan"

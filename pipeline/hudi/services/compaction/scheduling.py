@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
-from pipeline.hudi.beginning import refuse_foreign
-from pipeline.hudi.commit import request
+from pipeline.hudi.actions.commit import request
+from pipeline.hudi.actions.preconditions import refuse_foreign
+from pipeline.hudi.files.view import FileSlice, LogFile
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import FileSlice, LogFile
 from pipeline.storage.base import AlreadyExistsError
 
 _ATTEMPTS = 5

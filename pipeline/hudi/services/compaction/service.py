@@ -6,7 +6,7 @@ from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.job import MapTasks, prepare
 from pipeline.hudi.services.compaction.pending import PATIENCE_S, carry_out, finish_pending
 from pipeline.hudi.services.compaction.scheduling import due, schedule
-from pipeline.hudi.table import HudiTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
+from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.log_file import whole_blocks
+from pipeline.hudi.files.log_merge import LogEvents, aligned
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
-from pipeline.hudi.log_merge import LogEvents, aligned
-from pipeline.hudi.metadata.delta import AddedFile
-from pipeline.hudi.metadata.stats import column_ranges
-from pipeline.hudi.schema import META_FIELDS
+from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.services.compaction.base_sink import BaseFileSink, Written, mapped
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.merge import (

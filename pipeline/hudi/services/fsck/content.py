@@ -12,15 +12,15 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
-from pipeline.hudi.bucket import bucket_ids
-from pipeline.hudi.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
 from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.delete_block import decode_deletes
 from pipeline.hudi.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
 from pipeline.hudi.files.names import LogFileName
 from pipeline.hudi.files.parquet_file import decode_parquet
-from pipeline.hudi.metadata.stats import ColumnRange, column_ranges
-from pipeline.hudi.schema import RECORD_KEY_FIELD
 from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.storage.base import Storage, StorageNotFoundError

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
-from pipeline.hudi.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
+from pipeline.hudi.actions.clean import pending_cleans, read_plan
+from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
+from pipeline.hudi.definition.schema import arrow_schema, value_schema
 from pipeline.hudi.files.names import (
     TEMP_PATH,
     BaseFileName,
@@ -19,8 +21,6 @@ from pipeline.hudi.files.names import (
     parse_base_name,
     parse_log_name,
 )
-from pipeline.hudi.schema import arrow_schema, value_schema
-from pipeline.hudi.services.clean_action import pending_cleans, read_plan
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata

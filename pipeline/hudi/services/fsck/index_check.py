@@ -11,19 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.bloom import BloomFilter
+from pipeline.hudi.files.column_stats import ColumnRange, widen
 from pipeline.hudi.files.names import LogFileName, in_partition, parse_base_name, parse_log_name
-from pipeline.hudi.metadata.delta import FileKey
-from pipeline.hudi.metadata.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, Partition, indexed_fields
-from pipeline.hudi.metadata.reader import MetadataReader, load_groups
-from pipeline.hudi.metadata.stats import ColumnRange, widen
+from pipeline.hudi.files.view import slices_of_partition
+from pipeline.hudi.metadata.records.delta import FileKey
+from pipeline.hudi.metadata.records.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, indexed_fields
+from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
 from pipeline.hudi.read.index import INDEX_FAILURES
 from pipeline.hudi.services.fsck.content import FileContent, damaged_spans
 from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.hudi.view import slices_of_partition
 from pipeline.storage.base import FileInfo
 
 _Ranges = Mapping[str, ColumnRange]
@@ -54,19 +55,21 @@ class IndexCheck:
                 what = "the table lists no metadata table; the files of an old one are ignored"
             yield Finding(Severity.INFO, Check.INDEX, what)
             return
-        foreign = sorted(set(listed) - set(Partition))
+        foreign = sorted(set(listed) - set(MetadataPartition))
         if foreign:
             yield Finding(Severity.INFO, Check.INDEX, f"not checked: metadata partitions {', '.join(foreign)}")
         yield from self._damaged_files()
         try:
-            self.reader, self.columns = self._open([Partition(name) for name in listed if name in set(Partition)])
+            self.reader, self.columns = self._open(
+                [MetadataPartition(name) for name in listed if name in set(MetadataPartition)]
+            )
         except INDEX_FAILURES as error:
             what = getattr(error, "what", None) or str(error)
             yield _rebuild(f"the metadata table cannot be read: {what}", METADATA_PATH)
             return
         yield from self._pending()
 
-    def _open(self, partitions: list[Partition]) -> tuple[MetadataReader, tuple[str, ...]]:
+    def _open(self, partitions: list[MetadataPartition]) -> tuple[MetadataReader, tuple[str, ...]]:
         storage, data = self.evidence.storage, self.evidence.timeline
         root = storage.sub(METADATA_PATH)
         reader = MetadataReader(load_groups(root, partitions, Timeline.load(root), data))
@@ -74,7 +77,7 @@ class IndexCheck:
             for group in groups:
                 for _ in group.entries():
                     pass
-        if Partition.COLUMN_STATS not in partitions:
+        if MetadataPartition.COLUMN_STATS not in partitions:
             return reader, ()
         columns = indexed_fields(storage.read(INDEX_DEFINITIONS_PATH))
         if columns is None:
@@ -83,7 +86,7 @@ class IndexCheck:
 
     def _damaged_files(self) -> Iterator[Finding]:
         """Readers pass over a damaged block of the metadata table too, and with it over what a commit noted."""
-        for partition in Partition:
+        for partition in MetadataPartition:
             for info in self.evidence.below(f"{METADATA_PATH}/{partition.value}"):
                 name = info.path.rpartition("/")[2]
                 if not info.size and (parse_log_name(name) or parse_base_name(name)):
@@ -120,7 +123,7 @@ class IndexCheck:
 
     def listing(self) -> Iterator[Finding]:
         """The files partition against storage."""
-        if self.reader is None or not self.reader.has(Partition.FILES):
+        if self.reader is None or not self.reader.has(MetadataPartition.FILES):
             return
         stored: dict[str, dict[str, int]] = {}
         for file in self.evidence.visible:
@@ -165,9 +168,9 @@ class IndexCheck:
         try:
             if self.columns:
                 self._ranges = self.reader.column_ranges(self.columns, keys)
-            if self.columns and self.reader.has(Partition.PARTITION_STATS):
+            if self.columns and self.reader.has(MetadataPartition.PARTITION_STATS):
                 self._whole = self.reader.partition_ranges(self.columns, [path]).get(path, {})
-            if self.reader.has(Partition.BLOOM_FILTERS):
+            if self.reader.has(MetadataPartition.BLOOM_FILTERS):
                 self._filters = self.reader.bloom_filters(k for k in keys if not k[1].startswith("."))
         except INDEX_FAILURES as error:
             yield _rebuild(f"the metadata table cannot be read: {error}", METADATA_PATH)

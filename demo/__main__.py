@@ -1,0 +1,58 @@
+"""``python -m demo``: exit code 0 only if every table equals the source."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demo.report import print_verdicts
+from demo.scenario import Scenario
+from pipeline.cli.display import make_display
+from pipeline.cli.failure import print_error
+from pipeline.cli.text import duration, terminal
+from pipeline.clock import monotonic_s
+from pipeline.errors import BinlakeError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def demo(
+    keep: Annotated[Path | None, typer.Option(help="Keep everything the demo makes in this directory.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long changes are produced.", min=1)] = 25,
+    rate: Annotated[float, typer.Option(help="Changes a second of the live database.", min=1)] = 300,
+    seed: Annotated[int, typer.Option(help="Seed of the live database.")] = 7,
+    live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or plain lines.")] = True,
+) -> None:
+    """Play recorded and live change events through Kafka into Hudi tables, and judge the tables cell by cell."""
+    console, started = terminal(), monotonic_s()
+    directory = keep or Path(tempfile.mkdtemp(prefix="binlake-demo-"))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with make_display("demo", console, live=live, as_json=False) as display:
+            verdicts = Scenario(directory, seconds, rate, seed, console.print, display.update).run()
+        print_verdicts(verdicts, console)
+        console.print(f"took {duration((monotonic_s() - started) * 1000)}", highlight=False)
+    finally:
+        if keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+    if not all(v.equal for v in verdicts):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the demo; errors as ``binlake`` prints them."""
+    try:
+        app()
+    except BinlakeError as error:
+        print_error(error, terminal(stderr=True))
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

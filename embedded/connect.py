@@ -1,0 +1,166 @@
+"""Kafka Connect with Debezium's MariaDB connector as a child process: one standalone worker from Maven jars."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from embedded.jars import DEBEZIUM, resolve
+from embedded.process import ServiceProcess
+from pipeline import clock
+from pipeline.errors import TransientError
+from pipeline.spark.java import find_java
+
+HOST = "127.0.0.1"
+_ANSWER_S = 5.0
+
+_WORKER = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter.schemas.enable": "false",
+    # Its default turns an explicit NULL into the column's default.
+    "value.converter.replace.null.with.default": "false",
+    "topic.creation.enable": "true",
+    "producer.linger.ms": "5",
+}
+
+
+class EmbeddedConnect:
+    """A worker that lives as long as the ``with`` block; its offsets stay in ``data_dir`` and serve the next start.
+
+    Args:
+        data_dir: directory for offsets, configuration and ``connect.log``; made if missing.
+        bootstrap_servers: the broker that the events go to.
+        connectors: name -> properties, without ``name``.
+        flush_ms: how often the connectors' offsets are written down; what came since comes again after a kill.
+        heap_mb: the JVM's heap, in MB.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        bootstrap_servers: str,
+        connectors: Mapping[str, Mapping[str, str]],
+        *,
+        flush_ms: int = 1_000,
+        heap_mb: int = 256,
+    ) -> None:
+        self._dir = Path(data_dir).absolute()
+        self._servers = bootstrap_servers
+        self._connectors = connectors
+        self._flush_ms = flush_ms
+        self._heap_mb = heap_mb
+        self._port = 0
+        self._process = ServiceProcess(self.log_file)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def log_file(self) -> Path:
+        """What the worker printed, over all starts on this directory."""
+        return self._dir / "connect.log"
+
+    @property
+    def offsets_file(self) -> Path:
+        """Where the connectors' offsets are written down."""
+        return self._dir / "offsets.dat"
+
+    def start(self, timeout_s: float = 120) -> None:
+        """Start the worker and wait until every connector and its task run.
+
+        Raises:
+            TransientError: the worker ended, a connector failed, or it took too long; the message has its last words.
+            ConfigError: no Java.
+        """
+        self._dir.mkdir(parents=True, exist_ok=True)
+        self._port = _free_port()
+        files = [self._write("worker", {**_WORKER, **self._worker_properties()})]
+        files += [self._write(name, {"name": name, **settings}) for name, settings in self._connectors.items()]
+        self._process.start(self._java("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)))
+        deadline = clock.monotonic_s() + timeout_s
+        while not all(self._runs(name) for name in self._connectors):
+            ended = self._process.exit_code
+            if ended is not None or clock.monotonic_s() > deadline:
+                self.kill()
+                why = f"not running after {timeout_s:g} s" if ended is None else f"exit code {ended}"
+                raise self._broken(f"Kafka Connect did not start: {why}")
+            time.sleep(0.2)
+
+    def check(self) -> None:
+        """Raise TransientError if a connector does not run any more: the worker itself goes on without it."""
+        for name in self._connectors:
+            if not self._runs(name):
+                raise self._broken(f"the connector {name} does not run")
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """End the worker in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
+        self._process.stop(timeout_s)
+
+    def kill(self) -> None:
+        """End the worker with SIGKILL: what it has sent since it last wrote its offsets down is sent again."""
+        self._process.kill()
+
+    def _worker_properties(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self._servers,
+            "offset.storage.file.filename": str(self.offsets_file),
+            "offset.flush.interval.ms": str(self._flush_ms),
+            "listeners": f"http://{HOST}:{self._port}",
+        }
+
+    def _write(self, name: str, properties: Mapping[str, str]) -> Path:
+        """A properties file, for its owner alone: a connector's holds the database's password."""
+        path = self._dir / f"{name}.properties"
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return path
+
+    def _java(self, *arguments: str) -> list[str]:
+        log = "-Dorg.slf4j.simpleLogger"
+        levels = [f"{log}.showDateTime=true", f"{log}.defaultLogLevel=warn", f"{log}.log.io.debezium=info"]
+        heap = ["-Xms64m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        classes = f"{resolve(DEBEZIUM, 'debezium')[0].parent}/*"
+        return [str(find_java().command), *heap, *levels, "-cp", classes, *arguments]
+
+    def _runs(self, connector: str) -> bool:
+        """Whether a connector and its one task run. Raises TransientError if the task failed."""
+        status = self._ask(f"connectors/{connector}/status")
+        states = [status.get("connector", {}).get("state"), *(t["state"] for t in status.get("tasks", ()))]
+        if "FAILED" in states:
+            traces = [t.get("trace", "") for t in status["tasks"]]
+            raise self._broken(f"the connector {connector} failed: {' '.join(traces).strip()[:1000]}")
+        return len(states) > 1 and set(states) == {"RUNNING"}
+
+    def _ask(self, path: str) -> dict[str, Any]:
+        """An answer of the worker's REST interface; empty while it does not answer, or does not know the path."""
+        with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+            with urllib.request.urlopen(f"http://{HOST}:{self._port}/{path}", timeout=_ANSWER_S) as answer:
+                found = json.load(answer)
+            return found if isinstance(found, dict) else {}
+        return {}
+
+    def _broken(self, what: str) -> TransientError:
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        words = "; ".join([line.strip() for line in lines if not line.startswith("\tat ")][-6:])
+        return TransientError(f"{what}; {words}", do_next="read its log", log=str(self.log_file))
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as probe:
+        return int(probe.getsockname()[1])

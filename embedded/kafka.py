@@ -1,0 +1,229 @@
+"""A real Kafka broker as a child process: one KRaft node from Maven jars, on loopback, in a small heap."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from embedded.jars import KAFKA_BROKER, resolve
+from embedded.process import ServiceProcess
+from pipeline import clock
+from pipeline.errors import ConfigError, TransientError
+from pipeline.spark.java import find_java
+
+HOST = "127.0.0.1"
+
+# Base64 of the sixteen bytes `binlake-embedded`: Kafka wants a UUID in this form.
+_CLUSTER_ID = "YmlubGFrZS1lbWJlZGRlZA"
+_STARTED = "Kafka Server started"
+_PORT_TAKEN = ("Address already in use", "BindException")
+_PORT_ATTEMPTS = 3
+
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "num.partitions": "1",
+    "auto.create.topics.enable": "true",
+    # One partition each: the default of fifty costs seconds when the first consumer group comes.
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # Recorded events are older than any retention.
+    "log.retention.hours": "-1",
+    # Small heap: the default buffer alone is 128 MB.
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+    "background.threads": "1",
+}
+
+
+class EmbeddedKafka:
+    """A broker that lives as long as the ``with`` block; its data stays in ``data_dir`` and serves the next start.
+
+    A restart on the same directory keeps the topics, the offsets and, where they are still free, the ports, so that
+    clients find the broker again.
+
+    Args:
+        data_dir: directory for the log segments, ``server.properties`` and ``kafka.log``; made if missing.
+        heap_mb: the JVM's heap, in MB.
+        properties: broker settings to add or replace.
+        start_timeout_s: how long a start may take, in seconds.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        heap_mb: int = 256,
+        properties: Mapping[str, str] | None = None,
+        start_timeout_s: float = 120,
+    ) -> None:
+        self._dir = Path(data_dir).absolute()
+        self._heap_mb = heap_mb
+        self._extra = dict(properties or {})
+        self._timeout_s = start_timeout_s
+        self._ports: tuple[int, int] | None = None
+        self._process = ServiceProcess(self.log_file)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``host:port`` for clients. Raises ConfigError before the first start."""
+        if self._ports is None:
+            raise ConfigError("the broker was not started", do_next="call start()", path=str(self._dir))
+        return f"{HOST}:{self._ports[0]}"
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id while it runs."""
+        return self._process.pid
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker printed, over all starts on this directory."""
+        return self._dir / "kafka.log"
+
+    def start(self) -> None:
+        """Format the directory if it is new, start the broker and wait until it serves. No effect if it runs.
+
+        Raises:
+            TransientError: the broker ended or did not serve in time; its last words are in the message. Or its
+                libraries could not be fetched.
+            ConfigError: no Java.
+        """
+        if self.pid is not None:
+            return
+        self._dir.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            self._ports = self._choose_ports()
+            self._write_properties(*self._ports)
+            self._format()
+            problem = self._launch()
+            if problem is None:
+                return
+            if attempt == _PORT_ATTEMPTS or not any(word in problem for word in _PORT_TAKEN):
+                raise TransientError(
+                    f"the Kafka broker did not start: {problem}", do_next="read its log", log=str(self.log_file)
+                )
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """End the broker in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
+        self._process.stop(timeout_s)
+
+    def kill(self) -> None:
+        """End the broker as a power cut would."""
+        self._process.kill()
+
+    def _choose_ports(self) -> tuple[int, int]:
+        """The ports of the last start on this directory if both are free, else two that the system gives."""
+        with contextlib.suppress(FileNotFoundError):
+            kept = re.findall(rf"{re.escape(HOST)}:(\d+)", _listeners(self._config))
+            if len(kept) == 2 and all(_is_free(int(port)) for port in kept):
+                return int(kept[0]), int(kept[1])
+        return _free_ports()
+
+    @property
+    def _config(self) -> Path:
+        return self._dir / "server.properties"
+
+    def _write_properties(self, port: int, controller_port: int) -> None:
+        settings = _PROPERTIES | {
+            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+            "log.dirs": str(self._dir / "data"),
+        }
+        lines = [f"{key}={value}\n" for key, value in (settings | self._extra).items()]
+        self._config.write_text("".join(lines))
+
+    def _java(self, *arguments: str) -> list[str]:
+        log = "-Dorg.slf4j.simpleLogger"
+        classes = f"{resolve(KAFKA_BROKER, 'kafka-broker')[0].parent}/*"
+        # The info line of this one class says that the broker serves.
+        levels = [f"{log}.defaultLogLevel=warn", f"{log}.log.kafka.server.KafkaRaftServer=info"]
+        heap = ["-Xms64m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [str(find_java().command), *heap, *levels, "-cp", classes, *arguments]
+
+    def _format(self) -> None:
+        if (self._dir / "data" / "meta.properties").exists():
+            return
+        command = self._java("kafka.tools.StorageTool", "format", "--ignore-formatted")
+        command += ["-t", _CLUSTER_ID, "-c", str(self._config)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise TransientError(
+                f"Kafka could not format its directory: {_last_words(done.stdout)}",
+                do_next="use an empty directory",
+                path=str(self._dir),
+            )
+
+    def _launch(self) -> str | None:
+        """Start the process and wait; None when it serves, else what went wrong (the process is gone then)."""
+        seen = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._process.start(self._java("kafka.Kafka", str(self._config)))
+        deadline = clock.monotonic_s() + self._timeout_s
+        while _STARTED not in (said := _read_from(self.log_file, seen)):
+            ended = self._process.exit_code
+            if ended is not None or clock.monotonic_s() > deadline:
+                self.kill()
+                why = f"not serving after {self._timeout_s:g} s" if ended is None else f"exit code {ended}"
+                return f"{why}; {_last_words(said)}"
+            time.sleep(0.05)
+        return None
+
+
+def _read_from(path: Path, start: int) -> str:
+    with path.open("rb") as handle:
+        handle.seek(start)
+        return handle.read().decode(errors="replace")
+
+
+def _last_words(log: str) -> str:
+    """The end of a log without the stack frames."""
+    return "; ".join([line.strip() for line in log.splitlines() if not line.startswith("\tat ")][-6:])
+
+
+def _listeners(config: Path) -> str:
+    found = re.search(r"^listeners=(.*)$", config.read_text(), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the broker binds: a port in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_ports() -> tuple[int, int]:
+    """Two different free ports: both are held while they are chosen."""
+    with socket.socket() as first, socket.socket() as second:
+        first.bind((HOST, 0))
+        second.bind((HOST, 0))
+        return first.getsockname()[1], second.getsockname()[1]

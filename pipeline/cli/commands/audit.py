@@ -1,0 +1,85 @@
+"""``binlake audit``: every record that a table's commits read has a fate, and none is read twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
+from pipeline.cli.text import number
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.services.fsck import Severity
+from pipeline.lake.audit import FATES, Audit, AuditedCommit
+from pipeline.lake.audit import audit as audit_table
+from pipeline.lake.catalog import Place
+from pipeline.settings import Settings
+from pipeline.upsert.route import Counts
+
+
+def audit(
+    conf: LakeConf,
+    tables: Tables = None,
+    commits: Annotated[bool, typer.Option("--commits", help="A line for every commit.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Offsets that no commit covers are an error.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Account for every record: read = applied + superseded + filtered + quarantined, offsets without overlap."""
+    found, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
+
+    def act(place: Place) -> int:
+        done = audit_table(place.storage)
+        print_audit(place.name, done, each=commits)
+        return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0
+
+    code = each(found, act)
+    if not found and not as_json:
+        say("the lake holds no tables")
+    raise typer.Exit(code)
+
+
+def _print(table: str, done: Audit, *, each: bool) -> None:
+    archived = sum(commit.archived for commit in done.commits)
+    parts = [f"{number(len(done.commits))} commits" + (f" ({number(archived)} archived)" if archived else "")]
+    if done.foreign:
+        parts.append(f"{number(done.foreign)} of other writers, which say nothing of records")
+    parts.append(f"{len(done.errors)} errors" if done.errors else "all accounted for")
+    gaps = f"{number(len(done.gaps))} gaps between the offset ranges" if done.gaps else "offsets without a gap"
+    say(f"{table}: {'; '.join([*parts, gaps])}")
+    for stream, counts in done.sums().items():
+        say(f"  {stream}: {_sum(counts)}")
+    if each:
+        for commit in done.commits:
+            ranges = ", ".join(_ranges(commit)) or "no offsets"
+            say(f"  {commit.instant} {commit.stream}: {_sum(commit.counts)}; {ranges}")
+    for finding in done.findings:
+        where = f" [{finding.where}]" if finding.where else ""
+        if finding.severity is not Severity.INFO or each:
+            say(f"  {finding.severity.value}: {finding.what}{where}. Next: {finding.next or 'nothing'}")
+
+
+def _write(table: str, done: Audit, *, each: bool) -> None:
+    lines: list[dict[str, Any]] = []
+    if each:
+        lines = [{"table": table, **dataclasses.asdict(commit)} for commit in done.commits]
+    sums = {stream: vars(counts) for stream, counts in done.sums().items()}
+    findings = [{"severity": f.severity, "what": f.what, "instant": f.instant} for f in done.findings]
+    counts = {"commits": len(done.commits), "foreign": done.foreign, "gaps": len(done.gaps)}
+    for line in [*lines, {"table": table, **counts, "streams": sums, "findings": findings}]:
+        sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _sum(counts: Counts) -> str:
+    text = " + ".join(f"{name} {number(getattr(counts, name))}" for name in FATES)
+    before = f"; {number(counts.already_applied)} seen before" if counts.already_applied else ""
+    return f"read {number(counts.read)} = {text}{before}"
+
+
+def _ranges(commit: AuditedCommit) -> Iterator[str]:
+    for topic, parts in commit.offsets.items():
+        for partition, (first, end) in parts.items():
+            yield f"{topic}/{partition} {first} to {end - 1}"

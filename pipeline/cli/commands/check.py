@@ -1,0 +1,233 @@
+"""``binlake check``: everything that can be known to be wrong before the first batch. It leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.cli.commands.check_ddl import policies, statements
+from pipeline.cli.commands.check_kafka import KafkaProbe
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.schemas.schemas import declared_table
+from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
+from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.settings import Settings, TableRules, TablesSettings
+from pipeline.source.registry import schema_registry
+from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
+from pipeline.upsert.fanout import destination, shard_of
+
+#: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
+MANY_BUCKETS = 128
+_THREADS = 16
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finished check. ``error`` is set when it failed."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    error: BinlakeError | None = None
+
+
+def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
+    """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
+    checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
+    checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
+    checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
+    probe = KafkaProbe(settings.kafka, kafka_timeout_s)
+    try:
+        checks += [_run(*step) for step in probe.steps()]
+    finally:
+        probe.close()
+    lake = _run("lake", partial(_check_lake, settings))
+    checks += [lake, _run("state", partial(_check_state, settings))]
+    if lake.verdict is Verdict.OK:
+        checks += _check_tables(settings, known_tables(settings, probe.topics))
+    checks += _check_ddl(settings, known_tables(settings, probe.topics), reachable=bool(probe.topics))
+    if probe.topics:
+        checks += check_overrides(settings, known_tables(settings, probe.topics))
+    return checks
+
+
+def exit_code(checks: Iterable[Check]) -> int:
+    """0, or the exit code of the first failure's class."""
+    return next((c.error.exit_code for c in checks if c.error is not None), 0)
+
+
+def print_checks(checks: Iterable[Check], console: Console) -> None:
+    """A table of all checks, then what to do about each failure."""
+    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILED: "red"}
+    table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
+    checks = list(checks)
+    for check in checks:
+        table.add_row(check.name, f"[{colours[check.verdict]}]{check.verdict}[/]", check.detail)
+    console.print(table)
+    for check in checks:
+        if check.error is not None and check.error.do_next:
+            console.print(f"{check.name}: {check.error.do_next}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _run(name: str, step: Callable[[], str]) -> Check:
+    try:
+        return Check(name, Verdict.OK, step())
+    except BinlakeError as error:
+        return _failed(name, error)
+
+
+def _failed(name: str, error: BinlakeError) -> Check:
+    place = ", ".join(f"{k}={v}" for k, v in error.where.items())
+    return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+
+
+def _check_schemas(settings: Settings) -> str:
+    """The types of ``source.schemas``, read as the decoder reads them."""
+    for name, schema in settings.source.schemas.items():
+        try:
+            declared_table(schema.columns, schema.key)
+        except UnsupportedError as error:
+            raise ConfigError(error.what, do_next=error.do_next or "correct source.schemas", table=name) from error
+    return f"{len(settings.source.schemas)} declared"
+
+
+def _check_registry(settings: Settings) -> str:
+    registry = schema_registry(settings)
+    assert registry is not None
+    replace(registry, retry_s=0).probe()
+    return f"{registry.url} answers"
+
+
+def _check_ddl(settings: Settings, tables: list[SourceTable], *, reachable: bool) -> Iterator[Check]:
+    """Policies, and what the statements come to that the DDL topics or the tables tell of."""
+    yield from (Check(f.name, Verdict.OK, f.detail) for f in policies(settings, tables))
+    if not reachable:
+        return
+    try:
+        lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+        for finding in statements(settings, lake, tables):
+            yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
+    except BinlakeError as error:
+        yield _failed("ddl", error)
+
+
+def _check_lake(settings: Settings) -> str:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    check_exclusive_create(lake)
+    return f"{lake.uri} can be written to, and no file twice"
+
+
+def _check_state(settings: Settings) -> str:
+    state = open_storage(settings.state_uri, settings.state_options())
+    check_exclusive_create(state)
+    return f"{state.uri} can be written to, and no file twice"
+
+
+def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
+    """The source tables that topic names (``<prefix>.<database>.<table>``) and the settings' schemas speak of."""
+    names = [t.split(".")[-2:] for t in topics if t.count(".") >= 2]
+    names += [s.split(".", 1) for s in settings.source.schemas if "." in s]
+    tables = {SourceTable(database, table) for database, table in names}
+    return sorted((t for t in tables if settings.selects(t)), key=str)
+
+
+def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    kept_as = {destination(t, settings.tables) for t in tables}
+    rules = {str(t): settings.table_rules(t) for t in sorted(kept_as, key=str)}
+    if settings.tables.routes:
+        yield _run("routes", partial(_check_routes, settings.tables, tables))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
+    yield from (c for c in found if c is not None)
+    yield _run("paths", partial(_check_paths, rules))
+    many = [table for table, r in rules.items() if r.buckets > MANY_BUCKETS]
+    if many:
+        detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
+        yield Check("buckets", Verdict.WARNING, detail)
+    else:
+        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {found.count(None)} not in the lake yet")
+
+
+def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
+    """Which source tables go to another lake table than their own."""
+    merged: dict[SourceTable, list[SourceTable]] = {}
+    for table in tables:
+        if (kept_as := destination(table, rules)) != table:
+            merged.setdefault(kept_as, []).append(table)
+    for kept_as, sources in merged.items():
+        if len(sources) > 1 and shard_of(sources[0], rules) is None:
+            raise ConfigError(
+                f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would tell their rows apart",
+                do_next="give the route a shard column, or a table of its own to each",
+            )
+    told = [
+        f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{len(s)} tables as {t}" for t, s in merged.items()
+    ]
+    return "; ".join(told) or "none of the known tables is concerned"
+
+
+def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
+    """None for a table that is not in the lake yet."""
+    try:
+        properties = lake.read(f"{rules.path}/{PROPERTIES_PATH}")
+    except StorageNotFoundError:
+        return None
+    except StorageError as error:
+        return _failed(f"table {table}", error)
+    return _run(f"table {table}", partial(_check_existing, properties, rules))
+
+
+def _check_paths(rules: Mapping[str, TableRules]) -> str:
+    """Two source tables in one lake table would overwrite each other's rows."""
+    tables: dict[str, list[str]] = {}
+    for table, rule in rules.items():
+        tables.setdefault(rule.path, []).append(table)
+    for path, sharing in tables.items():
+        if len(sharing) > 1:
+            raise ConfigError(
+                f"{' and '.join(sharing)} would share the path {path}",
+                do_next="put {database} and {table} into tables.path, or exclude one of them",
+            )
+    return "every table has a path of its own"
+
+
+def _check_existing(properties: bytes, rules: TableRules) -> str:
+    config = TableConfig.from_properties(properties)
+    config.check_writable()
+    partition = (rules.partition.name,) if rules.partition else ()
+    expected = {"buckets": rules.buckets, "partition": partition, "hive_style": rules.hive_style}
+    found = {"buckets": config.bucket_count, "partition": config.partition_fields, "hive_style": config.hive_style}
+    differing = [
+        f"{k} {found[k]} in the lake, {expected[k]} in the settings" for k in expected if found[k] != expected[k]
+    ]
+    if differing:
+        raise ConfigError(
+            "; ".join(differing),
+            do_next="these are fixed when a table is created: put the lake's values into tables.overrides",
+            path=rules.path,
+        )
+    return f"{config.bucket_count} buckets, as in the lake"
+
+
+def check_overrides(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+    """Warn of overrides that no known table takes: most often a misspelled name."""
+    taken = {settings.tables.override_of(t) for t in tables}
+    for i, override in enumerate(settings.tables.overrides):
+        if i not in taken:
+            detail = f"{override.match} applies to none of the tables known by their topics"
+            yield Check(f"tables.overrides[{i}]", Verdict.WARNING, detail)

@@ -1,0 +1,63 @@
+"""What ``binlake check`` says of DDL: the policies, and what statements come to for the lake tables as they stand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from pipeline.decode.changes import SourceTable
+from pipeline.lake.lake import Lake
+from pipeline.schema_changes.apply.keeper import DdlKeeper
+from pipeline.settings import Settings
+from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.storage import Storage
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.upsert.fanout import destination
+
+#: Statements that are shown of one table, the newest.
+_SHOWN = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class DdlFinding:
+    """One line of the report. ``refused``: rows go to quarantine for it."""
+
+    name: str
+    detail: str
+    refused: bool = False
+
+
+def policies(settings: Settings, tables: Sequence[SourceTable]) -> Iterator[DdlFinding]:
+    """The policies: those of all tables, and how some differ from them."""
+    common = settings.tables.defaults.schema_changes.rule()
+    yield DdlFinding("schema changes", _said(common))
+    by_rule: dict[SchemaChangeRule, list[str]] = {}
+    for source in tables:
+        rule = settings.table_rules(destination(source, settings.tables)).schema_changes
+        if rule != common:
+            by_rule.setdefault(rule, []).append(str(source))
+    for rule, names in by_rule.items():
+        yield DdlFinding("schema changes", f"{', '.join(names)}: {_said(rule, common)}")
+
+
+def _said(rule: SchemaChangeRule, common: SchemaChangeRule | None = None) -> str:
+    values = dataclasses.asdict(rule)
+    known = dataclasses.asdict(common) if common is not None else {}
+    return ", ".join(f"{name} {value}" for name, value in values.items() if known.get(name) != value)
+
+
+def statements(settings: Settings, lake: Storage, tables: Sequence[SourceTable]) -> Iterator[DdlFinding]:
+    """The statements of the DDL topics, and those that tables have recorded, table by table. Changes nothing.
+
+    Raises TransientError, ConfigError where the DDL topics cannot be read; CorruptDataError, StorageError for tables.
+    """
+    registry, opened = SchemaRegistry(settings), Lake(lake)
+    registry.refresh()
+    found = sorted({destination(source, settings.tables) for source in tables}, key=str)
+    known = [source for source in found if opened.look(settings.table_rules(source)) is not None]
+    keeper = DdlKeeper(settings, opened, registry)
+    for source, entries in keeper.preview(known).items():
+        for entry, done in entries[-_SHOWN:]:
+            yield DdlFinding(f"ddl {source}", f"{entry} ({'carried out' if done else 'waits'})", entry.is_refusal)
+        if len(entries) > _SHOWN:
+            yield DdlFinding(f"ddl {source}", f"{len(entries) - _SHOWN} older statements are not shown")

@@ -1,0 +1,115 @@
+"""``binlake compact``: the upkeep of a lake's tables in a process of its own, from cron or Airflow."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared, told
+from pipeline.cli.text import duration, number, size
+from pipeline.errors import ConfigError
+from pipeline.hudi.services.compaction import MapTasks
+from pipeline.lake.catalog import Unknown
+from pipeline.lake.maintenance import Report, Wanted, look_after
+from pipeline.settings import Settings
+from pipeline.spark.session import spark_session
+from pipeline.spark.tasks import map_in_tasks
+
+_CORES = os.cpu_count() or 1
+
+Now = Annotated[bool, typer.Option("--now", help="Compact what there is, due or not.")]
+ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans, for --execute-only to carry out.")]
+ExecuteOnly = Annotated[bool, typer.Option("--execute-only", help="Carry out plans that nobody works on; make none.")]
+OnSpark = Annotated[bool, typer.Option("--spark", help="Work in Spark tasks, as the settings' spark section says.")]
+Threads = Annotated[int, typer.Option(help="Threads that work without --spark; one a core.", min=1)]
+
+
+def compact(
+    conf: LakeConf,
+    tables: Tables = None,
+    now: Now = False,
+    schedule_only: ScheduleOnly = False,
+    execute_only: ExecuteOnly = False,
+    spark: OnSpark = False,
+    threads: Threads = _CORES,
+    as_json: AsJson = False,
+) -> None:
+    """Compact tables that are due by the settings, then clean and archive them. A stream may be at work meanwhile."""
+    if schedule_only and execute_only:
+        raise ConfigError("--schedule-only and --execute-only exclude each other", do_next="give one of the two")
+    settings, code = Settings.load(conf), 0
+    wanted, sharing = Wanted(now, schedule=not execute_only, execute=not schedule_only), shared(settings, "compact")
+    found = chosen(settings, tables)
+    with _workers(settings, spark, threads) as map_tasks:
+        for place in found:
+            if isinstance(place, Unknown):
+                report = Report(place.name, error=place.error)
+            else:
+                report = look_after(place, sharing, map_tasks, wanted)
+            print_report(report, as_json=as_json)
+            if report.error is not None:
+                code = told(report.table, report.error, code)
+    if not found and not as_json:
+        say("the lake holds no tables")
+    raise typer.Exit(code)
+
+
+def print_report(report: Report, *, as_json: bool = False) -> None:
+    """One line for a table."""
+    if as_json:
+        sys.stdout.write(json.dumps(_fields(report), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+        return
+    say(f"{report.table}: {'; '.join(_parts(report))}")
+    if report.warning is not None:
+        say(f"  warning: {report.warning}")
+
+
+def _parts(report: Report) -> Iterator[str]:
+    if report.due is not None:
+        yield f"due: {report.due}"
+    if report.completed:
+        yield f"{number(report.file_groups)} file groups compacted"
+        yield f"{number(report.rows)} rows, {size(report.bytes_written)} written"
+        if left := len(report.completed) - (report.scheduled in report.completed):
+            yield f"{left} of the compactions had been left by another process"
+    if report.pending:
+        yield f"pending: {', '.join(report.pending)}"
+    if not report.completed and not report.pending:
+        yield "failed" if report.error is not None else "nothing to compact"
+    if report.cleaned:
+        yield f"{number(report.cleaned)} files cleaned"
+    if report.archived:
+        yield f"{number(report.archived)} instants archived"
+    yield duration(report.seconds * 1000)
+
+
+def _fields(report: Report) -> dict[str, object]:
+    fields = {**vars(report), "seconds": round(report.seconds, 3)}
+    if (error := report.error) is not None:
+        where = {key: str(value) for key, value in error.where.items()}
+        fields["error"] = {"what": error.what, "where": where, "next": error.do_next}
+    return fields
+
+
+@contextlib.contextmanager
+def _workers(settings: Settings, on_spark: bool, threads: int) -> Iterator[MapTasks]:
+    """Where the tasks of compactions run."""
+    if on_spark:
+        session = spark_session(settings)
+        try:
+            context = session.sparkContext
+            yield partial(map_in_tasks, context, slots=context.defaultParallelism)
+        finally:
+            session.stop()
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="binlake-compaction") as pool:
+        yield lambda function, operations: list(pool.map(function, operations))

@@ -1,0 +1,46 @@
+"""``binlake explain``: what a query would read, how many files each step left, and why."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.cli.commands.query import After, AsOf, BaseOnly, Sql, Until, UseIndex, open_reader, question
+from pipeline.cli.tables import Conf, TableName
+from pipeline.cli.text import number, size, terminal
+from pipeline.hudi.read import ScanPlan
+from pipeline.hudi.read.sql_engine import plan_sql
+
+
+def explain(
+    table: TableName,
+    sql: Sql,
+    conf: Conf = None,
+    as_of: AsOf = None,
+    after: After = None,
+    until: Until = None,
+    read_optimized: BaseOnly = False,
+    index: UseIndex = True,
+) -> None:
+    """Print the plan of an SQL query over a table, without reading data."""
+    reader = open_reader(table, conf, index)
+    planned = plan_sql(reader, sql, question(as_of, after, until, read_optimized), count_all=True)
+    print_plan(planned.plan, terminal())
+
+
+def print_plan(plan: ScanPlan, console: Console) -> None:
+    """Print a plan: the question, a line for every step, what is left."""
+    for line in (f"{plan.table}: {plan.query}", f"  where {plan.condition}", f"  columns {', '.join(plan.columns)}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    grid = Table("step")
+    for heading in ("partitions", "slices", "files"):
+        grid.add_column(heading, justify="right")
+    grid.add_column("why")
+    for step in plan.steps:
+        counts = (step.partitions, step.slices, step.files)
+        grid.add_row(step.name, *("" if count is None else number(count) for count in counts), step.why)
+    console.print(grid, markup=False)
+    for warning in plan.warnings:
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    left = f"to read: file slices {number(len(plan.slices))}, files {number(plan.files)}, bytes {size(plan.size)}"
+    console.print(left, markup=False, highlight=False)

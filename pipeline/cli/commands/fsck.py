@@ -1,0 +1,102 @@
+"""``binlake fsck`` and ``binlake repair``: is a table what it says it is, and what can be mended without loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipeline.cli.tables import Conf, TableName, locking_of, storage_of
+from pipeline.cli.text import number, size, terminal
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.services.fsck import Finding, Report, Severity
+from pipeline.hudi.services.fsck import fsck as check_table
+from pipeline.hudi.services.repair import plan_repair
+from pipeline.hudi.services.repair import repair as do_repair
+from pipeline.lake.audit import OFFSET_KEYS
+from pipeline.storage import Storage
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
+
+WithData = Annotated[bool, typer.Option("--data/--no-data", help="Read every data file, or look at names and sizes.")]
+Grace = Annotated[
+    float, typer.Option("--grace-min", help="Minutes of silence after which a writer counts as dead.", min=0)
+]
+
+
+def fsck(
+    table: TableName,
+    conf: Conf = None,
+    data: WithData = True,
+    grace_min: Grace = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every finding.")] = False,
+) -> None:
+    """Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing."""
+    report = _report(storage_of(table, conf), data, grace_min)
+    if as_json:
+        for finding in report.findings:
+            sys.stdout.write(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+    else:
+        print_report(report, terminal())
+    raise typer.Exit(exit_code(report))
+
+
+def repair(
+    table: TableName,
+    conf: Conf = None,
+    data: WithData = True,
+    grace_min: Grace = 60.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and do nothing.")] = False,
+) -> None:
+    """Mend what fsck finds where that loses no rows. Stop the stream first."""
+    storage, console = storage_of(table, conf), terminal()
+    report = _report(storage, data, grace_min)
+    plan = plan_repair(report.findings)
+    for line in plan.lines():
+        console.print(f"- {line}", markup=False, highlight=False, soft_wrap=True)
+    if not plan.steps:
+        console.print("nothing that can be mended safely", markup=False, highlight=False)
+    if dry_run or not plan.steps:
+        raise typer.Exit(exit_code(report))
+    if not yes and not typer.confirm("Do this? No writer may be at work on the table."):
+        raise typer.Exit(1)
+    for line in do_repair(storage, plan, grace_ms=_millis(grace_min), locking=locking_of(conf, "repair")):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    after = _report(storage, data, grace_min)
+    print_report(after, console)
+    raise typer.Exit(exit_code(after))
+
+
+def exit_code(report: Report) -> int:
+    """0, or that of corrupt data if there are errors."""
+    return CorruptDataError.exit_code if report.errors else 0
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the findings, errors first, and a line of sums."""
+    for finding in report.findings:
+        _print_finding(finding, console)
+    counts = ", ".join(f"{sum(f.severity is s for f in report.findings)} {s.value}" for s in Severity)
+    line = f"{report.table}: {counts}; {number(report.files)} files read, {size(report.bytes_read)}"
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_finding(finding: Finding, console: Console) -> None:
+    console.print(f"{finding.severity.value} {finding.check.value}: ", style=_STYLES[finding.severity], end="")
+    console.print(finding.what, markup=False, highlight=False, soft_wrap=True)
+    for name, text in (("where", finding.where), ("next", finding.next)):
+        if text:
+            console.print(f"  {name}: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _report(storage: Storage, with_data: bool, grace_min: float) -> Report:
+    return check_table(storage, OFFSET_KEYS, with_data=with_data, grace_ms=_millis(grace_min))
+
+
+def _millis(minutes: float) -> int:
+    return int(minutes * 60_000)

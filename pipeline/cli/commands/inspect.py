@@ -1,0 +1,106 @@
+"""``binlake inspect``: what a table is made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.cli.tables import table_storage
+from pipeline.cli.text import number, size
+from pipeline.hudi.files.view import FileSlice, file_slices
+from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.instant import Instant
+from pipeline.settings import Settings
+
+_COUNTS = "binlake.counts"
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """An opened table and its latest file slices."""
+
+    table: HudiTable
+    slices: list[FileSlice]
+
+    @staticmethod
+    def of(name: str, settings: Settings | None) -> Inspection:
+        """Open a table by its path or URI, or, with settings, by ``database.table`` or by its path in the lake.
+
+        Raises ConfigError if there is none, and what the storage raises.
+        """
+        table = HudiTable.open(table_storage(name, settings))
+        return Inspection(table, file_slices(table.storage, table.timeline))
+
+
+def print_inspection(found: Inspection, console: Console, *, instants: int, slices: int) -> None:
+    """Print configuration, the newest instants, the largest slices and sums."""
+    _print_config(found, console)
+    _print_timeline(found.table, console, instants)
+    _print_slices(found.slices, console, slices)
+
+
+def _print_config(found: Inspection, console: Console) -> None:
+    config = found.table.config
+    partition = ", ".join(config.partition_fields) or "none"
+    name = f"{config.database}.{config.name}" if config.database else config.name
+    console.print(f"{name} at {found.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
+    facts = (
+        f"  key {', '.join(config.record_key_fields)}; partitioned by {partition}; {config.bucket_count} buckets; "
+        f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
+    )
+    console.print(facts, markup=False, highlight=False, soft_wrap=True)
+    kept = ", ".join(config.metadata_partitions) or "none"
+    console.print(f"  metadata table: {kept}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_timeline(table: HudiTable, console: Console, limit: int) -> None:
+    timeline = table.timeline
+    shown = sorted([*timeline.completed(), *timeline.pending()])
+    title = f"timeline: {len(timeline.completed())} completed, {len(timeline.pending())} pending"
+    grid = Table("requested", "action", "state", "completed", title=title, title_justify="left")
+    for heading in ("files", "written", "upserts", "deletes", "counts"):
+        grid.add_column(heading, justify="right")
+    for instant in shown[len(shown) - min(limit, len(shown)) :]:
+        grid.add_row(*_instant_cells(table, instant))
+    console.print(grid)
+
+
+def _instant_cells(table: HudiTable, instant: Instant) -> tuple[str, ...]:
+    cells = (instant.requested_time, instant.action, instant.state.value, instant.completion_time or "")
+    if not instant.completed:
+        return cells
+    body = table.timeline.commit_metadata(instant)
+    deletes = sum(s.num_deletes for s in body.stats)
+    upserts = sum(s.num_writes for s in body.stats)
+    written = size(sum(s.file_size for s in body.stats))
+    return (
+        *cells,
+        number(len(body.stats)),
+        written,
+        number(upserts),
+        number(deletes),
+        _counts(body.extra.get(_COUNTS)),
+    )
+
+
+def _counts(text: str | None) -> str:
+    """A commit's own account of its events, where binlake wrote it."""
+    return ", ".join(f"{k} {v}" for k, v in json.loads(text).items() if v) if text else ""
+
+
+def _print_slices(slices: list[FileSlice], console: Console, limit: int) -> None:
+    base, log = sum(s.base_size for s in slices), sum(s.log_size for s in slices)
+    files = sum(len(s.log_files) for s in slices)
+    title = f"{len(slices)} file slices: {size(base)} in base files, {size(log)} in {number(files)} log files"
+    grid = Table("partition", "bucket", "file id", title=title, title_justify="left")
+    for heading in ("base", "log files", "log"):
+        grid.add_column(heading, justify="right")
+    largest = sorted(slices, key=lambda s: s.base_size + s.log_size, reverse=True)[:limit]
+    for s in sorted(largest, key=lambda s: (s.partition_path, s.file_id)):
+        bucket = "" if s.bucket is None else str(s.bucket)
+        base_size = size(s.base_size) if s.base_file else "-"
+        grid.add_row(s.partition_path or ".", bucket, s.file_id, base_size, str(len(s.log_files)), size(s.log_size))
+    console.print(grid)

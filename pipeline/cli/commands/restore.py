@@ -1,0 +1,96 @@
+"""``binlake restore``: a table as it was when a commit or a savepoint completed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from pipeline.cli.lake_options import LakeConf, Table, chosen_one, say, shared
+from pipeline.cli.text import number, size, terminal
+from pipeline.errors import ConfigError
+from pipeline.hudi.actions.savepoint_record import savepoints
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores, plan_restore, restore
+from pipeline.hudi.services.restore_plan import instant_of
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.catalog import Place
+from pipeline.lake.lake_table import POSITIONS, metadata_config
+from pipeline.position.lease import StreamLease
+from pipeline.settings import Settings
+from pipeline.source.ranges import format_positions
+from pipeline.storage import open_storage
+
+Moment = Annotated[
+    str, typer.Argument(help="Requested time of a commit, or a savepoint's comment.", metavar="INSTANT|SAVEPOINT")
+]
+
+
+def restore_table(
+    conf: LakeConf,
+    table: Table,
+    moment: Moment,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")] = False,
+) -> None:
+    """Take back every later write of a table. Stop its writers first; its streams catch it up when they next run."""
+    settings = Settings.load(conf)
+    place = chosen_one(settings, table)
+    lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    with contextlib.nullcontext() if dry_run else lease:  # its stream must not run meanwhile
+        _restore(place, moment, shared(settings, "restore"), yes=yes, dry_run=dry_run)
+
+
+def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run: bool) -> None:
+    index = metadata_config(place.rules)
+    held = HudiTable.open(place.storage, metadata=index, locking=locking)
+    if not dry_run:
+        for done in finish_pending_restores(held, index):
+            say(f"finished the restore {done.requested_time} that another process had begun")
+    plan = plan_restore(held, _instant(held, moment))
+    print_plan(place, plan)
+    if not plan.undone or dry_run:
+        return
+    if not yes and not typer.confirm("Restore? No writer may be at work on the table."):
+        raise typer.Exit(1)
+    restore(held, plan.target.requested_time, index, agreed=plan)
+    say(f"{place.name} is as of {plan.target.requested_time}")
+    for stream, positions in json.loads(held.extra_metadata(POSITIONS) or "{}").items():
+        say(f"stream {stream} delivers again from {format_positions(positions)} on when it next runs")
+
+
+def print_plan(place: Place, plan: RestorePlan) -> None:
+    """Print what goes and what stays."""
+    target = plan.target
+    say(f"{place.name} as of {target.requested_time} ({target.action}, completed {target.completion_time})")
+    if not plan.undone:
+        say("  nothing was written since")
+        return
+    grid = Grid("requested", "action", "state", "completed", title="taken back", title_justify="left")
+    for heading in ("files", "bytes"):
+        grid.add_column(heading, justify="right")
+    for instant in plan.undone:
+        files = [info for info in plan.files if instant_of(info) == instant.requested_time]
+        cells = (instant.requested_time, instant.action, instant.state.value, instant.completion_time or "")
+        grid.add_row(*cells, number(len(files)), size(sum(info.size for info in files)))
+    terminal().print(grid)
+    gone, kept = (size(sum(info.size for info in files)) for files in (plan.files, plan.kept_files))
+    say(f"  goes: {len(plan.undone)} instants, {number(len(plan.files))} files, {gone}")
+    say(f"  stays: {plan.kept_writes} writes, {number(len(plan.kept_files))} files, {kept}")
+
+
+def _instant(table: HudiTable, moment: str) -> str:
+    """The requested time that is meant."""
+    if moment.isdigit():
+        return moment
+    found = [s.instant for s in savepoints(table.storage, table.timeline) if s.comment == moment]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{len(found)} savepoints have that comment" if found else "no savepoint has that comment",
+            do_next="give the requested time that binlake savepoint list or inspect prints",
+            comment=moment,
+        )
+    return found[0]

@@ -1,0 +1,92 @@
+"""``binlake clean`` and ``binlake archive``: what the settings' retention promises to nobody goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, each, opened, say
+from pipeline.cli.text import number
+from pipeline.hudi.actions.clean import CleanPlan, read_plan
+from pipeline.hudi.files.names import in_partition
+from pipeline.hudi.services.archival import archivable, archive
+from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.catalog import Place
+from pipeline.lake.table_services import archival_config, cleaning_config
+from pipeline.settings import RetentionRule, Settings
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would go and do nothing.")]
+
+
+def clean_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """Delete files that neither the settings' retention, a savepoint nor a pending compaction needs."""
+    settings = Settings.load(conf)
+
+    def act(place: Place, rule: RetentionRule) -> None:
+        config = cleaning_config(rule)
+        if dry_run:
+            plan = plan_clean(HudiTable.open(place.storage), config)
+        else:
+            plan = _clean(opened(settings, place, "clean").table, config)
+        paths = _paths(plan) if plan is not None else []
+        since = plan.retained.requested_time if plan is not None and plan.retained is not None else None
+        line = f"{number(len(paths))} files {'would be ' * dry_run}deleted"
+        if since is not None:
+            line += f"; all of {since} and later stays"
+        _tell(place, line, as_json, paths if dry_run else (), files=paths, retained=since)
+
+    raise typer.Exit(_for_each(settings, tables, as_json, act))
+
+
+def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """Move old instants of the timeline into its history, once there are more than the settings leave room for."""
+    settings = Settings.load(conf)
+
+    def act(place: Place, rule: RetentionRule) -> None:
+        bounds, config = archival_config(place.rules, rule), cleaning_config(rule)
+        if dry_run:
+            table = HudiTable.open(place.storage)
+            names = [i.file_name for i in archivable(table, bounds.around(table.timeline, config))]
+            count = len(names)
+        else:
+            names, count = [], archive(opened(settings, place, "archive").table, bounds, config)
+        line = f"{number(count)} instants {'would be ' * dry_run}archived"
+        _tell(place, line, as_json, names, instants=count)
+
+    raise typer.Exit(_for_each(settings, tables, as_json, act))
+
+
+def _for_each(
+    settings: Settings, names: list[str] | None, as_json: bool, act: Callable[[Place, RetentionRule], None]
+) -> int:
+    """An action for every table that the settings give a retention; the exit code."""
+
+    def one(place: Place) -> None:
+        if place.rules.retention is None:
+            _tell(place, "the settings give it no retention (tables: retention: null)", as_json)
+        else:
+            act(place, place.rules.retention)
+
+    return each(chosen(settings, names), one)
+
+
+def _clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
+    done = clean(table, config)
+    return read_plan(table.storage, done) if done is not None else None
+
+
+def _paths(plan: CleanPlan) -> list[str]:
+    return [in_partition(path, name) for path, names in plan.files.items() for name in names]
+
+
+def _tell(place: Place, line: str, as_json: bool, details: Sequence[str] = (), **fields: object) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"table": place.name, **fields}, ensure_ascii=False) + "\n")
+        return
+    for text in (f"{place.name}: {line}", *(f"- {detail}" for detail in details)):
+        say(text)

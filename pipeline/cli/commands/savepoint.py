@@ -1,0 +1,76 @@
+"""``binlake savepoint``: moments of a table that cleaning and archival leave alone until they are let go."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from pipeline.cli.lake_options import AsJson, LakeConf, Table, chosen_one, opened, say
+from pipeline.cli.text import moment, number, terminal
+from pipeline.errors import ConfigError
+from pipeline.hudi.actions.savepoint_record import Savepoint, savepoints
+from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
+from pipeline.hudi.table.table import HudiTable
+from pipeline.settings import Settings
+
+savepoint = typer.Typer(no_args_is_help=True, help="Moments of a table that are held until they are let go.")
+
+Comment = Annotated[str, typer.Option("--comment", help="What it is for; binlake restore finds it by this text.")]
+
+
+@savepoint.command("create")
+def create(
+    conf: LakeConf,
+    table: Table,
+    instant: Annotated[
+        str | None, typer.Argument(help="Requested time of a commit; the newest if none.", show_default=False)
+    ] = None,
+    comment: Comment = "",
+) -> None:
+    """Hold a table as of a commit: its files stay, and the commits since stay in the active timeline."""
+    settings = Settings.load(conf)
+    held = opened(settings, chosen_one(settings, table), "savepoint").table
+    newest = held.timeline.last_completed()
+    if newest is None:
+        raise ConfigError("the table has no commit yet", do_next="wait for the first one", table=table)
+    made = create_savepoint(held, instant or newest.requested_time, getpass.getuser(), comment)
+    say(f"{table}: savepoint {made.instant} holds {number(_count(made))} files")
+
+
+@savepoint.command("delete")
+def delete(
+    conf: LakeConf, table: Table, instant: Annotated[str, typer.Argument(help="As binlake savepoint list says.")]
+) -> None:
+    """Let go of a savepoint; the next clean may take its files."""
+    settings = Settings.load(conf)
+    held = opened(settings, chosen_one(settings, table), "savepoint").table
+    if not delete_savepoint(held, instant):
+        raise ConfigError("there is no such savepoint", do_next="see binlake savepoint list", instant=instant)
+    say(f"{table}: savepoint {instant} is gone")
+
+
+@savepoint.command("list")
+def list_all(conf: LakeConf, table: Table, as_json: AsJson = False) -> None:
+    """Print a table's savepoints, oldest first."""
+    settings = Settings.load(conf)
+    held = HudiTable.open(chosen_one(settings, table).storage)
+    found = savepoints(held.storage, held.timeline)
+    if as_json:
+        for known in found:
+            said = {"instant": known.instant, "user": known.user, "comment": known.comment, "made_ms": known.made_ms}
+            sys.stdout.write(json.dumps({**said, "files": _count(known)}, ensure_ascii=False) + "\n")
+        return
+    grid = Grid("instant", "made", "by", "comment", title=f"{len(found)} savepoints of {table}", title_justify="left")
+    grid.add_column("files", justify="right")
+    for known in found:
+        grid.add_row(known.instant, moment(known.made_ms), known.user, known.comment, number(_count(known)))
+    terminal().print(grid)
+
+
+def _count(found: Savepoint) -> int:
+    return sum(map(len, found.files.values()))

@@ -1,0 +1,120 @@
+"""``binlake status``: how a stream and its tables stand."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as Grid
+
+from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
+from pipeline.cli.text import duration, number, size, terminal
+from pipeline.lake.catalog import Place
+from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
+from pipeline.settings import Settings
+
+
+def status(
+    conf: LakeConf,
+    tables: Tables = None,
+    partitions: Annotated[bool, typer.Option("--partitions", help="A line for every topic partition.")] = False,
+    ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the topics' ends.")] = True,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take to answer, seconds.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: the stream, then tables.")] = False,
+) -> None:
+    """Print where the stream stands, what it lacks, and how each table is. Changes nothing."""
+    settings = Settings.load(conf)
+    stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
+    if as_json:
+        _write(_stream_fields(stream))
+    else:
+        _print_stream(stream, each=partitions)
+    found: list[TableStatus] = []
+
+    def act(place: Place) -> None:
+        found.append(table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds))
+
+    code = each(chosen(settings, tables), act)
+    if as_json:
+        for table in found:
+            _write({"table": table.name, **dataclasses.asdict(table)})
+    elif found:
+        _print_tables(found)
+    raise typer.Exit(code)
+
+
+def _print_stream(stream: StreamStatus, *, each: bool) -> None:
+    say(f"stream {stream.name}: {_run(stream.run)}")
+    ledger = stream.ledger
+    if ledger is None:
+        say("  it has no ledger: it has not finished a batch, or the ledger is lost")
+        return
+    count = sum(map(len, ledger.positions.values()))
+    lag = f"lag {number(stream.lag)}" if stream.lag is not None else f"lag unknown: {stream.kafka or 'not asked'}"
+    say(f"  {number(ledger.batch)} batches; {number(count)} partitions of {len(ledger.positions)} topics; {lag}")
+    for source in ledger.behind:
+        say(f"  behind: {source}; the stream brings it up to date by itself")
+    if each:
+        lags = stream.lags()
+        for topic, parts in sorted(ledger.positions.items()):
+            for partition, position in sorted(parts.items()):
+                behind = lags.get(topic, {}).get(partition)
+                say(f"  {topic}/{partition}: {position}" + (f", lag {number(behind)}" if behind is not None else ""))
+
+
+def _run(run: Writer | None) -> str:
+    if run is None:
+        return "not running"
+    place = f"process {run.pid} on {run.host}, last sign {duration(run.silent_s * 1000)} ago"
+    return f"running ({place})" if run.alive else f"not running; a run died ({place})"
+
+
+def _print_tables(found: list[TableStatus]) -> None:
+    grid = Grid("table", "last commit")
+    for heading in ("age", "freshness", "rows", "logs", "base", "logs/base"):
+        grid.add_column(heading, justify="right")
+    for heading in ("compaction", "lock", "at work", "state"):
+        grid.add_column(heading)
+    for t in found:
+        grid.add_row(
+            t.name,
+            t.commit or "-",
+            duration(t.age_ms),
+            duration(t.freshness_ms),
+            number(t.rows),
+            size(t.log_bytes),
+            size(t.base_bytes),
+            f"{t.log_bytes / t.base_bytes:.2f}" if t.base_bytes else "-",
+            f"pending {', '.join(t.pending)}" if t.pending else "-",
+            _who(t.lock) if t.lock is not None else "-",
+            ", ".join(map(_who, t.writers)) or "-",
+            "behind" if t.behind else "ok",
+            style="yellow" if t.behind else None,
+        )
+    terminal().print(grid)
+
+
+def _who(writer: Writer) -> str:
+    name = f"{writer.pid}@{writer.host}" if writer.pid is not None else writer.owner
+    return name if writer.alive else f"{name} (dead)"
+
+
+def _stream_fields(stream: StreamStatus) -> dict[str, Any]:
+    ledger = stream.ledger
+    return {
+        "stream": stream.name,
+        "run": dataclasses.asdict(stream.run) if stream.run is not None else None,
+        "batches": ledger.batch if ledger is not None else None,
+        "positions": ledger.positions if ledger is not None else {},
+        "lag": stream.lag,
+        "lags": stream.lags(),
+        "kafka": stream.kafka,
+        "behind": [str(source) for source in ledger.behind] if ledger is not None else [],
+    }
+
+
+def _write(fields: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")

@@ -1,0 +1,78 @@
+"""How the operator's commands name tables: the settings first, then tables of their lake."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.failure import print_error
+from pipeline.cli.text import terminal
+from pipeline.errors import BinlakeError
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.lake.catalog import Place, Unknown, place, places
+from pipeline.lake.lake import locking
+from pipeline.lake.lake_table import LakeTable
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+
+LakeConf = Annotated[Path, typer.Argument(help="The settings file of the lake (YAML).", metavar="CONF")]
+Table = Annotated[str, typer.Argument(help="database.table, or a path in the lake.", metavar="TABLE")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(help="Tables as database.table or by path in the lake; all if none.", metavar="TABLE"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line for every table.")]
+
+
+def chosen(settings: Settings, names: list[str] | None) -> list[Place | Unknown]:
+    """The tables that a command is for. Errors as ``stream.places.places``."""
+    return places(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), names or ())
+
+
+def chosen_one(settings: Settings, name: str) -> Place:
+    """The table that a command is for. Errors as ``stream.places.place``."""
+    return place(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), name)
+
+
+def shared(settings: Settings, command: str) -> Locking:
+    """How a command shares the tables with the writers there may be."""
+    return locking(settings.locking, f"binlake {command}")
+
+
+def opened(settings: Settings, found: Place, command: str) -> LakeTable:
+    """A table, opened as a writer. Raises as ``LakeTable.open``."""
+    return LakeTable.open(found.storage, found.rules, shared(settings, command))
+
+
+def each(found: Iterable[Place | Unknown], action: Callable[[Place], int | None]) -> int:
+    """An action for every table; one that fails is told and does not stop the others.
+
+    Returns the exit code: the first that is not 0, of an action or of its error.
+    """
+    code = 0
+    for table in found:
+        try:
+            if isinstance(table, Unknown):
+                raise table.error
+            ended = action(table)
+            code = code or ended or 0
+        except BinlakeError as error:
+            code = told(table.name, error, code)
+    return code
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    terminal().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def told(table: str, error: BinlakeError, code: int) -> int:
+    """Tell the error of one table of several; the exit code, of which the first counts."""
+    sys.stdout.flush()
+    error.where.setdefault("table", table)
+    print_error(error, terminal(stderr=True))
+    return code or error.exit_code

@@ -1,0 +1,1 @@
+"""DDL statements read as text: tokens, columns, constants, clauses."""

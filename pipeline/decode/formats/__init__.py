@@ -1,0 +1,1 @@
+"""One reader a message format (Debezium JSON and Avro, Canal, Maxwell), and the choice among them."""

@@ -1,0 +1,103 @@
+"""Avro schemas as Kafka Connect's converter writes them -> the Connect schema they came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+
+from pipeline.decode.types.connect_schema import ConnectField
+
+_PRIMITIVES = {
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+    "fixed": "bytes",
+    "enum": "string",
+    "array": "array",
+    "map": "map",
+    "record": "struct",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class WriterSchema:
+    """A schema ready to read with (``parsed``), what Connect called it, and whether any number in it is a float."""
+
+    parsed: Any
+    connect: ConnectField
+    floats: bool
+
+
+@lru_cache(maxsize=512)
+def writer_schema(text: str) -> WriterSchema:
+    """The registry's schema text, taken apart once. Raises ValueError if it is no Avro schema."""
+    try:
+        document = json.loads(text)
+        plain = _without_logical_types(document)
+        floats = '"float"' in text or '"double"' in text
+        return WriterSchema(fastavro.parse_schema(plain), _field(document, "", {}, ""), floats)
+    except (ValueError, KeyError, TypeError, RecursionError, fastavro.schema.SchemaParseException) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _without_logical_types(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Values are wanted as they are on the wire: the reader would make dates and Decimals of them."""
+    if isinstance(node, dict):
+        return {k: _without_logical_types(v) for k, v in node.items() if k not in ("logicalType", "default")}
+    return [_without_logical_types(part) for part in node] if isinstance(node, list) else node
+
+
+def _field(node: Any, name: str, named: dict[str, ConnectField], space: str) -> ConnectField:  # noqa: ANN401 - JSON
+    """One schema node as the field ``name``. ``named``: records met so far by full name."""
+    if isinstance(node, list):
+        (only,) = [branch for branch in node if branch != "null"]
+        return _field(only, name, named, space)
+    if isinstance(node, str):
+        known = named.get(_full_name(node, space))
+        if known is not None:
+            return ConnectField(known.type, known.name, name, known.parameters, known.fields)
+        return ConnectField(_PRIMITIVES[node], None, name)
+    kind = node["type"]
+    if not isinstance(kind, str) or kind not in _PRIMITIVES:
+        return _field(kind, name, named, space)
+    parameters = {str(k): str(v) for k, v in node.get("connect.parameters", {}).items()}
+    connect_type = node.get("connect.type") or _PRIMITIVES[kind]
+    if kind == "bytes" and node.get("logicalType") == "decimal":
+        parameters = {**_decimal_parameters(node), **parameters}
+    logical = node.get("connect.name") or _LOGICAL.get(node.get("logicalType", ""))
+    if kind != "record":
+        return ConnectField(connect_type, logical, name, parameters)
+    space = node.get("namespace", space)
+    full = _full_name(node["name"], space)
+    fields = tuple(_field(f["type"], f["name"], named, full.rpartition(".")[0]) for f in node["fields"])
+    found = ConnectField("struct", logical, name, parameters, fields)
+    named[full] = found
+    return found
+
+
+#: Avro's own logical types, where nothing names Connect's.
+_LOGICAL = {
+    "decimal": "org.apache.kafka.connect.data.Decimal",
+    "date": "org.apache.kafka.connect.data.Date",
+    "time-millis": "org.apache.kafka.connect.data.Time",
+    "timestamp-millis": "org.apache.kafka.connect.data.Timestamp",
+    "time-micros": "io.debezium.time.MicroTime",
+    "timestamp-micros": "io.debezium.time.MicroTimestamp",
+}
+
+
+def _decimal_parameters(node: Mapping[str, Any]) -> dict[str, str]:
+    return {"scale": str(node.get("scale", 0)), "connect.decimal.precision": str(node.get("precision", 64))}
+
+
+def _full_name(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"

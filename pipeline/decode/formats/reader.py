@@ -1,0 +1,74 @@
+"""The way in: records of any format -> change batches, by the format declared or by that of each message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pipeline.decode.changes import Decoded, RawRecords
+from pipeline.decode.formats import avro, canal, debezium, maxwell, maxwell_schema
+from pipeline.decode.messages.chunk import Chunk
+from pipeline.decode.messages.format_detection import is_avro, told
+from pipeline.decode.options import DecodeOptions, Format
+from pipeline.decode.schemas import schema_change
+from pipeline.decode.schemas.schema_change import SchemaChange
+from pipeline.decode.schemas.schemas import SchemaSource
+
+_READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
+    {
+        Format.DEBEZIUM: debezium.read,
+        Format.CANAL: canal.read,
+        Format.MAXWELL: maxwell.read,
+        Format.DEBEZIUM_AVRO: avro.read,
+    }
+)
+
+
+def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+    """Decode one chunk: consecutive records of one topic partition (10,000 to 200,000 is a good size).
+
+    Every record ends up in exactly one place of the result. Bad input raises nothing; TransientError, where the schema
+    registry gives no answer, does.
+    """
+    if options.format is not Format.AUTO:
+        return _settled(_read(records, schemas, options, options.format).decoded)
+    decoded = Decoded()
+    rest = records
+    while True:
+        first = next((value for value in rest.values if value is not None), b"")
+        chunk = _read(rest, schemas, options, told(first))
+        if rest is records and not chunk.foreign:
+            return _settled(chunk.decoded)
+        decoded.extend([chunk.decoded])
+        if not chunk.foreign:
+            return _settled(decoded)
+        rest = rest.select(sorted(chunk.foreign))
+
+
+def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
+    """A reader takes all that is told to be its own, so that every one has its turn once at most."""
+    chunk = Chunk(records, schemas, options)
+    _READERS[format_](chunk)
+    return chunk
+
+
+def _settled(decoded: Decoded) -> Decoded:
+    decoded.quarantined.sort(key=lambda record: record.offset)
+    decoded.controls.sort(key=lambda control: control.offset)
+    return decoded
+
+
+def as_json(value: bytes, options: DecodeOptions) -> bytes:
+    """A DDL record as JSON, whatever it came in. Raises as ``table_changes`` does."""
+    return avro.as_json(value, options) if is_avro(value) else value
+
+
+def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
+    """What a DDL record says of tables: Debezium's (JSON or Avro) or Maxwell's; [] if it defines none.
+
+    Raises msgspec.MsgspecError if it is no record of a topic with DDL in it, TransientError as ``decode`` does.
+    """
+    value = as_json(value, options)
+    if told(value) is Format.MAXWELL:
+        return maxwell_schema.definition_changes(value)
+    return schema_change.schema_changes(value)

@@ -1,0 +1,271 @@
+"""Row images in bulk: many JSON objects of one table and schema -> one Arrow table of lake types.
+
+All images are joined and read at once with an explicit schema (nothing is ever inferred), then converted a column at
+a time. Whatever fails is narrowed down to the records concerned; their neighbours go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.json as pj
+
+from pipeline.decode.changes import Column, TableSchema
+from pipeline.decode.messages.envelopes import FLAT_LONGS
+from pipeline.decode.messages.images import with_json_as_text
+from pipeline.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
+from pipeline.decode.slices import Slices
+from pipeline.decode.types.columns import other_wire
+from pipeline.decode.types.wires import JSON_TEXT, WIRES, read_as, to_lake
+
+#: The reader works in blocks; one row must fit into one.
+_BLOCK_BYTES = 1 << 22
+#: Arrow's string columns hold 2 GiB: more JSON than this is read in parts.
+_MAX_JOINED_BYTES = 1 << 30
+_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+_ANY = msgspec.json.Decoder().decode
+
+
+@dataclass
+class Rows:
+    """``table``: the good rows, in order; ``at``: their indices among the images; ``faults``: all others."""
+
+    table: pa.Table
+    at: npt.NDArray[np.int64]
+    faults: dict[int, Fault] = field(default_factory=dict)
+
+
+Added = tuple[tuple[str, pa.DataType], ...]
+_Part = tuple[npt.NDArray[np.int64], pa.Table]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads the images of one table under one schema.
+
+    Attributes:
+        schema: the columns.
+        max_nesting: see DecodeOptions.
+        added_prefix: flat form: fields so named that are no columns are read over; None: there are none.
+        added: those fields as far as known, with the types the reader is told.
+    """
+
+    schema: TableSchema
+    max_nesting: int
+    added_prefix: str | None = None
+    added: Added = ()
+
+    def read(self, images: Sequence[Buffer]) -> Rows:
+        """All images, whatever is wrong with some of them."""
+        faults: dict[int, Fault] = {}
+        reader = self
+        if documents := {c.name for c in self.schema.columns if c.wire == JSON_TEXT}:
+            images = [with_json_as_text(image, documents) for image in images]
+        if self.added_prefix is not None and images and (row := _decoded(images[0])) is not None:
+            reader = self._adapted(row) or self
+        parts = list(reader._parts(images, faults))
+        if len(parts) == 1:
+            return Rows(parts[0][1], parts[0][0], faults)
+        at = np.concatenate([np.empty(0, dtype=np.int64), *(at for at, _ in parts)])
+        table = pa.concat_tables([self.schema.arrow().empty_table(), *(table for _, table in parts)])
+        order = np.argsort(at, kind="stable")
+        return Rows(table.take(pa.array(order)), at[order], faults)
+
+    def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
+        """The images whose values were read with their events, then all others."""
+        rest = np.arange(len(images))
+        if isinstance(images, Slices):
+            at, raw = images.read(pa.schema([pa.field(c.name, read_as(c)) for c in self.schema.columns]))
+            if len(at):
+                yield self._convert(raw, images, at, faults)
+                rest = np.setdiff1d(rest, at, assume_unique=True)
+        yield from self._read(images, rest, faults)
+
+    def _read(self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]) -> Iterator[_Part]:
+        if not len(at):
+            return
+        chosen = images if len(at) == len(images) else [images[i] for i in at]
+        try:
+            raw = self._parse(chosen)
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            yield from self._read_around(images, at, faults)
+            return
+        yield self._convert(raw, images, at, faults)
+
+    def _parse(self, images: Sequence[Buffer]) -> pa.Table:
+        text, longest = _joined(images)
+        wanted = [pa.field(c.name, read_as(c)) for c in self.schema.columns]
+        added = [pa.field(name, kind) for name, kind in self.added]
+        table = pj.read_json(
+            pa.BufferReader(text),
+            read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, longest + 2)),
+            parse_options=pj.ParseOptions(explicit_schema=pa.schema(wanted + added), unexpected_field_behavior="error"),
+        )
+        if table.num_rows != len(images):
+            raise pa.ArrowInvalid(f"{len(images)} images gave {table.num_rows} rows")
+        return table.select([c.name for c in self.schema.columns]).combine_chunks()
+
+    def _read_around(
+        self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
+    ) -> Iterator[_Part]:
+        """The reader refused the lot: part it by what a stricter look at each image says, else halve."""
+        others: dict[RowReader, list[int]] = {}
+        rest = []
+        for i in at.tolist():
+            row = _decoded(images[i])
+            if row is not None and (reader := self._adapted(row)) is not None:
+                others.setdefault(reader, []).append(i)
+            elif row is None or self._is_odd(row):
+                faults[i] = self._quick_fault(row) or self._explain(images[i])
+            else:
+                rest.append(i)
+        if len(rest) == len(at) == 1:
+            faults[rest[0]] = self._explain(images[rest[0]])
+            return
+        for half in np.array_split(np.array(rest, dtype=np.int64), 2 if len(rest) == len(at) else 1):
+            yield from self._read(images, half, faults)
+        for reader, chosen in others.items():
+            yield from reader._read(images, np.array(chosen, dtype=np.int64), faults)
+
+    def _adapted(self, row: dict[str, Any]) -> RowReader | None:
+        """A reader for what this row has: wires its values call for, added fields not met before."""
+        columns = tuple(replace(c, wire=other_wire(c, row.get(c.name))) for c in self.schema.columns)
+        added = self._added_in(row)
+        if columns == self.schema.columns and added == self.added:
+            return None
+        return replace(self, schema=replace(self.schema, columns=columns), added=added)
+
+    def _is_odd(self, row: dict[str, Any]) -> bool:
+        """Whether the row has other names than the schema, or other JSON types than its columns'."""
+        wires = {c.name: WIRES[c.wire].json for c in self.schema.columns}
+        names = {name for name, _ in self.added}
+        for name, value in row.items():
+            wire = wires.get(name)
+            if wire is None:
+                if name not in names:
+                    return True
+            elif value is not None and type(value) not in wire:
+                return True
+        return False
+
+    def _added_in(self, row: dict[str, Any]) -> Added:
+        if self.added_prefix is None:
+            return ()
+        columns = {c.name for c in self.schema.columns}
+        known = dict(self.added)
+        for name, value in row.items():
+            if name.startswith(self.added_prefix) and name not in columns:
+                known[name] = _added_type(name[len(self.added_prefix) :], value, known.get(name))
+        return tuple(sorted(known.items()))
+
+    def _quick_fault(self, row: dict[str, Any] | None) -> Fault | None:
+        """Many rows at once have a new column when a schema change is not known yet: no long search then."""
+        unknown = (row or {}).keys() - self._names()
+        if not row or not unknown or any(isinstance(row[name], (dict, list)) for name in unknown):
+            return None
+        return unknown_columns_fault(unknown)
+
+    def _explain(self, image: Buffer) -> Fault:
+        fault = row_fault(image, self._names(), self.max_nesting)
+        if fault is not None:
+            return fault
+        row = _ANY(image)
+        for column in self.schema.columns:
+            cell = msgspec.json.encode({column.name: row.get(column.name)})
+            alone = RowReader(replace(self.schema, columns=(column,)), self.max_nesting)
+            try:
+                to_lake(alone._parse([cell])[column.name].combine_chunks(), column)
+            except (ValueError, NotImplementedError):
+                return _bad_value(column, cell)
+        return Fault(Reason.BAD_VALUE, "the row cannot be read as its columns' types")
+
+    def _convert(
+        self, raw: pa.Table, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
+    ) -> _Part:
+        good = np.ones(len(at), dtype=bool)
+        columns = []
+        for column in self.schema.columns:
+            array = raw[column.name]
+            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
+            converted, bad = _converted(array, column)
+            for i in bad:
+                good[i] = False
+                faults.setdefault(int(at[i]), self._fault_of_cell(images[at[i]], column, array[i]))
+            columns.append(converted)
+        table = pa.Table.from_arrays(columns, schema=self.schema.arrow())
+        return (at, table) if good.all() else (at[good], table.filter(pa.array(good)))
+
+    def _fault_of_cell(self, image: Buffer, column: Column, cell: pa.Scalar) -> Fault:
+        fault = row_fault(image, self._names(), self.max_nesting)
+        return fault or _bad_value(column, repr(cell.as_py()).encode())
+
+    def _names(self) -> set[str]:
+        return {c.name for c in self.schema.columns} | {name for name, _ in self.added}
+
+
+def _added_type(name: str, value: object, known: pa.DataType | None) -> pa.DataType:
+    """By the value; by what is known of the field where the value is null."""
+    if value is None:
+        return known or (pa.int64() if name in FLAT_LONGS else pa.string())
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64()
+    return pa.float64() if isinstance(value, float) else pa.string()
+
+
+def _bad_value(column: Column, shown: bytes) -> Fault:
+    text = shown[:200].decode("utf-8", "replace")
+    return Fault(Reason.BAD_VALUE, f"column {column.name} ({column.mysql_type or column.wire}) cannot take {text}")
+
+
+def _joined(images: Sequence[Buffer]) -> tuple[bytes, int]:
+    """Images one a line, and the length of the longest. Raises ArrowInvalid for an image that is no object.
+
+    The check is not for show: a line ``null`` ends the process inside the reader (measured, pyarrow 26).
+    """
+    text = b"\n".join(images)
+    lines = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(lines == ord("\n"))
+    if len(ends) != len(images) - 1 or b"\r" in text:
+        return _joined([bytes(image).translate(_BLANKS) for image in images])
+    starts = np.concatenate([[0], ends + 1])
+    if len(text) > _MAX_JOINED_BYTES and len(images) > 1:
+        raise pa.ArrowInvalid("too much for one piece")
+    if not text or starts[-1] >= len(text) or (lines[starts] != ord("{")).any():
+        raise pa.ArrowInvalid("an image that is no object")
+    return text, int(np.diff(np.concatenate([starts, [len(text)]])).max())
+
+
+#: Bare line ends stand between tokens only (a string must escape them): blanks do as well.
+_BLANKS = bytes.maketrans(b"\r\n", b"  ")
+
+
+def _converted(array: pa.Array, column: Column) -> tuple[pa.Array, list[int]]:
+    """The converted column and which of its values are bad (null there)."""
+    try:
+        converted = to_lake(array, column)
+        converted.validate(full=True)
+        return converted, []
+    except ValueError:
+        if len(array) == 1:
+            return pa.nulls(1, column.lake_type), [0]
+    middle = len(array) // 2
+    left, bad_left = _converted(array.slice(0, middle), column)
+    right, bad_right = _converted(array.slice(middle), column)
+    return pa.concat_arrays([left, right]), bad_left + [middle + i for i in bad_right]
+
+
+def _decoded(image: Buffer) -> dict[str, Any] | None:
+    """The image as an object of Python values; None if it is none."""
+    try:
+        row = _ANY(image)
+    except _BAD:
+        return None
+    return row if isinstance(row, dict) else None

@@ -1,0 +1,117 @@
+"""The schema that a table's rows are read with: from the message, from MySQL's types, or from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.decode.changes import META_NAMES, Column, SourceTable, TableSchema
+from pipeline.decode.events import NO_PLACE
+from pipeline.decode.options import Form, JsonForm
+from pipeline.decode.order import OUT_OF_RANGE
+from pipeline.decode.quarantine import Fault, Reason
+from pipeline.decode.schemas.schemas import SchemaVersion
+from pipeline.decode.types.columns import column_from_connect
+from pipeline.decode.types.connect_schema import ConnectField
+from pipeline.decode.types.text_columns import column_of
+from pipeline.errors import UnsupportedError
+
+_I64 = npt.NDArray[np.int64]
+_UNKNOWN = -1
+
+HOW_TO_DECLARE = (
+    "declare its columns in the settings, or read the connector's schema-change topic (include.schema.changes), "
+    "or send schemas (schemas.enable); with Maxwell, send its DDL (output_ddl)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whose schema is asked for. ``declared_key`` and ``message_key`` (the Kafka key's names) may be None, and so is
+    ``embedded`` where no schema travels with the rows and ``flat_prefix`` for envelopes.
+    """
+
+    source: SourceTable
+    embedded: ConnectField | None
+    declared_key: tuple[str, ...] | None
+    message_key: tuple[str, ...] | None
+    flat_prefix: str | None
+    form: Form
+
+
+def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, as_hints: bool = False) -> _I64:
+    """The index of the version in force at each position, -1 where none can be told.
+
+    Where a record has no position, or an earlier one than all versions, a version is told (the latest, the earliest)
+    only when all that are known give every column the same type, or when it is a mere hint.
+    """
+    since = np.array([version.since for version in versions], dtype=np.int64)
+    found = np.searchsorted(since, positions, side="right") - 1
+    placeless = (positions == NO_PLACE) | (positions == OUT_OF_RANGE)
+    too_early = (found < 0) & ~placeless
+    if placeless.any() or too_early.any():
+        alive = [i for i, version in enumerate(versions) if not version.dropped]
+        told = bool(alive) and (as_hints or _agree([versions[i] for i in alive]))
+        found = np.where(placeless, alive[-1] if told else _UNKNOWN, found)
+        found = np.where(too_early, alive[0] if told else _UNKNOWN, found)
+    return found
+
+
+def _agree(versions: list[SchemaVersion]) -> bool:
+    known: dict[str, object] = {}
+    return all(known.setdefault(name, kind) == kind for v in versions for name, kind in v.columns)
+
+
+def schemas_in_force(
+    asked: Asked, versions: tuple[SchemaVersion, ...], positions: _I64
+) -> Iterator[tuple[TableSchema | Fault, _I64]]:
+    """Schemas and the indices (into ``positions``) of the rows each of them is for."""
+    if not versions:
+        yield _schema(asked, None), np.arange(len(positions))
+        return
+    found = versions_in_force(versions, positions, as_hints=asked.embedded is not None)
+    for index in np.unique(found).tolist():
+        version = None if index == _UNKNOWN else versions[index]
+        yield _schema(asked, version), np.flatnonzero(found == index)
+
+
+@lru_cache(maxsize=1024)
+def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
+    if version is not None and version.dropped:
+        version = None
+    try:
+        if asked.embedded is not None:
+            columns = _embedded_columns(asked, asked.embedded, version)
+        elif version is None:
+            return Fault(Reason.NO_SCHEMA, f"no schema of {asked.source} is known at this position: {HOW_TO_DECLARE}")
+        elif version.unsupported:
+            named = ", ".join(version.unsupported)
+            return Fault(Reason.UNSUPPORTED_TYPE, f"types of columns {named} are not known: {HOW_TO_DECLARE}")
+        else:
+            columns = tuple(column_of(name, kind, asked.form) for name, kind in version.columns)
+    except UnsupportedError as error:
+        return Fault(Reason.UNSUPPORTED_TYPE, str(error))
+    names = [column.name for column in columns]
+    if taken := set(names) & set(META_NAMES):
+        return Fault(Reason.RESERVED_COLUMN, f"columns {', '.join(sorted(taken))} are names binlake itself uses")
+    return TableSchema(asked.source, columns, _key(asked, version, names))
+
+
+def _embedded_columns(asked: Asked, embedded: ConnectField, version: SchemaVersion | None) -> tuple[Column, ...]:
+    hints = dict(version.columns) if version is not None else {}
+    fields = embedded.row_fields(asked.flat_prefix)
+    form = asked.form if isinstance(asked.form, JsonForm) else JsonForm()
+    return tuple(column_from_connect(f, hints.get(f.field), form) for f in fields)
+
+
+def _key(asked: Asked, version: SchemaVersion | None, names: list[str]) -> tuple[str, ...]:
+    """The declared key, else the Kafka key's names if all are columns, else the primary key."""
+    if asked.declared_key is not None:
+        return asked.declared_key
+    if asked.message_key and set(asked.message_key) <= set(names):
+        return asked.message_key
+    return version.key if version is not None else ()

@@ -1,0 +1,1 @@
+"""Values as columns: Connect and MySQL types, and the forms that connectors give them."""

@@ -1,0 +1,177 @@
+"""Conversions for values that come as the text MySQL would print (Canal, partly Maxwell), a column at a time.
+
+As everywhere in this room: a conversion is exact or raises ``ValueError``. A date of zeros, which no calendar has,
+becomes null, as it does through Debezium; any other impossible date is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import Column
+from pipeline.decode.types import encoded_bytes
+from pipeline.decode.types.mysql_types import UTC_MICROSECONDS, parse_type
+from pipeline.decode.types.wkt import ewkb
+
+_INTEGER = r"^-?[0-9]+$"
+_DIGITS = r"^[0-9]+$"
+_FLOAT = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_CLOCK = r"^(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])(?:\.(?P<f>[0-9]{1,6}))?$"
+_ZEROS = r"^0000-00-00( 00:00:00(\.0+)?)?$"
+_LARGEST_UNSIGNED = (1 << 64) - 1
+_MICROSECONDS = pa.timestamp("us")
+
+
+def _matching(array: pa.Array, pattern: str) -> pa.Array:
+    if not pc.all(pc.match_substring_regex(array, pattern), min_count=0).as_py():
+        raise ValueError("a text that is no value of its type")
+    return array
+
+
+def integers(array: pa.Array, column: Column) -> pa.Array:
+    """Whole numbers. The pattern matters: the cast alone takes 0x10 for 16."""
+    return _matching(array, _INTEGER).cast(pa.int64()).cast(column.lake_type)
+
+
+def unsigned(array: pa.Array, column: Column) -> pa.Array:
+    """BIGINT UNSIGNED as text or exact number -> its decimal."""
+    exact = (_matching(array, _DIGITS) if pa.types.is_string(array.type) else array).cast(pa.decimal128(20, 0))
+    if len(exact.drop_null()) and not 0 <= pc.min(exact).as_py() <= pc.max(exact).as_py() <= _LARGEST_UNSIGNED:
+        raise ValueError("a number beyond BIGINT UNSIGNED")
+    return exact
+
+
+def floats(array: pa.Array, column: Column) -> pa.Array:
+    """FLOAT and DOUBLE as Java prints them."""
+    numbers = _matching(array, _FLOAT).cast(column.lake_type)
+    if pc.any(pc.invert(pc.is_finite(numbers))).as_py():
+        raise ValueError("a number beyond the range of its column")
+    return numbers
+
+
+def _without_zeros(array: pa.Array) -> pa.Array:
+    return pc.if_else(pc.match_substring_regex(array, _ZEROS), pa.scalar(None, pa.string()), array)
+
+
+def dates(array: pa.Array, column: Column) -> pa.Array:
+    """``2024-02-29``."""
+    return _matching(_without_zeros(array), _DATE).cast(pa.date32())
+
+
+def moments(array: pa.Array, column: Column) -> pa.Array:
+    """DATETIME, as if it were UTC."""
+    return _matching(_without_zeros(array), _MOMENT).cast(_MICROSECONDS).cast(UTC_MICROSECONDS)
+
+
+def instants(array: pa.Array, column: Column) -> pa.Array:
+    """TIMESTAMP in the column's zone. What a change of clocks makes ambiguous is refused."""
+    local = _matching(_without_zeros(array), _MOMENT).cast(_MICROSECONDS)
+    if column.zone in ("", "UTC"):
+        return local.cast(UTC_MICROSECONDS)
+    return pc.assume_timezone(local, column.zone, ambiguous="raise", nonexistent="raise").cast(UTC_MICROSECONDS)
+
+
+def clocks(array: pa.Array, column: Column) -> pa.Array:
+    """TIME, up to 838 hours and either sign, -> microseconds."""
+    parts = pc.extract_regex(array, _CLOCK)
+    if parts.null_count != array.null_count:
+        raise ValueError("a text that is no TIME")
+
+    def number(name: str) -> pa.Array:
+        return pc.struct_field(parts, name).cast(pa.int64())
+
+    fraction = pc.utf8_rpad(pc.struct_field(parts, "f"), 6, "0").cast(pa.int64())
+    seconds = pc.add(pc.multiply(pc.add(pc.multiply(number("h"), 60), number("m")), 60), number("s"))
+    size = pc.add(pc.multiply(seconds, 1_000_000), fraction)
+    return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(size), size)
+
+
+def _mapped(array: pa.Array, values: Mapping[str, str]) -> pa.Array:
+    coded = array.dictionary_encode()
+    known = [None if value is None else values[value] for value in coded.dictionary.to_pylist()]
+    return pa.array(known, pa.string()).take(coded.indices)
+
+
+def enum_options(array: pa.Array, column: Column) -> pa.Array:
+    """ENUM by its 1-based place in the list (0 is MySQL's error value), or as its own text."""
+    options = parse_type(column.mysql_type).options
+    places = {str(place): option for place, option in enumerate(options, 1)} | {"0": ""}
+    texts = {option: option for option in options if not option.isdigit()}
+    try:
+        return _mapped(array, texts | places)
+    except KeyError as error:
+        raise ValueError("no option of the column") from error
+
+
+def set_options(array: pa.Array, column: Column) -> pa.Array:
+    """SET by its bits -> its members joined by commas, in the order of the column's list."""
+    options = parse_type(column.mysql_type).options
+
+    def text(value: str) -> str:
+        if not (value.isascii() and value.isdigit()):
+            if set(value.split(",")) <= set(options):
+                return value
+            raise ValueError("no member of the column")
+        if int(value) >> len(options):
+            raise ValueError("more bits than the column has members")
+        return ",".join(option for place, option in enumerate(options) if int(value) >> place & 1)
+
+    return _mapped(array, {value: text(value) for value in array.unique().to_pylist() if value is not None})
+
+
+def set_members(array: pa.Array, column: Column) -> pa.Array:
+    """SET as a list of its members."""
+    if array.flatten().null_count:
+        raise ValueError("a SET with a null member")
+    return pc.binary_join(array, ",")
+
+
+def bits(array: pa.Array, column: Column) -> pa.Array:
+    """BIT(n) as a number -> big-endian bytes; BIT(1) -> bool."""
+    if pa.types.is_string(array.type):
+        array = _matching(array, _DIGITS).cast(pa.uint64())
+    numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(">u8")
+    if column.length < 64 and (numbers >> np.uint64(column.length)).any():
+        raise ValueError(f"more than {column.length} bits")
+    absent = array.is_null().to_numpy(zero_copy_only=False)
+    if column.length == 1:
+        return pa.array(numbers.astype(bool), mask=absent)
+    size = (column.length + 7) // 8
+    tails = numbers.view(np.uint8).reshape(-1, 8)[:, 8 - size :]
+    whole = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(size), len(array), [None, pa.py_buffer(np.ascontiguousarray(tails))]
+    )
+    return pc.if_else(pa.array(~absent), whole.cast(pa.binary()), pa.scalar(None, pa.binary()))
+
+
+def latin1(array: pa.Array, column: Column) -> pa.Array:
+    """Bytes as characters of ISO-8859-1; BINARY(n), whose zeros at the end were cut off, is filled up again."""
+    return _filled(encoded_bytes.decode_latin1(array), column)
+
+
+def filled_base64(array: pa.Array, column: Column) -> pa.Array:
+    """Bytes as base64; BINARY(n) as above."""
+    return _filled(encoded_bytes.decode_base64(array), column)
+
+
+def _filled(array: pa.Array, column: Column) -> pa.Array:
+    if not column.length:
+        return array
+    size = column.length
+    lengths = pc.binary_length(array)
+    if pc.any(pc.greater(lengths, size)).as_py():
+        raise ValueError(f"more than {size} bytes")
+    if pc.all(pc.equal(lengths, size), min_count=0).as_py():
+        return array
+    return pa.array([None if value is None else value.ljust(size, b"\0") for value in array.to_pylist()], pa.binary())
+
+
+def shapes(array: pa.Array, column: Column) -> pa.Array:
+    """Well-known text -> SRID 0 in 4 bytes, and well-known binary."""
+    return pa.array([None if text is None else ewkb(text) for text in array.to_pylist()], pa.binary())

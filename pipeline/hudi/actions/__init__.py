@@ -1,0 +1,1 @@
+"""Changes of the timeline: what is checked before an instant, commits, rollbacks, cleans and savepoints."""

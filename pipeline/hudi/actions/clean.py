@@ -1,0 +1,195 @@
+"""A clean as it stands in the timeline, and its execution: of the data table and of its metadata table.
+
+Order on storage, each step repeatable:
+
+1. ``<t>.clean.requested`` with the plan: the files to delete. After a crash from here on, the next start goes on with
+   this plan. Readers refuse, from here on, times whose files may go.
+2. ``.inflight``, empty.
+3. The files are deleted, base files first: a slice that still has its base file has its log files too.
+4. What the clean's owner has to tell others (``note``): the metadata table of a data table.
+5. ``<t>_<completion>.clean``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.clock import InstantClock, monotonic_s
+from pipeline.hudi.actions.commit import check_not_completed, publish
+from pipeline.hudi.files.names import in_partition
+from pipeline.hudi.timeline.avro_container import decode_container, encode_container
+from pipeline.hudi.timeline.instant import CLEAN, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import AlreadyExistsError, Storage
+
+_PARALLEL = 8
+_VERSION = 2
+_SAVEPOINTS = "savepointed_timestamps"
+
+
+@dataclass(frozen=True)
+class CleanPlan:
+    """What a clean deletes.
+
+    Args:
+        policy: Hudi's name of the rule that chose the files.
+        files: bare file names by partition path.
+        retained: file slices as of this write and later stay; None if the rule promises no time.
+        last_commit: requested time of the newest completed write when the plan was made.
+        extra: further entries of the plan, which the completed file repeats.
+    """
+
+    policy: str
+    files: Mapping[str, tuple[str, ...]]
+    retained: Instant | None = None
+    last_commit: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many files it deletes."""
+        return sum(map(len, self.files.values()))
+
+    def to_bytes(self, uri: str) -> bytes:
+        """The body of the requested file; ``uri``: the table's root, for Hudi keeps full paths."""
+        retained = self.retained and {
+            "timestamp": self.retained.requested_time,
+            "action": self.retained.action,
+            "state": self.retained.state.name,
+        }
+        files = {
+            path: [{"filePath": f"{uri}/{in_partition(path, name)}", "isBootstrapBaseFile": False} for name in names]
+            for path, names in self.files.items()
+        }
+        record: dict[str, Any] = {
+            "earliestInstantToRetain": retained,
+            "lastCompletedCommitTimestamp": self.last_commit,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": _VERSION,
+            "filePathsToBeDeletedPerPartition": files,
+            "partitionsToBeDeleted": [],
+            "extraMetadata": dict(self.extra),
+        }
+        return encode_container("HoodieCleanerPlan", record)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> CleanPlan:
+        """Read a requested clean, ours or Hudi's. Raises CorruptDataError."""
+        record = decode_container(data, path)
+        said = record.get("earliestInstantToRetain")
+        retained = said and Instant(said["timestamp"], said["action"], State[said["state"]])
+        files = {
+            partition: tuple(str(file["filePath"]).rpartition("/")[2] for file in found)
+            for partition, found in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+        }
+        last, extra = record.get("lastCompletedCommitTimestamp") or "", record.get("extraMetadata") or {}
+        return cls(record.get("policy") or "", files, retained or None, last, extra)
+
+    def metadata(self, start: str, millis: int) -> bytes:
+        """The body of the completed file."""
+        partitions = {
+            partition: {
+                "partitionPath": partition,
+                "policy": self.policy,
+                "deletePathPatterns": list(names),
+                "successDeleteFiles": list(names),
+                "failedDeleteFiles": [],
+                "isPartitionDeleted": False,
+            }
+            for partition, names in self.files.items()
+        }
+        record = {
+            "startCleanTime": start,
+            "timeTakenInMillis": millis,
+            "totalFilesDeleted": self.count,
+            "earliestCommitToRetain": self.retained.requested_time if self.retained is not None else "",
+            "lastCompletedCommitTimestamp": self.last_commit,
+            "partitionMetadata": partitions,
+            "version": _VERSION,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": dict(self.extra),
+        }
+        return encode_container("HoodieCleanMetadata", record)
+
+
+def savepoints_entry(instants: list[str]) -> dict[str, str]:
+    """The entry of ``extra`` that tells the next clean which savepoints held files when this one was planned."""
+    return {_SAVEPOINTS: ",".join(instants)} if instants else {}
+
+
+def savepoints_of(extra: Mapping[str, str] | None) -> list[str]:
+    """The savepoints that such an entry names."""
+    return [name for name in ((extra or {}).get(_SAVEPOINTS) or "").split(",") if name]
+
+
+def request(storage: Storage, timeline: Timeline, clock: InstantClock, plan: CleanPlan) -> Instant:
+    """Step 1; returns the requested instant."""
+    requested = Instant(clock.next(), CLEAN, State.REQUESTED)
+    storage.create(requested.path, plan.to_bytes(storage.uri))
+    timeline.record(requested)
+    return requested
+
+
+def pending_cleans(timeline: Timeline) -> list[Instant]:
+    """The cleans that are requested or inflight, oldest first."""
+    return [instant for instant in timeline.pending() if instant.action == CLEAN]
+
+
+def read_plan(storage: Storage, clean: Instant) -> CleanPlan:
+    """The plan of a clean, ours or Hudi's. Raises CorruptDataError, StorageError."""
+    requested = clean.at(State.REQUESTED)
+    return CleanPlan.from_bytes(storage.read(requested.path), requested.path)
+
+
+def execute(
+    storage: Storage,
+    timeline: Timeline,
+    clock: InstantClock,
+    clean: Instant,
+    plan: CleanPlan,
+    note: Callable[[], None] | None = None,
+) -> Instant:
+    """Steps 2 to 5; returns the completed clean.
+
+    Raises LostOwnershipError if somebody completed it, CommitUnknownError, StorageError: then call again.
+    """
+    started = monotonic_s()
+    inflight = clean.at(State.INFLIGHT)
+    with contextlib.suppress(AlreadyExistsError):
+        storage.create(inflight.path, b"")
+    timeline.record(inflight)
+    paths = [in_partition(partition, name) for partition, names in plan.files.items() for name in names]
+    logs = {path for path in paths if path.rpartition("/")[2].startswith(".")}
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        list(pool.map(storage.delete, [path for path in paths if path not in logs]))
+        list(pool.map(storage.delete, sorted(logs)))
+    if note is not None:
+        note()
+    check_not_completed(storage, clean.requested_time)
+    completed = clean.at(State.COMPLETED, clock.next())
+    millis = int((monotonic_s() - started) * 1000)
+    publish(storage, completed, plan.metadata(clean.requested_time, millis))
+    timeline.record(completed)
+    return completed
+
+
+def promised_since(storage: Storage, timeline: Timeline) -> str | None:
+    """File slices as of this requested time and later are all there, as far as the active timeline tells.
+
+    From the newest completed clean and the plans of pending ones, which may have begun to delete; of a clean that
+    promises no time, its own. None if the active timeline has no clean. Raises CorruptDataError, StorageError.
+    """
+    said: list[str] = []
+    done = timeline.completed_actions({CLEAN})
+    if done:
+        body = decode_container(storage.read(done[-1].path), done[-1].path)
+        said.append(str(body.get("earliestCommitToRetain") or done[-1].requested_time))
+    for pending in pending_cleans(timeline):
+        retained = read_plan(storage, pending).retained
+        said.append((retained or pending).requested_time)
+    return max(said, default=None)

@@ -1,0 +1,201 @@
+"""A commit as a value, and the one function that applies it.
+
+The order on storage is the safety. What a crash leaves behind, step by step:
+
+1. ``<instant>.deltacommit.requested``, then ``.inflight`` (both empty, created exclusively). After either: a pending
+   instant without files. Readers see nothing; the next start rolls it back.
+2. Markers, then data files, written by tasks (``write``). After any of them: files that no reader counts, for their
+   instant is not completed, each named by a marker. The rollback deletes them.
+3. ``.hoodie_partition_metadata`` of partitions that are new. After it: a partition without rows.
+4. ``<instant>_<completion>.deltacommit``, created exclusively, after checking that the instant is still ours: its
+   inflight file exists and no completed file does. Before it nothing is visible, after it everything is. If the answer
+   to this write is lost, the file is read back: found with our bytes it is our commit, not found it is none.
+5. The marker directory is deleted. After a crash before it: markers of a completed instant, which nobody asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pipeline.clock import InstantClock
+from pipeline.errors import BinlakeError, CommitUnknownError, LostOwnershipError, TransientError
+from pipeline.hudi.definition.properties import dump_properties
+from pipeline.hudi.files.names import PARTITION_METADATA, in_partition, marker_directory
+from pipeline.hudi.locking.ownership import Ownership
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
+from pipeline.storage.base import (
+    AlreadyExistsError,
+    OutcomeUnknownError,
+    Storage,
+    StorageError,
+    StorageNotFoundError,
+)
+
+_BEGIN_ATTEMPTS = 5
+_PARALLEL_CREATES = 8
+
+
+@dataclass(frozen=True)
+class CommitPlan:
+    """All that completes an inflight instant.
+
+    Args:
+        inflight: the instant as it is on the timeline; required to be there, unfinished.
+        completion_time: when it completes, after every time known to the table.
+        metadata: the body of the completed file.
+        new_partitions: partition paths that may lack their partition metadata file.
+    """
+
+    inflight: Instant
+    completion_time: str
+    metadata: CommitMetadata
+    new_partitions: tuple[str, ...] = ()
+
+    @property
+    def completed(self) -> Instant:
+        """The instant once the plan is applied."""
+        return self.inflight.at(State.COMPLETED, self.completion_time)
+
+
+class OvertakenError(TransientError):
+    """Another writer has committed since this instant began: what it was worked out from is no longer the table."""
+
+
+def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership: Ownership) -> Instant:
+    """Step 1: a new inflight instant, both files empty as Hudi's readers allow; its heartbeat begins before it.
+
+    A requested time that somebody else took in the same millisecond is left to them. Raises StorageError.
+    """
+    for attempt in range(_BEGIN_ATTEMPTS):
+        requested = Instant(clock.next_begin(), action, State.REQUESTED)
+        try:
+            request(storage, requested, b"", ownership)
+            break
+        except AlreadyExistsError:
+            if attempt == _BEGIN_ATTEMPTS - 1:
+                raise
+    inflight = requested.at(State.INFLIGHT)
+    storage.create(inflight.path, b"")
+    return inflight
+
+
+def request(storage: Storage, requested: Instant, body: bytes, ownership: Ownership) -> None:
+    """Create a requested file, exclusively, and let the instant beat. Raises AlreadyExistsError, StorageError."""
+    ownership.begin(requested.requested_time)
+    try:
+        storage.create(requested.path, body)
+    except AlreadyExistsError:
+        ownership.end(requested.requested_time)
+        raise
+
+
+def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
+    """Steps 3 to 5. Returns the completed instant.
+
+    Raises LostOwnershipError if another writer completed the instant or rolled it back, CommitUnknownError if the
+    completing write failed and its outcome cannot be read, StorageError if it failed and is known not to have happened.
+    """
+    _create_partitions(storage, plan.inflight.requested_time, plan.new_partitions)
+    check_still_inflight(storage, plan.inflight)
+    publish(storage, plan.completed, plan.metadata.to_bytes())
+    drop_markers(storage, plan.inflight.requested_time)
+    return plan.completed
+
+
+def check_still_inflight(storage: Storage, inflight: Instant) -> None:
+    """Raise LostOwnershipError unless the instant is inflight and nobody has completed it."""
+    names = check_not_completed(storage, inflight.requested_time)
+    if inflight.file_name not in names:
+        raise LostOwnershipError(
+            "this instant was rolled back by somebody else",
+            do_next="find the second writer",
+            instant=inflight.requested_time,
+        )
+
+
+def check_not_completed(storage: Storage, requested_time: str) -> set[str]:
+    """The instant's file names in the timeline. Raises LostOwnershipError if one of them is a completed file.
+
+    Completed names hold the completion time, so two writers completing one instant would create two files: exclusive
+    create alone does not notice.
+    """
+    listed = (info.path.rpartition("/")[2] for info in storage.list(TIMELINE_PATH, requested_time))
+    names = {name for name in listed if name.startswith(requested_time)}
+    completed = [n for n in names if (i := parse_name(n)) is not None and i.completed]
+    if completed:
+        raise LostOwnershipError(
+            "this instant was completed by somebody else", do_next="find the second writer", file=completed[0]
+        )
+    return names
+
+
+def publish(storage: Storage, completed: Instant, body: bytes) -> None:
+    """Create a completed file, and find out what happened if the answer is lost. Errors as ``apply_commit``."""
+    try:
+        storage.create(completed.path, body)
+    except AlreadyExistsError as error:
+        if not _holds(storage, completed, body):
+            raise LostOwnershipError(
+                "this instant was completed by somebody else", do_next="find the second writer", path=completed.path
+            ) from error
+    except StorageError as error:
+        try:
+            landed = _holds(storage, completed, body)
+        except StorageError as unread:
+            raise CommitUnknownError(
+                f"the completing write failed ({error}) and cannot be read back ({unread})",
+                do_next="start again: the timeline decides",
+                path=completed.path,
+            ) from error
+        if not landed and isinstance(error, OutcomeUnknownError):
+            raise CommitUnknownError(
+                f"the completing write got no answer and has not appeared ({error}); it may yet",
+                do_next="start again: the timeline decides",
+                path=completed.path,
+            ) from error
+        if not landed:
+            raise
+
+
+def withdraw(storage: Storage, requested_time: str, files: Iterable[str]) -> None:
+    """Delete the data files of an instant that was taken from us, unless it has completed: tasks may have written some
+    after the rollback, and once older than the active timeline they would count."""
+    with contextlib.suppress(BinlakeError):
+        check_not_completed(storage, requested_time)
+        for path in files:
+            storage.delete(path)
+        drop_markers(storage, requested_time)
+
+
+def drop_markers(storage: Storage, requested_time: str) -> None:
+    """Step 5. Markers that stay behind harm nobody, so a failure to delete them does not fail the commit."""
+    with contextlib.suppress(StorageError):
+        storage.delete_tree(marker_directory(requested_time))
+
+
+def _holds(storage: Storage, completed: Instant, body: bytes) -> bool:
+    try:
+        return storage.read(completed.path) == body
+    except StorageNotFoundError:
+        return False
+
+
+def _create_partitions(storage: Storage, instant: str, partition_paths: Iterable[str]) -> None:
+    paths = list(partition_paths)
+    if len(paths) < 2:
+        for path in paths:
+            _create_partition(storage, instant, path)
+        return
+    with ThreadPoolExecutor(min(_PARALLEL_CREATES, len(paths))) as pool:
+        list(pool.map(lambda path: _create_partition(storage, instant, path), paths))
+
+
+def _create_partition(storage: Storage, instant: str, partition_path: str) -> None:
+    depth = partition_path.count("/") + 1 if partition_path else 0
+    body = dump_properties({"commitTime": instant, "partitionDepth": str(depth)}, "partition metadata")
+    with contextlib.suppress(AlreadyExistsError):
+        storage.create(in_partition(partition_path, PARTITION_METADATA), body)

@@ -1,0 +1,225 @@
+"""Rolling back a pending commit: its files go, then its instant, and the timeline says so.
+
+Order on storage (Hudi 1.2.0, ``BaseRollbackActionExecutor``), each step repeatable:
+
+1. ``<rollback>.rollback.requested`` with the plan (the files to delete), then ``.inflight``, empty. After a crash from
+   here on, the next start finds the pending rollback and goes on with its plan.
+2. What the metadata table notes of the instant is undone (``metadata.rollback``), while the instant is still pending.
+   Then the data files named by the plan are deleted; none was ever visible.
+3. The instant's inflight file is deleted, then its requested file.
+4. ``<rollback>_<completion>.rollback`` is created; then the markers are deleted.
+
+The files of an instant are those its markers name, plus whatever in the same partitions carries the instant in its
+name. Without any marker the whole table is searched once: a foreign writer may keep none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pipeline.clock import InstantClock, monotonic_s
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
+from pipeline.hudi.timeline.avro_container import decode_container, encode_container
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, ROLLBACK, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import AlreadyExistsError, Storage
+
+_TARGETS = (COMMIT, DELTA_COMMIT)
+#: Undoes an instant in the metadata table; takes its requested time and that of the rollback. Repeatable.
+Unnote: TypeAlias = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class RollbackPlan:
+    """What a rollback does: the instant it removes, and files to delete as (partition path, file name)."""
+
+    target_time: str
+    target_action: str
+    files: tuple[tuple[str, str], ...]
+
+    def to_bytes(self, uri: str) -> bytes:
+        """The body of the requested file; ``uri``: the table's root, for Hudi keeps full paths."""
+        requests = [
+            {
+                "partitionPath": partition,
+                "fileId": "",
+                "latestBaseInstant": "",
+                "filesToBeDeleted": [f"{uri}/{in_partition(partition, name)}"],
+                "logBlocksToBeDeleted": {},
+            }
+            for partition, name in self.files
+        ]
+        record = {"instantToRollback": self._target(), "RollbackRequests": requests, "version": 1}
+        return encode_container("HoodieRollbackPlan", record)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> RollbackPlan:
+        """Read a requested rollback, ours or Hudi's. Raises CorruptDataError."""
+        record = decode_container(data, path)
+        target = record.get("instantToRollback")
+        if not target:
+            raise CorruptDataError("a rollback names no instant", do_next="delete the rollback's files", path=path)
+        files = [
+            (request["partitionPath"], file.rpartition("/")[2])
+            for request in record.get("RollbackRequests") or []
+            for file in request["filesToBeDeleted"]
+        ]
+        return cls(target["commitTime"], target["action"], tuple(files))
+
+    def metadata(self, uri: str, start: str, millis: int) -> bytes:
+        """The body of the completed file."""
+        partitions: dict[str, Any] = {}
+        for partition, name in self.files:
+            entry = partitions.setdefault(
+                partition,
+                {
+                    "partitionPath": partition,
+                    "successDeleteFiles": [],
+                    "failedDeleteFiles": [],
+                    "rollbackLogFiles": {},
+                    "logFilesFromFailedCommit": {},
+                },
+            )
+            entry["successDeleteFiles"].append(f"{uri}/{in_partition(partition, name)}")
+        record = {
+            "startRollbackTime": start,
+            "timeTakenInMillis": millis,
+            "totalFilesDeleted": len(self.files),
+            "commitsRollback": [self.target_time],
+            "partitionMetadata": partitions,
+            "version": 1,
+            "instantsRollback": [self._target()],
+        }
+        return encode_container("HoodieRollbackMetadata", record)
+
+    def _target(self) -> dict[str, str]:
+        return {"commitTime": self.target_time, "action": self.target_action}
+
+
+def roll_back_pending(
+    storage: Storage,
+    timeline: Timeline,
+    clock: InstantClock,
+    is_abandoned: Callable[[str], bool],
+    unnote: Unnote | None = None,
+) -> list[str]:
+    """Finish pending rollbacks, then roll back the abandoned of the pending commits and delta commits, oldest first.
+
+    To be called under the table's lock, with the timeline refreshed under it. Returns the requested times that were
+    rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a table that keeps a metadata table.
+    """
+    done = []
+    for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
+        plan = _read_plan(storage, rollback)
+        if plan is None:
+            _forget_rollback(storage, timeline, rollback)
+            continue
+        _execute(storage, timeline, clock, rollback, plan, unnote)
+        done.append(plan.target_time)
+    for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:
+        roll_back(storage, timeline, clock, target, unnote)
+        done.append(target.requested_time)
+    return done
+
+
+def roll_back(
+    storage: Storage, timeline: Timeline, clock: InstantClock, target: Instant, unnote: Unnote | None = None
+) -> Instant:
+    """Roll back one pending commit; returns the completed rollback.
+
+    Raises LostOwnershipError if somebody completed it meanwhile, StorageError: then call again.
+    """
+    check_not_completed(storage, target.requested_time)
+    plan = RollbackPlan(target.requested_time, target.action, tuple(files_of_instant(storage, target)))
+    rollback = Instant(clock.next(), ROLLBACK, State.REQUESTED)
+    storage.create(rollback.path, plan.to_bytes(storage.uri))
+    timeline.record(rollback)
+    return _execute(storage, timeline, clock, rollback, plan, unnote)
+
+
+def files_of_instant(storage: Storage, target: Instant) -> list[tuple[str, str]]:
+    """The data files that an instant wrote, as sorted (partition path, file name)."""
+    marked = {_split(path) for path in _marked_files(storage, target.requested_time)}
+    if marked:
+        for partition in {partition for partition, _ in marked}:
+            marked |= _carrying(target.requested_time, (i.path for i in storage.list(partition)))
+    elif target.state is State.INFLIGHT:
+        paths = (info.path for info in storage.walk("") if not info.path.startswith(".hoodie/"))
+        marked = _carrying(target.requested_time, paths)
+    return sorted(marked)
+
+
+def _execute(
+    storage: Storage,
+    timeline: Timeline,
+    clock: InstantClock,
+    rollback: Instant,
+    plan: RollbackPlan,
+    unnote: Unnote | None,
+) -> Instant:
+    started = monotonic_s()
+    check_not_completed(storage, plan.target_time)
+    inflight = rollback.at(State.INFLIGHT)
+    with contextlib.suppress(AlreadyExistsError):
+        storage.create(inflight.path, b"")
+    timeline.record(inflight)
+    if unnote is not None:
+        unnote(plan.target_time, rollback.requested_time)
+    for partition, name in plan.files:
+        storage.delete(in_partition(partition, name))
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.delete(Instant(plan.target_time, plan.target_action, state).path)
+    timeline.forget(Instant(plan.target_time, plan.target_action, State.REQUESTED))
+    completed = rollback.at(State.COMPLETED, clock.next())
+    millis = int((monotonic_s() - started) * 1000)
+    publish(storage, completed, plan.metadata(storage.uri, rollback.requested_time, millis))
+    timeline.record(completed)
+    drop_markers(storage, plan.target_time)
+    return completed
+
+
+def _read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
+    """The plan of a pending rollback; None if it was cut off before its plan was whole."""
+    requested = rollback.at(State.REQUESTED)
+    try:
+        return RollbackPlan.from_bytes(storage.read(requested.path), requested.path)
+    except CorruptDataError:
+        return None
+
+
+def _forget_rollback(storage: Storage, timeline: Timeline, rollback: Instant) -> None:
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.delete(rollback.at(state).path)
+    timeline.forget(rollback)
+
+
+def _marked_files(storage: Storage, requested_time: str) -> set[str]:
+    """Paths named by markers: one file each, or lists of them (``MARKERS0``...) from Hudi's timeline server."""
+    directory = marker_directory(requested_time)
+    files: set[str] = set()
+    for info in storage.walk(directory):
+        relative = info.path[len(directory) + 1 :]
+        lines = [relative]
+        if relative.startswith("MARKERS") and "." not in relative:
+            lines = storage.read(info.path).decode("utf-8").splitlines()
+        files.update(path for line in lines if (path := marked_file(line)) is not None)
+    return files
+
+
+def _carrying(requested_time: str, paths: Iterable[str]) -> set[tuple[str, str]]:
+    found = set()
+    for partition, name in map(_split, paths):
+        parsed = parse_log_name(name) or parse_base_name(name)
+        if parsed is not None and parsed.instant == requested_time:
+            found.add((partition, name))
+    return found
+
+
+def _split(path: str) -> tuple[str, str]:
+    partition, _, name = path.rpartition("/")
+    return partition, name

@@ -1,0 +1,231 @@
+"""A table's identity: what ``hoodie.properties`` says, table version 9, timeline layout 2."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+import pyarrow as pa
+
+from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.properties import dump_properties, load_properties
+from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
+
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
+PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
+NUM_BUCKETS = "hoodie.bucket.index.num.buckets"
+CREATE_SCHEMA = "hoodie.table.create.schema"
+
+#: What a table must say for binlake to write to it; the values Hudi 1.2.0 writes.
+_REQUIRED = {
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "9",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.table.base.file.format": "PARQUET",
+}
+_CONSTANT = {
+    "hoodie.table.initial.version": "9",
+    "hoodie.archivelog.folder": "history",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.table.cdc.enabled": "false",
+    "hoodie.table.format": "native",
+    "hoodie.partition.metafile.use.base.format": "false",
+    "hoodie.table.multiple.base.file.formats.enable": "false",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "SIMPLE",
+}
+_TYPED = {
+    "hoodie.table.name",
+    "hoodie.database.name",
+    "hoodie.table.recordkey.fields",
+    "hoodie.table.partition.fields",
+    "hoodie.table.ordering.fields",
+    "hoodie.table.keygenerator.type",
+    "hoodie.table.checksum",
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+    "hoodie.table.metadata.partitions",
+    "hoodie.bucket.index.hash.field",
+    NUM_BUCKETS,
+}
+#: Typed properties that binlake derives from others, where another writer may say something else.
+_DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """The typed part of ``hoodie.properties``; every other property is kept as it is in ``extra``.
+
+    ``bucket_count`` is 0 for a table whose properties do not say it (one made by another writer).
+    ``ordering_field`` is "" for a table without one.
+    """
+
+    name: str
+    record_key_fields: tuple[str, ...]
+    ordering_field: str
+    bucket_count: int
+    partition_fields: tuple[str, ...] = ()
+    database: str = ""
+    hive_style: bool = True
+    url_encode: bool = True
+    metadata_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def checksum(self) -> str:
+        """CRC32 of ``<database>.<name>``, decimal (``HoodieTableConfig.generateChecksum``)."""
+        return str(zlib.crc32(f"{self.database}.{self.name}".encode()))
+
+    @property
+    def keygenerator_type(self) -> str:
+        """The key generator that spells this table's keys and partition paths."""
+        if not self.partition_fields:
+            return "NON_PARTITION"
+        return "SIMPLE" if len(self.partition_fields) == 1 and len(self.record_key_fields) == 1 else "COMPLEX"
+
+    def properties(self) -> dict[str, str]:
+        """Every property of the table, in the order they are written."""
+        values = {
+            "hoodie.table.name": self.name,
+            "hoodie.database.name": self.database,
+            **_REQUIRED,
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            "hoodie.table.ordering.fields": self.ordering_field,
+            "hoodie.table.keygenerator.type": self.keygenerator_type,
+            "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
+            "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
+            "hoodie.bucket.index.hash.field": ",".join(self.record_key_fields),
+            NUM_BUCKETS: str(self.bucket_count) if self.bucket_count else "",
+            "hoodie.table.metadata.partitions": ",".join(sorted(self.metadata_partitions)),
+            **(_CONSTANT if self.bucket_count else {}),
+            **self.extra,
+            "hoodie.table.checksum": self.checksum,
+        }
+        return {key: value for key, value in values.items() if value != "" or key in self.extra}
+
+    def to_properties(self) -> bytes:
+        """The bytes of ``hoodie.properties``."""
+        return dump_properties(self.properties(), "Updated by binlake")
+
+    @classmethod
+    def from_properties(cls, data: bytes) -> TableConfig:
+        """Read ``hoodie.properties``.
+
+        Raises CorruptDataError for a file without a table name or with a checksum of another name.
+        """
+        values = load_properties(data)
+        if "hoodie.table.name" not in values:
+            raise CorruptDataError("hoodie.properties names no table", do_next="restore it", path=PROPERTIES_PATH)
+        config = cls(
+            name=values["hoodie.table.name"],
+            database=values.get("hoodie.database.name", ""),
+            record_key_fields=_names(values.get("hoodie.table.recordkey.fields")),
+            partition_fields=_names(values.get("hoodie.table.partition.fields")),
+            ordering_field=values.get("hoodie.table.ordering.fields", ""),
+            bucket_count=int(values.get(NUM_BUCKETS) or 0),
+            hive_style=values.get("hoodie.datasource.write.hive_style_partitioning") == "true",
+            url_encode=values.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
+            metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
+            extra={k: v for k, v in values.items() if k not in _TYPED},
+        )
+        config = replace(config, extra={**config.extra, **config._said_otherwise(values)})
+        if values.get("hoodie.table.checksum", config.checksum) != config.checksum:
+            raise CorruptDataError("hoodie.properties has a wrong checksum", do_next="restore it", path=PROPERTIES_PATH)
+        return config
+
+    def _said_otherwise(self, values: Mapping[str, str]) -> dict[str, str]:
+        """What another writer said of keys and buckets that the typed fields do not: it must outlive a rewrite."""
+        ours = self.properties()
+        return {key: values[key] for key in _DERIVED if key in values and values[key] != ours.get(key)}
+
+    def with_metadata_partitions(self, partitions: tuple[str, ...]) -> TableConfig:
+        """The same table with other metadata table partitions listed."""
+        return replace(self, metadata_partitions=tuple(sorted(partitions)))
+
+    def check_writable(self) -> None:
+        """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
+        index that every commit would leave behind."""
+        said = {**self.properties(), **self.extra}
+        for key, value in _REQUIRED.items():
+            if said.get(key, value) != value:
+                raise UnsupportedError(
+                    f"{key} is {said[key]}, binlake writes {value} only",
+                    do_next="choose another table",
+                    table=self.name,
+                )
+        if foreign := sorted(set(self.metadata_partitions) - set(MetadataPartition)):
+            raise UnsupportedError(
+                f"the table has metadata partitions that binlake cannot keep current: {', '.join(foreign)}",
+                do_next="drop those indexes with Hudi, or stop writing to the table",
+                table=self.name,
+            )
+        if not self.bucket_count:
+            raise UnsupportedError(
+                f"the table does not say its bucket count ({NUM_BUCKETS})",
+                do_next="choose another table",
+                table=self.name,
+            )
+
+    def check_columns(self, schema: pa.Schema) -> None:
+        """Raise ConfigError or UnsupportedError for columns that a table of this configuration cannot have."""
+        names = set(schema.names)
+        needed = {*self.record_key_fields, *self.partition_fields, self.ordering_field}
+        if missing := sorted(needed - names):
+            raise ConfigError(f"columns {missing} are named by the table but not in its schema", table=self.name)
+        if clash := sorted(name for name in names if name.startswith("_hoodie_")):
+            raise UnsupportedError(f"columns {clash} bear names that Hudi keeps for itself", table=self.name)
+        if len({name.lower() for name in names}) != len(schema.names):
+            raise UnsupportedError("two columns differ only in case, or are the same", table=self.name)
+
+    def check_same_identity(self, other: TableConfig) -> None:
+        """Raise ConfigError when the other config (settings, or the file as it is now) would place rows elsewhere."""
+        free = {"metadata_partitions", "extra"}
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if item.name not in free and mine != theirs:
+                raise ConfigError(
+                    f"{item.name} is {theirs!r} where {mine!r} was expected: rows would land in the wrong place",
+                    do_next="restore the old value, or rebuild the table under a new path",
+                    table=self.name,
+                    path=PROPERTIES_PATH,
+                )
+        if self._version() != other._version():
+            raise ConfigError("the table's version was changed", do_next="stop the other writer", table=self.name)
+
+    def _version(self) -> str:
+        return self.extra.get("hoodie.table.version", "9")
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:
+    """``hoodie.properties``, or its backup while another writer is changing it; and the file's size and time.
+
+    Raises ConfigError if there is no table, CorruptDataError, StorageError.
+    """
+    for path in (PROPERTIES_PATH, PROPERTIES_BACKUP_PATH):
+        properties = storage.stat(path)
+        try:
+            data = storage.read(path)
+        except StorageNotFoundError:
+            continue
+        try:
+            return TableConfig.from_properties(data), properties if path == PROPERTIES_PATH else None
+        except CorruptDataError:
+            if path == PROPERTIES_BACKUP_PATH or storage.stat(PROPERTIES_BACKUP_PATH) is None:
+                raise
+    raise ConfigError("there is no Hudi table here", do_next="check the path", path=storage.uri)

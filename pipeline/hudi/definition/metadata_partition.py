@@ -1,0 +1,32 @@
+"""The partitions of the metadata table, which ``hoodie.properties`` names too."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class MetadataPartition(StrEnum):
+    """The metadata table's partitions that binlake keeps, in the order they are initialised."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    BLOOM_FILTERS = "bloom_filters"
+    PARTITION_STATS = "partition_stats"
+
+    @property
+    def prefix(self) -> str:
+        """What its file groups' names start with."""
+        return _PREFIXES[self]
+
+    @property
+    def first_instant(self) -> str:
+        """The instant that initialises it, before any instant of the data."""
+        return f"{list(MetadataPartition).index(self):017d}"
+
+
+_PREFIXES = {
+    MetadataPartition.FILES: "files-",
+    MetadataPartition.COLUMN_STATS: "col-stats-",
+    MetadataPartition.BLOOM_FILTERS: "bloom-filters-",
+    MetadataPartition.PARTITION_STATS: "partition-stats-",
+}

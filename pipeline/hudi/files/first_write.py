@@ -1,0 +1,75 @@
+"""The first rows of a file group: a base file in place of a log file, where there are enough of them.
+
+A first load of a table would otherwise leave it all in log files, which every reader merges until a compaction has
+rewritten them. Nothing has to be merged with the rows of a file group that does not exist yet, so they may as well be
+written as the base file that the compaction would make. Deletes that come with them go to a log file over it, under the
+same instant: they keep late, older events out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
+from pipeline.hudi.files.bloom import BloomFilter
+from pipeline.hudi.files.column_stats import column_ranges
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, data_rows, write_file_group
+from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
+from pipeline.hudi.files.parquet_file import parquet_writer
+from pipeline.storage.base import Storage
+
+_FILE_NAME = "_hoodie_file_name"
+_BLOOM_FPP = 1e-3
+#: The most that a row group holds, in rows and in decoded bytes: as compaction writes them by default.
+_ROW_GROUP_ROWS, _ROW_GROUP_BYTES = 250_000, 64 << 20
+
+
+def write_new_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
+    """Write the rows of a file group that does not exist yet: a base file if there are ``context.base_from_rows``
+    upserts, else a log file. Bytes and errors as ``write_file_group``."""
+    least = context.base_from_rows
+    if least is None or group.upserts is None or group.upserts.num_rows < max(least, 1):
+        return [write_file_group(storage, context, group)]
+    written = [_write_base(storage, context, group)]
+    if group.deletes is not None and group.deletes.num_rows:
+        written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
+    return written
+
+
+def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
+    name = str(BaseFileName(group.file_id, context.instant))
+    plain = data_rows(context, group)
+    assert plain is not None
+    rows = naming_file(plain, name, plain.schema.field(_FILE_NAME))
+    keys = rows.column(RECORD_KEY_FIELD)
+    span = keys[0].as_py(), keys[-1].as_py()
+    bloom = BloomFilter.simple(rows.num_rows, _BLOOM_FPP)
+    bloom.add(keys)
+    stored = bloom.kind, bloom.to_base64()
+    data = _encode(rows, context, base_footer(context.avro_schema_json, span, stored))
+    storage.write(marker_path(context.instant, group.partition_path, name), b"")
+    storage.write(in_partition(group.partition_path, name), data)
+    return WriteResult(
+        partition_path=group.partition_path,
+        file_id=group.file_id,
+        file_name=name,
+        size_bytes=len(data),
+        num_upserts=rows.num_rows,
+        num_deletes=0,
+        min_record_key=span[0],
+        max_record_key=span[1],
+        ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
+        bloom=stored,
+    )
+
+
+def _encode(rows: pa.Table, context: WriteContext, footer: dict[str, str]) -> bytes:
+    sink = pa.BufferOutputStream()
+    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES)
+    with parquet_writer(sink, rows.schema, context.compression, context.compression_level) as writer:
+        writer.write_table(rows, row_group_size=at_once)
+        writer.add_key_value_metadata(footer)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]

@@ -1,0 +1,36 @@
+"""What a commit of the data table adds to the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from pipeline.hudi.files.file_group_write import WriteResult
+from pipeline.hudi.metadata.first_base import write_first_base
+from pipeline.hudi.metadata.records.delta import AddedFile
+from pipeline.hudi.metadata.table import MetadataTable
+
+_PARALLEL_WRITES = 8
+
+
+def added_files(
+    index: MetadataTable, table_name: str, instant: str, results: Sequence[WriteResult], columns: pa.Schema
+) -> tuple[AddedFile, ...]:
+    """The files written, and empty base files of file groups that are new and have none among them, written here.
+
+    Args:
+        index: the table's metadata table.
+        table_name: the data table's.
+        instant: the commit's requested time.
+        results: its log and base files.
+        columns: the table's columns as of this commit.
+    """
+    indexed = index.columns_under(columns)
+    based = {(r.partition_path, r.file_id) for r in results if r.is_base}
+    new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results) - based)
+    storage = index.data_storage
+    with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+        first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
+        return (*first, *(AddedFile(r.partition_path, r.file_name, r.size_bytes, r.ranges, r.bloom) for r in results))

@@ -1,0 +1,1 @@
+"""The records of the metadata table: keys, encoding, and the file groups that hold them."""

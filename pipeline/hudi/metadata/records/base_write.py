@@ -1,0 +1,21 @@
+"""Writing the metadata table's base files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.clock import now_ms
+from pipeline.hudi.files.hfile import MAX_RECORD_KEY, MIN_RECORD_KEY, SCHEMA_KEY
+from pipeline.hudi.files.hfile_writer import HFileWriter
+from pipeline.hudi.metadata.records.records import record_schema
+
+
+def encode_base(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """An HFile of merged records, ascending by key, with the file info Hudi's base files have."""
+    writer, first, last = HFileWriter(), b"", b""
+    for key, value in entries:
+        first = first or key
+        last = key
+        writer.append(key, value)
+    info = {SCHEMA_KEY: record_schema().encode(), MIN_RECORD_KEY: first, MAX_RECORD_KEY: last}
+    return writer.finish(info, now_ms())

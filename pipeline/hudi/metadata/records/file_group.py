@@ -1,0 +1,236 @@
+"""A file group of the metadata table: its newest file slice, and lookups over base file and log files.
+
+The log files' records are read once and kept (the tail); a writer adds its own records to the tail as it writes them,
+so that neither a commit nor a compaction reads back what this process wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.delete_block import decode_deletes
+from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.log_file import BlockType, LogBlock, whole_blocks
+from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
+from pipeline.hudi.metadata.records.layout import file_group_id, file_group_index
+from pipeline.hudi.metadata.records.merge import encode_record, merge_values, record_type
+from pipeline.hudi.metadata.records.record_reader import decode_record, is_current
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import Storage
+
+_PARALLEL_READS = 8
+
+#: Records by key, of the current schema; None is a deletion.
+Records: TypeAlias = Mapping[bytes, bytes | None]
+Visible: TypeAlias = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """An HFile and its size in bytes."""
+
+    name: BaseFileName
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file and its size in bytes."""
+
+    name: LogFileName
+    size: int
+
+
+@dataclass
+class FileGroup:
+    """The newest slice of one file group. ``logs`` are in merge order."""
+
+    storage: Storage
+    partition: MetadataPartition
+    index: int
+    base: BaseFile | None = None
+    logs: list[LogFile] = field(default_factory=list)
+    _tail: dict[bytes, list[bytes | None]] | None = field(default=None, repr=False)
+    _reader: HFileReader | None = field(default=None, repr=False)
+
+    @property
+    def file_id(self) -> str:
+        """Its id."""
+        return file_group_id(self.partition, self.index)
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the slice's log files."""
+        return sum(log.size for log in self.logs)
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of the slice's base file."""
+        return 0 if self.base is None else self.base.size
+
+    def path(self, name: BaseFileName | LogFileName) -> str:
+        """A file of the group, relative to the metadata table's root."""
+        return f"{self.partition.value}/{name}"
+
+    def tail(self) -> dict[bytes, list[bytes | None]]:
+        """The records of the log files by key, oldest first; read once."""
+        if self._tail is None:
+            tail: dict[bytes, list[bytes | None]] = {}
+            for records in self._log_records():
+                _extend(tail, records)
+            self._tail = tail
+        return self._tail
+
+    def _log_records(self) -> Iterator[Records]:
+        paths = [self.path(log.name) for log in self.logs]
+        contents: Iterable[bytes] = map(self.storage.read, paths)
+        if len(paths) > 2:
+            with ThreadPoolExecutor(min(_PARALLEL_READS, len(paths))) as pool:
+                contents = list(pool.map(self.storage.read, paths))
+        for path, content in zip(paths, contents, strict=True):
+            for block in whole_blocks(content, path):
+                yield records_of(self.partition, block, path)
+
+    def append(self, log: LogFile, records: Records) -> None:
+        """Note a log file that was just written, with its records."""
+        self.logs.append(log)
+        if self._tail is None and len(self.logs) == 1:
+            self._tail = {}
+        if self._tail is not None:
+            _extend(self._tail, records)
+
+    def drop_log(self, instant: str) -> list[LogFile]:
+        """Forget the log files of an instant; returns them."""
+        gone = [log for log in self.logs if log.name.instant == instant]
+        if gone:
+            self.logs = [log for log in self.logs if log.name.instant != instant]
+            self._tail = None
+        return gone
+
+    def replace_base(self, base: BaseFile) -> None:
+        """Begin a new slice with a base file that holds all that was."""
+        self.base, self.logs, self._tail, self._reader = base, [], {}, None
+
+    def base_reader(self) -> HFileReader | None:
+        """The base file, opened once; None if there is none."""
+        if self._reader is None and self.base is not None:
+            path, storage = self.path(self.base.name), self.storage
+            self._reader = HFileReader(lambda start, n: storage.read_range(path, start, n), self.base.size, path)
+        return self._reader
+
+    def lookup(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
+        """The merged records of those keys that there are."""
+        tail = self.tail()
+        found = self._from_base(keys)
+        for key in keys:
+            if key in tail:
+                older = found.pop(key, None)
+                merged = merge_values(self.partition, key, tail[key] if older is None else [older, *tail[key]])
+                if merged is not None:
+                    found[key] = merged
+        return found
+
+    def entries(self) -> Iterator[tuple[bytes, bytes]]:
+        """All merged records, ascending by key; only one block of the base file is in memory at a time."""
+        tail = self.tail()
+        newer = iter(sorted(tail))
+        following = next(newer, None)
+        base = self.base_reader()
+        for key, value in base.scan() if base is not None else ():
+            while following is not None and following < key:
+                yield from self._merged(following, tail[following])
+                following = next(newer, None)
+            current = as_current(self.partition, key, value, base.schema if base is not None else None)
+            if following == key:
+                yield from self._merged(key, [current, *tail[key]])
+                following = next(newer, None)
+            else:
+                yield key, current
+        while following is not None:
+            yield from self._merged(following, tail[following])
+            following = next(newer, None)
+
+    def _merged(self, key: bytes, values: list[bytes | None]) -> Iterator[tuple[bytes, bytes]]:
+        merged = merge_values(self.partition, key, values)
+        if merged is not None:
+            yield key, merged
+
+    def _from_base(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
+        base = self.base_reader()
+        if base is None:
+            return {}
+        return {key: as_current(self.partition, key, v, base.schema) for key, v in base.get_many(keys).items()}
+
+
+def _extend(tail: dict[bytes, list[bytes | None]], records: Records) -> None:
+    for key, value in records.items():
+        known = tail.get(key)
+        if known is None:
+            tail[key] = [value]
+        else:
+            known.append(value)
+
+
+def records_of(partition: MetadataPartition, block: LogBlock, path: str) -> Records:
+    """The records of a log block, under the current schema; None for deleted keys.
+
+    Raises CorruptDataError, UnsupportedError for a block that has no place in a metadata table of this version.
+    """
+    if block.block_type is BlockType.DELETE:
+        return {key.encode(): None for key in decode_deletes(block.content, path).column(0).to_pylist()}
+    if block.block_type is BlockType.HFILE_DATA:
+        reader = HFileReader.from_bytes(bytes(block.content), path)
+        return {key: as_current(partition, key, value, reader.schema) for key, value in reader.scan()}
+    raise UnsupportedError(
+        f"a {block.block_type.name} block in the metadata table", do_next="run binlake repair", path=path
+    )
+
+
+def as_current(partition: MetadataPartition, key: bytes, value: bytes, schema: str | None) -> bytes:
+    """A record's bytes under the current schema."""
+    if schema is None or is_current(schema):
+        return value
+    return encode_record(record_type(partition, key), decode_record(value, schema))
+
+
+def load_file_groups(
+    storage: Storage, partition: MetadataPartition, timeline: Timeline, visible: Visible
+) -> list[FileGroup]:
+    """The file groups of a metadata partition, by number, each with its newest slice.
+
+    Args:
+        storage: rooted at the metadata table.
+        partition: the metadata partition.
+        timeline: the metadata table's.
+        visible: whether files of an instant count.
+    """
+    bases: dict[int, list[BaseFile]] = {}
+    logs: dict[int, list[LogFile]] = {}
+    for info in storage.list(partition.value):
+        text = info.path.rpartition("/")[2]
+        name = parse_log_name(text) or parse_base_name(text)
+        index = None if name is None else file_group_index(partition, name.file_id)
+        if name is None or index is None:
+            continue
+        groups = bases.setdefault(index, []), logs.setdefault(index, [])
+        if info.size == 0 or not visible(name.instant):
+            continue
+        if isinstance(name, LogFileName):
+            groups[1].append(LogFile(name, info.size))
+        else:
+            groups[0].append(BaseFile(name, info.size))
+    return [_newest_slice(FileGroup(storage, partition, i), bases[i], logs[i], timeline) for i in sorted(bases)]
+
+
+def _newest_slice(group: FileGroup, bases: list[BaseFile], logs: list[LogFile], timeline: Timeline) -> FileGroup:
+    """A log file belongs to the newest slice whose base was requested before the log's commit completed."""
+    group.base = max(bases, key=lambda file: file.name.instant, default=None)
+    since = group.base.name.instant if group.base is not None else ""
+    newer = [log for log in logs if (timeline.completion_time(log.name.instant) or "") >= since]
+    group.logs = sorted(newer, key=lambda log: log.name.order)
+    return group

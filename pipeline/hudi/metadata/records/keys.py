@@ -1,0 +1,77 @@
+"""Keys of the metadata table's records, and which file group a key belongs to.
+
+A key is made of base64 hashes: XXH64 of column and partition, MD5 of the bare file name. A wrong hash passes every
+read of the whole index and makes every lookup silently empty, so the vectors in ``tests/data/golden`` test it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from pipeline.hudi.definition.java_hash import java_string_hash
+
+ALL_PARTITIONS = "__all_partitions__"
+_NO_PARTITION = "."
+#: Java's int 0xdabadaba becomes a long with its sign.
+_SEED = 0xFFFFFFFFDABADABA
+
+
+def partition_identifier(partition_path: str) -> str:
+    """How the metadata table names a partition: "." for the one of a table without partitions."""
+    return partition_path or _NO_PARTITION
+
+
+@lru_cache(maxsize=65536)
+def _xx64(text: str) -> str:
+    return base64.b64encode(xxhash.xxh64_digest(text.encode(), seed=_SEED)).decode("ascii")
+
+
+@lru_cache(maxsize=65536)
+def _md5(text: str) -> str:
+    return base64.b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode("ascii")
+
+
+def column_id(column: str) -> str:
+    """The column's part of a key, 12 characters; every column_stats key of the column starts with it."""
+    return _xx64(column)
+
+
+def partition_id(partition_path: str) -> str:
+    """The partition's part of a key, 12 characters."""
+    return _xx64(partition_identifier(partition_path))
+
+
+def file_id(file_name: str) -> str:
+    """The file's part of a key, 24 characters. ``file_name``: bare, with the leading dot of a log file."""
+    return _md5(file_name)
+
+
+def column_stats_key(column: str, partition_path: str, file_name: str) -> str:
+    """Key of a file's statistics of one column."""
+    return _xx64(column) + _xx64(partition_path or _NO_PARTITION) + _md5(file_name)
+
+
+def partition_stats_key(column: str, partition_path: str) -> str:
+    """Key of a partition's statistics of one column."""
+    return _xx64(column) + _xx64(partition_path or _NO_PARTITION)
+
+
+def bloom_key(partition_path: str, file_name: str) -> str:
+    """Key of a base file's bloom filter."""
+    return _xx64(partition_path or _NO_PARTITION) + _md5(file_name)
+
+
+def file_group_indices(keys: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+    """The file group, 0 to ``count`` - 1, of every key: Java's string hash, absolute, modulo ``count``."""
+    if count == 1:
+        return np.zeros(len(keys), dtype=np.int64)
+    hashes = java_string_hash(pa.array(keys, pa.string())).astype(np.int64)
+    return np.asarray(np.abs(hashes) % count)

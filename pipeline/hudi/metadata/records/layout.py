@@ -1,0 +1,111 @@
+"""Where the metadata table keeps what: partitions, file groups, first instants, properties, index definitions."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.properties import dump_properties
+from pipeline.hudi.files.log_file import BlockType, Header, encode_block
+
+METADATA_PATH = ".hoodie/metadata"
+INDEX_DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
+INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
+_LEFT_OPTION = "binlake.left"
+#: Version 3, a datum of one byte: an empty list.
+_EMPTY_DELETES = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"
+
+
+_FILE_GROUP = re.compile(r"^([a-z-]+-)(\d{4})-0$")
+
+
+def file_group_id(partition: MetadataPartition, index: int) -> str:
+    """The id of a file group: prefix, four digits, ``-0``."""
+    return f"{partition.prefix}{index:04d}-0"
+
+
+def file_group_index(partition: MetadataPartition, file_id: str) -> int | None:
+    """The number of a file group of that partition; None for any other id."""
+    match = _FILE_GROUP.match(file_id)
+    return int(match.group(2)) if match and match.group(1) == partition.prefix else None
+
+
+def metadata_properties(table_name: str) -> bytes:
+    """``hoodie.properties`` of the metadata table of a table of that name."""
+    name = f"{table_name}_metadata"
+    values = {
+        "hoodie.table.name": name,
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": "9",
+        "hoodie.table.initial.version": "9",
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.table.checksum": str(zlib.crc32(f".{name}".encode())),
+    }
+    return dump_properties(values, "Properties saved by binlake")
+
+
+def partition_metadata(partition: MetadataPartition) -> bytes:
+    """``.hoodie_partition_metadata`` of a metadata partition."""
+    return dump_properties({"commitTime": partition.first_instant, "partitionDepth": "1"}, "partition metadata")
+
+
+def first_log_file(partition: MetadataPartition) -> bytes:
+    """The log file each file group starts with: one DELETE block of no keys."""
+    return encode_block(BlockType.DELETE, {Header.INSTANT_TIME: partition.first_instant}, _EMPTY_DELETES)
+
+
+def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left: Collection[str] = ()) -> bytes:
+    """``index.json`` with column_stats over those columns; other indexes' definitions in it are kept.
+
+    ``left``: columns that were in it once. Hudi's readers ask the file which columns are indexed, and fail on any
+    filter without it (measured).
+    """
+    definitions = _definitions(existing)
+    definitions[MetadataPartition.COLUMN_STATS.value] = {
+        "indexName": MetadataPartition.COLUMN_STATS.value,
+        "indexType": MetadataPartition.COLUMN_STATS.value,
+        "indexFunction": MetadataPartition.COLUMN_STATS.value,
+        "sourceFields": list(columns),
+        "indexOptions": {_LEFT_OPTION: json.dumps(sorted(left))} if left else {},
+        "version": "V2",
+    }
+    return json.dumps({"indexDefinitions": definitions}, indent=2, ensure_ascii=False).encode()
+
+
+def indexed_fields(data: bytes | None) -> tuple[str, ...] | None:
+    """The columns that ``index.json`` says are in column_stats; None if it says nothing of it."""
+    definition = _definitions(data).get(MetadataPartition.COLUMN_STATS.value)
+    return None if definition is None else tuple(definition.get("sourceFields") or ())
+
+
+def left_fields(data: bytes | None) -> set[str]:
+    """The columns that ``index.json`` says were in column_stats once."""
+    definition = _definitions(data).get(MetadataPartition.COLUMN_STATS.value) or {}
+    return set(json.loads((definition.get("indexOptions") or {}).get(_LEFT_OPTION, "[]")))
+
+
+def _definitions(data: bytes | None) -> dict[str, Any]:
+    if data is None:
+        return {}
+    try:
+        return dict(json.loads(data).get("indexDefinitions") or {})
+    except (ValueError, AttributeError, TypeError) as error:
+        raise CorruptDataError(
+            f"the index definitions cannot be read: {error}", do_next="run binlake repair", path=INDEX_DEFINITIONS_PATH
+        ) from error

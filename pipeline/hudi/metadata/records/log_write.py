@@ -1,0 +1,84 @@
+"""Writing a metadata partition's records: one log file for each file group that they touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.clock import now_ms
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.delete_block import encode_deletes
+from pipeline.hudi.files.hfile_writer import encode_hfile
+from pipeline.hudi.files.log_file import BlockType, Header, encode_block, encode_delete_block
+from pipeline.hudi.files.names import LogFileName
+from pipeline.hudi.metadata.records.delta import KeyedRecords
+from pipeline.hudi.metadata.records.file_group import FileGroup, LogFile, Records
+from pipeline.hudi.metadata.records.reader import split_by_group
+from pipeline.hudi.metadata.records.records import record_schema
+from pipeline.hudi.timeline.commit_metadata import WriteStat
+
+
+@dataclass(frozen=True)
+class GroupLog:
+    """A log file to write: where, its bytes, and the records in it."""
+
+    group: FileGroup
+    name: LogFileName
+    data: bytes
+    records: Records
+
+    @property
+    def path(self) -> str:
+        """Relative to the metadata table's root."""
+        return self.group.path(self.name)
+
+    @property
+    def log_file(self) -> LogFile:
+        """How the file group notes it."""
+        return LogFile(self.name, len(self.data))
+
+    def stat(self) -> WriteStat:
+        """Its entry in the metadata table's commit."""
+        deletes = sum(value is None for value in self.records.values())
+        base = self.group.base
+        return WriteStat(
+            partition_path=self.group.partition.value,
+            file_id=self.group.file_id,
+            path=self.path,
+            prev_commit=self.name.instant,
+            num_writes=len(self.records) - deletes,
+            num_update_writes=len(self.records) - deletes,
+            num_deletes=deletes,
+            file_size=len(self.data),
+            log_version=self.name.version,
+            base_file="" if base is None else str(base.name),
+            log_files=(str(self.name),),
+        )
+
+
+def encode_logs(
+    instant: str, partition: MetadataPartition, groups: list[FileGroup], records: KeyedRecords
+) -> list[GroupLog]:
+    """The log files of a partition's records, one for each file group touched."""
+    logs = []
+    for index, keys in split_by_group(groups, list(records)).items():
+        group = groups[index]
+        mine = {key.encode(): records[key] for key in keys}
+        data = _encode_log(instant, partition, mine)
+        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, mine))
+    return logs
+
+
+def _encode_log(instant: str, partition: MetadataPartition, records: Records) -> bytes:
+    """A DELETE block of the keys to delete, then an HFILE_DATA block of the rest, either only if needed."""
+    schema, blocks = record_schema(), []
+    deletes = sorted(key for key, value in records.items() if value is None)
+    entries = sorted((key, value) for key, value in records.items() if value is not None)
+    if deletes:
+        content = encode_deletes(pa.array([key.decode() for key in deletes]), None, partition.value)
+        blocks.append(encode_delete_block(instant, schema, content))
+    if entries:
+        header = {Header.INSTANT_TIME.value: instant, Header.SCHEMA.value: schema}
+        blocks.append(encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, now_ms())))
+    return b"".join(blocks)

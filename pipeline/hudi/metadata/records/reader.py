@@ -1,0 +1,155 @@
+"""What the metadata table says: files of partitions, statistics of columns, bloom filters. Lookups by key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.bloom import BloomFilter
+from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.files.names import in_partition
+from pipeline.hudi.metadata.records.delta import FileKey
+from pipeline.hudi.metadata.records.file_group import FileGroup, load_file_groups
+from pipeline.hudi.metadata.records.keys import (
+    ALL_PARTITIONS,
+    bloom_key,
+    column_stats_key,
+    file_group_indices,
+    partition_identifier,
+    partition_stats_key,
+)
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
+from pipeline.hudi.metadata.records.record_reader import Record, decode_record
+from pipeline.hudi.metadata.records.records import BloomRecord, StatsRecord
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import FileInfo, Storage
+
+
+class MetadataReader:
+    """Lookups over the file groups of some metadata partitions, as of when they were listed.
+
+    Every method raises CorruptDataError, StorageError or UnsupportedError where the index cannot be read; the caller
+    then reads without it. A method asked for a partition that is not kept raises KeyError.
+    """
+
+    def __init__(self, groups: Mapping[MetadataPartition, list[FileGroup]]) -> None:
+        self.groups = groups
+
+    @classmethod
+    def open(cls, storage: Storage, partitions: Iterable[str], data_timeline: Timeline) -> MetadataReader:
+        """List the metadata table of a table.
+
+        Args:
+            storage: rooted at the data table.
+            partitions: the metadata partitions its properties list; those that binlake does not know are left out.
+            data_timeline: the data table's, loaded before: entries of instants that are pending there do not count.
+        """
+        root = storage.sub(METADATA_PATH)
+        timeline = Timeline.load(root)
+        known = [MetadataPartition(name) for name in partitions if name in set(MetadataPartition)]
+        return cls(load_groups(root, known, timeline, data_timeline))
+
+    def has(self, partition: MetadataPartition) -> bool:
+        """Whether that metadata partition is kept."""
+        return partition in self.groups
+
+    def partition_paths(self) -> list[str]:
+        """The table's partition paths, sorted; [""] for a table without partitions that has files."""
+        listing = self._listings([ALL_PARTITIONS]).get(ALL_PARTITIONS, {})
+        names = [name for name, size in listing.items() if size is not None]
+        return sorted("" if name == partition_identifier("") else name for name in names)
+
+    def files(self, partition_paths: Iterable[str]) -> dict[str, dict[str, int]]:
+        """For each partition path: size in bytes by file name (base and log files). Partitions unknown: no files."""
+        paths = {partition_identifier(path): path for path in partition_paths}
+        found = self._listings(list(paths))
+        return {
+            path: {name: size for name, size in found.get(identifier, {}).items() if size is not None}
+            for identifier, path in paths.items()
+        }
+
+    def listed(self, partition_paths: Iterable[str]) -> dict[str, list[FileInfo]]:
+        """The same as a storage's listing gives it, without the times."""
+        found = self.files(partition_paths)
+        return {
+            path: [FileInfo(in_partition(path, name), size, 0) for name, size in sizes.items()]
+            for path, sizes in found.items()
+        }
+
+    def _listings(self, keys: list[str]) -> dict[str, dict[str, int | None]]:
+        found = self._lookup(MetadataPartition.FILES, keys)
+        return {key: record for key, record in found.items() if isinstance(record, dict)}
+
+    def column_ranges(
+        self, columns: Collection[str], files: Iterable[FileKey]
+    ) -> dict[FileKey, dict[str, ColumnRange]]:
+        """The statistics of those columns of those files. A file that is not indexed is not in the answer; a column
+        that is missing of a file that is reads as all null there (see ``stats``)."""
+        keys = {column_stats_key(column, *file): file for file in files for column in columns}
+        found: dict[FileKey, dict[str, ColumnRange]] = defaultdict(dict)
+        for key, record in self._lookup(MetadataPartition.COLUMN_STATS, list(keys)).items():
+            if isinstance(record, StatsRecord) and not record.deleted:
+                found[keys[key]][record.range.column] = record.range
+        return dict(found)
+
+    def partition_ranges(
+        self, columns: Collection[str], partition_paths: Iterable[str]
+    ) -> dict[str, dict[str, ColumnRange]]:
+        """The statistics of those columns of whole partitions; partitions without any are not in the answer."""
+        keys = {partition_stats_key(column, path): path for path in partition_paths for column in columns}
+        found: dict[str, dict[str, ColumnRange]] = defaultdict(dict)
+        for key, record in self._lookup(MetadataPartition.PARTITION_STATS, list(keys)).items():
+            if isinstance(record, StatsRecord) and not record.deleted:
+                found[keys[key]][record.range.column] = record.range
+        return dict(found)
+
+    def bloom_filters(self, files: Iterable[FileKey]) -> dict[FileKey, BloomFilter]:
+        """The record key filters of those base files that have one."""
+        keys = {bloom_key(*file): file for file in files}
+        return {
+            keys[key]: BloomFilter.from_base64(record.kind, record.filter)
+            for key, record in self._lookup(MetadataPartition.BLOOM_FILTERS, list(keys)).items()
+            if isinstance(record, BloomRecord) and not record.deleted and record.filter
+        }
+
+    def _lookup(self, partition: MetadataPartition, keys: list[str]) -> dict[str, Record]:
+        groups = self.groups[partition]
+        found: dict[str, Record] = {}
+        for group, wanted in split_by_group(groups, keys).items():
+            encoded = {key.encode(): key for key in wanted}
+            values = groups[group].lookup(encoded)
+            found.update((encoded[key], decode_record(value)) for key, value in values.items())
+        return found
+
+
+def load_groups(
+    root: Storage, partitions: Iterable[MetadataPartition], timeline: Timeline, data_timeline: Timeline
+) -> dict[MetadataPartition, list[FileGroup]]:
+    """The file groups of those partitions; ``root`` is the metadata table's.
+
+    An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``).
+    """
+    pending = {instant.requested_time for instant in data_timeline.pending()}
+
+    def visible(instant: str) -> bool:
+        return instant not in pending and timeline.is_completed(instant)
+
+    groups = {partition: load_file_groups(root, partition, timeline, visible) for partition in partitions}
+    for partition, found in groups.items():
+        if [group.index for group in found] != list(range(len(found))) or not found:
+            raise CorruptDataError(
+                "a metadata partition lacks file groups", do_next="run binlake repair", partition=partition.value
+            )
+    return groups
+
+
+def split_by_group(groups: list[FileGroup], keys: list[str]) -> dict[int, list[str]]:
+    """The keys by the file group that holds them."""
+    if len(groups) == 1:
+        return {0: keys} if keys else {}
+    split: dict[int, list[str]] = defaultdict(list)
+    for key, index in zip(keys, file_group_indices(keys, len(groups)).tolist(), strict=True):
+        split[index].append(key)
+    return split

@@ -1,0 +1,36 @@
+"""Archival of the metadata table's timeline (see ``timeline.history_writer``)."""
+
+from __future__ import annotations
+
+from pipeline.hudi.metadata.services.cleaning import oldest_kept_compaction
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.timeline.history_writer import move_to_history
+from pipeline.hudi.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, ROLLBACK
+from pipeline.hudi.timeline.timeline import Timeline
+
+_ARCHIVED = (COMMIT, DELTA_COMMIT, CLEAN, ROLLBACK)
+
+
+def archive(table: MetadataTable) -> int:
+    """Cut the metadata table's active timeline down; returns how many instants left it.
+
+    Only what completed before the oldest slice that is kept, so that no file on storage needs an archived instant to
+    be told apart: what compactions wrote stays as long as it is a newest base file.
+    """
+    before = oldest_kept_compaction(table)
+    timeline = table.timeline
+    if before is None or len(timeline.completed()) <= table.config.archive_after:
+        return 0
+    bases = {g.base.name.instant for groups in table.reader.groups.values() for g in groups if g.base is not None}
+    old = [
+        instant
+        for instant in timeline.completed_actions(_ARCHIVED)
+        if instant.completion_time is not None and instant.completion_time <= before
+        if instant.requested_time not in bases
+    ]
+    room = len(timeline.completed()) - table.config.archive_keep
+    old = old[: max(room, 0)]
+    if old:
+        move_to_history(table.storage, old)
+        table.timeline = Timeline.load(table.storage)
+    return len(old)

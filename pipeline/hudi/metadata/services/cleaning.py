@@ -1,0 +1,90 @@
+"""Cleaning of the metadata table: file slices that no reader uses any more are deleted.
+
+Kept is, of every file group, what was its newest slice at the last few compactions. The order on storage is that of
+``services.clean_action``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import islice
+
+from pipeline.hudi.actions import clean as clean_action
+from pipeline.hudi.actions.clean import CleanPlan
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.names import LogFileName, parse_base_name, parse_log_name
+from pipeline.hudi.metadata.records.layout import file_group_index
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.timeline.instant import COMMIT
+
+_POLICY = "KEEP_LATEST_FILE_VERSIONS"
+
+#: Bare file names by metadata partition.
+Doomed = dict[str, tuple[str, ...]]
+
+
+def oldest_kept_compaction(table: MetadataTable) -> str | None:
+    """The compaction whose slices are the oldest that are kept; None while there are too few compactions."""
+    compactions = (i for i in reversed(table.timeline.completed()) if i.action == COMMIT)
+    oldest = next(islice(compactions, table.config.versions_kept - 1, None), None)
+    return None if oldest is None else oldest.requested_time
+
+
+def clean(table: MetadataTable) -> str | None:
+    """Delete older slices; returns the clean's instant, or None if there is nothing to delete."""
+    since = oldest_kept_compaction(table)
+    doomed = {} if since is None else _doomed(table, since)
+    if not doomed:
+        return None
+    last = table.timeline.last_completed()
+    plan = CleanPlan(_POLICY, doomed, last_commit=last.requested_time if last is not None else "")
+    requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
+    clean_action.execute(table.storage, table.timeline, table.clock, requested, plan)
+    return requested.requested_time
+
+
+def finish_pending(table: MetadataTable) -> None:
+    """Go on with the cleans that a dead writer, ours or Hudi's, planned and did not finish."""
+    for pending in clean_action.pending_cleans(table.timeline):
+        plan = clean_action.read_plan(table.storage, pending)
+        clean_action.execute(table.storage, table.timeline, table.clock, pending, plan)
+
+
+def _doomed(table: MetadataTable, since: str) -> Doomed:
+    """Files of slices older than each group's newest at the compaction ``since``."""
+    doomed: Doomed = {}
+    for partition in table.partitions:
+        bases, logs = _files(table, partition)
+        names = []
+        for index, instants in bases.items():
+            oldest_kept = max((instant for instant in instants if instant <= since), default="")
+            names += [name for instant, name in instants.items() if instant < oldest_kept]
+            names += [
+                str(log)
+                for log in logs[index]
+                if table.timeline.is_completed(log.instant)
+                and (table.timeline.completion_time(log.instant) or "") < oldest_kept
+            ]
+        if names:
+            doomed[partition.value] = tuple(sorted(names))
+    return doomed
+
+
+def _files(
+    table: MetadataTable, partition: MetadataPartition
+) -> tuple[dict[int, dict[str, str]], dict[int, list[LogFileName]]]:
+    """By file group: base file names by instant, and log file names."""
+    bases: dict[int, dict[str, str]] = defaultdict(dict)
+    logs: dict[int, list[LogFileName]] = defaultdict(list)
+    for info in table.storage.list(partition.value):
+        name = info.path.rpartition("/")[2]
+        log, base = parse_log_name(name), parse_base_name(name)
+        known = log or base
+        index = None if known is None else file_group_index(partition, known.file_id)
+        if index is None:
+            continue
+        if log is not None:
+            logs[index].append(log)
+        elif base is not None and table.timeline.is_completed(base.instant):
+            bases[index][base.instant] = name
+    return bases, logs

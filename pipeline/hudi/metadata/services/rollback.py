@@ -1,0 +1,90 @@
+"""Undoing, in the metadata table, what was noted of an instant that is rolled back on the data table.
+
+Order on storage, each step repeatable: plan, inflight, deletion of the instant's log files, deletion of the instant
+(its completed file first: cut short, it reads as pending and is rolled back again), completed rollback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import CorruptDataError
+from pipeline.hudi.actions.commit import publish
+from pipeline.hudi.actions.rollback import RollbackPlan
+from pipeline.hudi.files.names import parse_log_name
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, ROLLBACK, Instant, State
+from pipeline.storage.base import AlreadyExistsError
+
+
+def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
+    """Undo what was noted of an instant.
+
+    To be called while the data instant is still pending, that is, before its own files are deleted.
+
+    Args:
+        table: the metadata table.
+        target: the instant that is being rolled back on the data table.
+        rollback: the rollback's own instant there; the same one serves here.
+
+    Raises CorruptDataError if the instant is already in a base file, StorageError: then call again.
+    """
+    found, begun = table.timeline.find(target), table.timeline.find(rollback)
+    if begun is not None and begun.completed:
+        return
+    _check_not_compacted(table, found)
+    plan = RollbackPlan(target, DELTA_COMMIT, tuple(_log_files_of(table, target)))
+    if found is None and begun is None and not plan.files:
+        return
+    started = monotonic_s()
+    requested = Instant(rollback, ROLLBACK, State.REQUESTED)
+    for instant, body in ((requested, plan.to_bytes(table.storage.uri)), (requested.at(State.INFLIGHT), b"")):
+        with contextlib.suppress(AlreadyExistsError):
+            table.storage.create(instant.path, body)
+    for partition, name in plan.files:
+        table.storage.delete(f"{partition}/{name}")
+    if found is not None and found.completed:
+        table.storage.delete(found.path)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.storage.delete(Instant(target, DELTA_COMMIT, state).path)
+    millis = int((monotonic_s() - started) * 1000)
+    completed = requested.at(State.COMPLETED, table.clock.next())
+    publish(table.storage, completed, plan.metadata(table.storage.uri, rollback, millis))
+    table.refresh(table.schema_without(target))
+
+
+def take_back(table: MetadataTable, target: str) -> None:
+    """Undo what was noted of an action that will be noted again: it is not rolled back on the data table, so the
+    rollback has an instant here only. Does nothing if nothing was noted. Raises as ``roll_back``."""
+    if table.timeline.find(target) is not None:
+        roll_back(table, target, table.clock.next())
+
+
+def finish_rollback(table: MetadataTable, pending: Instant) -> None:
+    """Go on with a rollback that is pending here and not on the data table. Raises as ``roll_back``."""
+    requested = pending.at(State.REQUESTED)
+    plan = RollbackPlan.from_bytes(table.storage.read(requested.path), requested.path)
+    roll_back(table, plan.target_time, pending.requested_time)
+
+
+def _check_not_compacted(table: MetadataTable, found: Instant | None) -> None:
+    last = next((i for i in reversed(table.timeline.completed()) if i.action == COMMIT), None)
+    if found is None or found.completion_time is None or last is None:
+        return
+    if found.completion_time <= last.requested_time:
+        raise CorruptDataError(
+            "the instant to roll back is already in a base file of the metadata table",
+            do_next="run binlake repair to rebuild the metadata table",
+            instant=found.requested_time,
+        )
+
+
+def _log_files_of(table: MetadataTable, instant: str) -> list[tuple[str, str]]:
+    """The instant's log files as (metadata partition, name), whether or not it has files in the timeline."""
+    names = [
+        (partition.value, info.path.rpartition("/")[2])
+        for partition in table.partitions
+        for info in table.storage.list(partition.value)
+    ]
+    return [(p, name) for p, name in names if (log := parse_log_name(name)) is not None and log.instant == instant]

@@ -1,0 +1,1 @@
+"""An open table: its state, and the way to write to it."""

@@ -1,0 +1,306 @@
+"""A table on storage, kept open by a writer: making and opening it, its commits, what is done around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline.errors import BinlakeError, LostOwnershipError
+from pipeline.hudi.actions.commit import CommitPlan, OvertakenError, apply_commit, begin_instant, withdraw
+from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
+from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
+from pipeline.hudi.definition.config import (
+    CREATE_SCHEMA,
+    PROPERTIES_BACKUP_PATH,
+    PROPERTIES_PATH,
+    TableConfig,
+    load_config,
+)
+from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
+from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
+from pipeline.hudi.locking.ownership import Locking, Ownership
+from pipeline.hudi.metadata.commit_entries import added_files
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
+from pipeline.hudi.metadata.records.delta import MetadataDelta
+from pipeline.hudi.metadata.services import rollback as metadata_rollback
+from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
+from pipeline.hudi.table.table_state import TableState
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pipeline.hudi.timeline.history import HISTORY_PATH
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import Storage
+
+#: Makes the timeline directory exist before the first instant: Hudi Spark fails on a table without it (measured).
+_SKELETON_FILE = f"{HISTORY_PATH}/.keep"
+
+
+class HudiTable(TableState):
+    """One writer's view of a table. Not for use from several threads at once.
+
+    If the table's properties list a metadata table, every commit and rollback keeps it current.
+
+    Whatever changes the state of an instant happens under the table's lock (``exclusively``). A delta commit builds on
+    all that had completed when it began: one that another writer overtakes is refused, and begun anew by its caller.
+    """
+
+    @staticmethod
+    def exists(storage: Storage) -> bool:
+        """Whether there is a table at the storage's root."""
+        return storage.stat(PROPERTIES_PATH) is not None or storage.stat(PROPERTIES_BACKUP_PATH) is not None
+
+    @classmethod
+    def create(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        arrow_schema: pa.Schema,
+        metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
+    ) -> HudiTable:
+        """Make an empty table.
+
+        Args:
+            storage: its root.
+            config: what it shall be.
+            arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
+            metadata: what its metadata table keeps; None for a table without one.
+            locking: how it is shared with other writers; None for a writer that is the only one.
+
+        Raises UnsupportedError for a schema Hudi's readers cannot take, AlreadyExistsError if there is a table already.
+        """
+        config.check_columns(arrow_schema)
+        create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
+        config = replace(config, extra={**config.extra, **create_schema})
+        storage.write(_SKELETON_FILE, b"")
+        storage.create(PROPERTIES_PATH, config.to_properties())
+        table = cls.open(storage, config, metadata, locking)
+        if metadata is not None:
+            table.keep_metadata(metadata)
+        return table
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        expected: TableConfig | None = None,
+        metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
+    ) -> HudiTable:
+        """Read a table's configuration and list its timeline.
+
+        Args:
+            storage: its root.
+            expected: what the settings say it is; None takes it as it is.
+            metadata: how to keep its metadata table, if it has one; None for the defaults.
+            locking: how it is shared with other writers; None for a writer that is the only one.
+
+        Raises ConfigError if there is no table or it is not as expected, CorruptDataError.
+        """
+        config, properties = load_config(storage)
+        if expected is not None:
+            expected.check_same_identity(config)
+        ownership = Ownership(storage, locking)
+        return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig(), ownership)
+
+    def keep_metadata(self, wanted: MetadataConfig | None) -> bool:
+        """Make the metadata table, make it anew with other partitions, or drop it, so that it is as wanted.
+
+        Args:
+            wanted: what it shall keep; None for no metadata table.
+
+        Returns whether anything was done. Reads the data files once where there are any. Raises ConfigError for a table
+        with pending commits, UnsupportedError for one that binlake cannot write to, CorruptDataError, StorageError.
+        """
+        self.config.check_writable()
+        self._metadata_config = wanted or MetadataConfig()
+        if self._is_kept(wanted):
+            return False
+        with self.exclusively():
+            self._check_config()
+            return not self._is_kept(wanted) and self._keep(wanted)
+
+    def _is_kept(self, wanted: MetadataConfig | None) -> bool:
+        partitions = kept_partitions(self.config, wanted) if wanted is not None else []
+        return set(partitions) == set(self.config.metadata_partitions)
+
+    def _keep(self, wanted: MetadataConfig | None) -> bool:
+        if self.config.metadata_partitions:
+            self.config = drop(self.storage, self.config)
+        if wanted is not None:
+            self.config = initialise(
+                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            )
+        self._index, self._properties = None, self.storage.stat(PROPERTIES_PATH)
+        return True
+
+    def begin(self) -> str:
+        """A new inflight instant for a delta commit, on what is known of the table; returns its requested time.
+
+        Raises ConfigError if ``hoodie.properties`` was changed into another table's or the clock is far behind the
+        timeline, UnsupportedError for a table that binlake cannot write to, ForeignActionError while Hudi is at work on
+        its file groups.
+        """
+        self._check_config()
+        self.config.check_writable()
+        refuse_foreign(self.timeline)
+        check_clock(self.timeline, self.config.name)
+        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT, self.ownership)
+        self.timeline.record(inflight)
+        self._begun[inflight.requested_time] = self._foreign_writes
+        return inflight.requested_time
+
+    def write_context(
+        self, instant: str, schema: pa.Schema | None = None, compression: str = "zstd", level: int | None = 1
+    ) -> WriteContext:
+        """What the tasks of a commit need. ``schema``: newer than the table's, to be committed with their files."""
+        columns = value_schema(schema) if schema is not None else self.schema
+        return WriteContext(
+            table_name=self.config.name,
+            instant=instant,
+            avro_schema_json=avro_schema(columns, self.config.name, with_meta=True),
+            arrow_schema=columns,
+            ordering_field=self.config.ordering_field,
+            compression=compression,
+            compression_level=level,
+            indexed_columns=self._indexed_columns(columns),
+        )
+
+    def commit(
+        self,
+        instant: str,
+        results: Iterable[WriteResult],
+        extra: Mapping[str, str] | None = None,
+        schema: pa.Schema | None = None,
+    ) -> str:
+        """Publish what the tasks wrote under an instant from ``begin``; returns the completion time.
+
+        Args:
+            instant: the requested time.
+            results: one for every file; none for a commit that only records ``extra``.
+            extra: the caller's own keys of extraMetadata.
+            schema: a newer schema: columns added as nullable, types widened.
+
+        The metadata table is told first. Raises OvertakenError if another writer has committed since ``begin``,
+        LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
+        UnsupportedError for a schema the old files cannot be read under, CorruptDataError for a metadata table that
+        cannot be read.
+        """
+        files = list(results)
+        try:
+            with self.exclusively():
+                completed = self._commit(instant, files, extra or {}, schema)
+        except LostOwnershipError:
+            self.ownership.end(instant)
+            withdraw(self.storage, instant, [file.path for file in files])
+            raise
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
+        return completed
+
+    def _commit(
+        self, instant: str, files: Sequence[WriteResult], extra: Mapping[str, str], schema: pa.Schema | None
+    ) -> str:
+        inflight = self._inflight(instant)
+        self.ownership.check(instant)
+        self._check_not_overtaken(instant)
+        columns = value_schema(schema) if schema is not None else self.schema
+        check_evolution(self.schema, columns)
+        stats = write_stats(instant, files)
+        self._note(instant, files, columns)
+        partitions = dict.fromkeys(stat.partition_path for stat in stats)
+        plan = CommitPlan(
+            inflight=inflight,
+            completion_time=self._clock.next(),
+            metadata=CommitMetadata(stats, {**extra, SCHEMA_KEY: self._avro(columns)}),
+            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
+        )
+        completed = apply_commit(self.storage, plan)
+        self.timeline.record(completed)
+        self.timeline.remember(completed, plan.metadata)
+        self._known_partitions.update(partitions)
+        self.schema = columns
+        return plan.completion_time
+
+    def _check_not_overtaken(self, instant: str) -> None:
+        if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:
+            raise OvertakenError(
+                "another writer has committed since this instant began",
+                do_next="roll it back and write again, on what the table holds now",
+                instant=instant,
+                table=self.config.name,
+            )
+
+    def abort(self, instant: str) -> None:
+        """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
+        with self.exclusively():
+            roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._unnote)
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
+
+    def maintain(self) -> str | None:
+        """Tidy the metadata table up after a commit, when it is time.
+
+        Returns why it could not be done, if so: the commits stand, and the next call tries again.
+        """
+        try:
+            if self.metadata_table is None or not is_due(self.metadata_table):
+                return None
+            with self.exclusively():
+                if self.metadata_table is not None:
+                    maintain(self.metadata_table)
+        except BinlakeError as error:
+            self._index = None
+            return f"the metadata table could not be tidied up: {error}"
+        return None
+
+    def rollback_pending(self) -> list[str]:
+        """Roll back what dead writers left: pending commits and delta commits, and rollbacks they did not finish.
+
+        Returns the requested times of the commits rolled back. Pending compactions stay. Who is dead the heartbeats
+        tell (lazy); for a writer without heartbeats all are, as in Hudi's own EAGER policy.
+        """
+        with self.exclusively():
+            self.timeline.refresh()
+            self._observe_times()
+            self._index = None
+            abandoned = self.ownership.is_abandoned
+            done = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._unnote)
+            if self.metadata_table is not None:
+                recover(self.metadata_table)
+            self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
+        return done
+
+    def _indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
+        index = self.metadata_table
+        return index.columns_under(schema) if index is not None and index.columns else None
+
+    def _note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
+        """Tell the metadata table what a commit adds: the files written, and base files of new file groups."""
+        index = self.metadata_table
+        if index is not None and results:
+            added = added_files(index, self.config.name, instant, results, columns)
+            index.apply(instant, MetadataDelta(added), columns)
+
+    def _unnote(self, instant: str, rollback: str) -> None:
+        """Undo in the metadata table what was noted of an instant that is being rolled back."""
+        if self.metadata_table is not None:
+            metadata_rollback.roll_back(self.metadata_table, instant, rollback)
+
+    def _inflight(self, instant: str) -> Instant:
+        found = self.timeline.find(instant)
+        if found is None or found.state is not State.INFLIGHT:
+            completed = found is not None and found.completed
+            raise LostOwnershipError(
+                f"this instant was {'completed' if completed else 'rolled back'} by somebody else",
+                do_next="find the second writer",
+                instant=instant,
+                table=self.config.name,
+            )
+        return found
+
+    def _avro(self, columns: pa.Schema) -> str:
+        return avro_schema(columns, self.config.name, with_meta=False)

@@ -1,0 +1,165 @@
+"""What a process knows of a table that it keeps open, and how it takes in what others did to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pipeline.clock import InstantClock
+from pipeline.errors import BinlakeError, UnsupportedError
+from pipeline.hudi.actions.preconditions import is_time
+from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
+from pipeline.hudi.definition.schema import arrow_schema, value_schema
+from pipeline.hudi.files.view import FileSlice, file_slices, slices_of_partition
+from pipeline.hudi.locking.base import TableLock
+from pipeline.hudi.locking.fenced import fenced
+from pipeline.hudi.locking.ownership import Ownership
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import FileInfo, Storage
+
+#: What makes a commit out of date that began before another writer completed it. No compaction: it changes no row.
+_OVERTAKING = (DELTA_COMMIT, REPLACE_COMMIT, RESTORE)
+
+
+class TableState:
+    """Configuration, schema, timeline and metadata table of a table, as of the last look, and the table's lock."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        properties: FileInfo | None,
+        metadata: MetadataConfig,
+        ownership: Ownership,
+    ) -> None:
+        self.ownership = ownership
+        self.storage = fenced(storage, ownership.lock)
+        self.config = config
+        self.timeline = timeline
+        self._properties = properties
+        self._metadata_config = metadata
+        self._index: MetadataTable | None = None
+        #: Grows whenever a refresh finds that somebody else has written, whoever asked for the refresh.
+        self.generation = 0
+        self._clock = InstantClock()
+        self._entered = 0
+        self._foreign_writes = 0
+        #: The count of foreign writes that each of our pending instants knows of.
+        self._begun: dict[str, int] = {}
+        self._known_partitions: set[str] = set()
+        self._observe_times()
+        self.schema = self._read_schema()
+
+    @property
+    def lock(self) -> TableLock:
+        """The table's lock. ``exclusively`` is the way to hold it."""
+        return self.ownership.lock
+
+    @contextlib.contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Hold the table's lock, with all that others did before taken in. May be entered again inside.
+
+        Raises LockHeldError if another writer keeps it too long, StorageError, CorruptDataError.
+        """
+        with self.lock:
+            self._entered += 1
+            try:
+                if self._entered == 1 and self.lock.others_held:
+                    self._take_in()
+                yield
+            finally:
+                self._entered -= 1
+
+    def _take_in(self) -> None:
+        self.refresh()
+        self._check_config()
+        if self._index is not None and self._index.timeline.refresh():
+            self._index = None
+        with contextlib.suppress(BinlakeError):  # said again to whoever needs it
+            _ = self.metadata_table  # the times taken from here on lie after those of its own services too
+
+    @property
+    def clock(self) -> InstantClock:
+        """Where all times of this table come from: one clock for its writer and its services."""
+        return self._clock
+
+    @property
+    def metadata_table(self) -> MetadataTable | None:
+        """The table's metadata table, opened on first use; None if its properties list none.
+
+        Raises UnsupportedError for one that binlake cannot keep current, CorruptDataError, StorageError.
+        """
+        if self._index is None and self.config.metadata_partitions:
+            self._index = MetadataTable.open(
+                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            )
+        return self._index
+
+    def file_slices(self) -> list[FileSlice]:
+        """The newest file slice of every file group: from the metadata table, without it by listing storage."""
+        index = self.metadata_table
+        if index is None:
+            return file_slices(self.storage, self.timeline)
+        listed = index.reader.listed(sorted(index.partition_paths()))
+        return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
+
+    def refresh(self) -> bool:
+        """List the end of the timeline. True if somebody else has written: file slices and schema are new then."""
+        news = self.timeline.refresh()
+        self._observe_times()
+        if news:
+            self.generation += 1
+            self._foreign_writes += sum(i.action in _OVERTAKING and (i.completed or i.action == RESTORE) for i in news)
+            self.schema = self._read_schema()
+            self._index = None
+        return bool(news)
+
+    def extra_metadata(self, key: str) -> str | None:
+        """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
+        for instant in reversed(self.timeline.completed()):
+            value = self.timeline.commit_metadata(instant).extra.get(key)
+            if value is not None:
+                return value
+        return self.timeline.history().newest_extra(key)
+
+    def schema_as_of(self, instant: str) -> pa.Schema:
+        """The table's columns as of a requested time: those of the newest commit at or before it."""
+        for commit in reversed(self.timeline.completed()):
+            text = (
+                self.timeline.commit_metadata(commit).extra.get(SCHEMA_KEY)
+                if commit.requested_time <= instant
+                else None
+            )
+            if text is not None:
+                return value_schema(arrow_schema(text))
+        return self.schema
+
+    def _read_schema(self) -> pa.Schema:
+        text = self.extra_metadata(SCHEMA_KEY) or self.config.extra.get(CREATE_SCHEMA)
+        if text is None:
+            raise UnsupportedError(
+                "the table names no schema, neither in a commit nor at its creation", table=self.config.name
+            )
+        return value_schema(arrow_schema(text))
+
+    def _observe_times(self) -> None:
+        latest = self.timeline.latest_time()
+        if latest is not None and is_time(latest):
+            self._clock.observe(latest)
+
+    def _check_config(self) -> None:
+        """Case: the table's configuration was changed under us."""
+        found = self.storage.stat(PROPERTIES_PATH)
+        if found is not None and found == self._properties:
+            return
+        config, self._properties = load_config(self.storage)
+        self.config.check_same_identity(config)
+        self.config, self._index = config, None
+        self._foreign_writes += 1  # the metadata table has come or gone, and what was begun does not know

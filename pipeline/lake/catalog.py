@@ -1,0 +1,109 @@
+"""The tables of a lake by name: for those who look after them without being the stream that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.lake_table import SOURCE, named_source
+from pipeline.settings import Settings, TableRules
+from pipeline.storage import Storage
+
+_SKIPPED = (".binlake", "_quarantine")
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A table that was named or found, and of which no more can be known."""
+
+    name: str
+    error: BinlakeError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table of the lake is, and what the settings say of it."""
+
+    source: SourceTable
+    rules: TableRules
+    storage: Storage
+
+    @property
+    def name(self) -> str:
+        """As people name it."""
+        return f"{self.source.database}.{self.source.table}"
+
+
+def place(settings: Settings, root: Storage, name: str) -> Place:
+    """The table of a name.
+
+    Args:
+        settings: of the lake.
+        root: the lake's.
+        name: ``database.table``, or a path below the root.
+
+    Raises ConfigError if there is none or its place is not that of the settings, CorruptDataError, StorageError.
+    """
+    database, dot, table = name.partition(".")
+    if dot and "/" not in name:
+        source: SourceTable | None = SourceTable(database, table)
+        path = settings.table_rules(SourceTable(database, table)).path
+    else:
+        path, source = name, None
+    if not HudiTable.exists(root.sub(path)):
+        raise ConfigError("there is no such table in the lake", do_next="check its name and lake.uri", table=name)
+    found = _at(settings, root, path)
+    if found is None or (source is not None and found.source != source):
+        raise ConfigError(
+            "the table that lies there was not written under these settings",
+            do_next="check tables.path; a table of another writer is looked after by it",
+            table=name,
+            path=path,
+        )
+    return found
+
+
+def places(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[Place | Unknown]:
+    """The tables of those names; without any all that the lake holds under these settings, by path.
+
+    A table that cannot be opened does not hide the others. Raises StorageError if the lake cannot be listed.
+    """
+
+    def look(name: str) -> Place | Unknown | None:
+        try:
+            return place(settings, root, name) if names else _at(settings, root, name)
+        except BinlakeError as error:
+            return Unknown(name, error)
+
+    depth = settings.tables.path.count("/") + 1
+    found = map(look, names or table_paths(root, depth))
+    return [known for known in found if known is not None]
+
+
+def _at(settings: Settings, root: Storage, path: str) -> Place | None:
+    """The table at a path, by the source table that its commits name; None if that one's place is another."""
+    storage = root.sub(path)
+    said = HudiTable.open(storage).extra_metadata(SOURCE)
+    if said is None:
+        return None
+    source, _ = named_source(said)
+    rules = settings.table_rules(source)
+    return Place(source, rules, storage) if rules.path == path else None
+
+
+def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
+    """The tables of a lake, at most so many directories down; paths below its root."""
+    found: list[str] = []
+    for name in root.list_dirs(under):
+        path = f"{under}/{name}" if under else name
+        if name in _SKIPPED:
+            continue
+        if ".hoodie" in root.list_dirs(path):
+            if HudiTable.exists(root.sub(path)):  # else a run died while it made the table
+                found.append(path)
+        elif depth > 1:
+            found += table_paths(root, depth - 1, path)
+    return found

@@ -1,0 +1,90 @@
+"""All tables of the lake that a stream has met, opened on first use."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipeline.hudi.locking.choose import LockConfig
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.lake_table import SOURCE, LakeTable, named_source
+from pipeline.settings import LockingSettings, Settings, TableRules
+from pipeline.storage import AlreadyExistsError, Storage
+from pipeline.upsert.target import Target
+
+
+def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:
+    """How a writer of that name shares the tables; arguments as for ``Locking``. Raises ConfigError."""
+    config = LockConfig(
+        provider=settings.lock,
+        wait_s=settings.wait_seconds,
+        validity_s=settings.validity_seconds,
+        renew_s=settings.renew_seconds,
+        heartbeat_timeout_s=settings.heartbeat_timeout_seconds,
+        foreign_expiry_s=settings.foreign_expiry_seconds,
+    )
+    return Locking(config, owner, one_run)
+
+
+class Lake:
+    """All tables of the lake that this stream has met, opened on first use."""
+
+    def __init__(self, root: Storage, locking: Locking | None = None) -> None:
+        self.root = root
+        self._locking = locking
+        self._open: dict[str, LakeTable] = {}
+        #: How often a table was opened or made: what was found out of open tables holds until it grows.
+        self.openings = 0
+
+    def get(self, rules: TableRules) -> LakeTable | None:
+        """The open table at the rules' path; opened if it exists, None if it does not."""
+        known = self._open.get(rules.path)
+        if known is None:
+            storage = self.root.sub(rules.path)
+            if not HudiTable.exists(storage):
+                return None
+            known = self._open[rules.path] = LakeTable.open(storage, rules, self._locking)
+            self.openings += 1
+        return known
+
+    def look(self, rules: TableRules) -> LakeTable | None:
+        """The table at the rules' path as it is, opened for looking only: nothing is rolled back or repaired."""
+        storage = self.root.sub(rules.path)
+        if not HudiTable.exists(storage):
+            return None
+        self._open[rules.path] = LakeTable.look(storage, rules)
+        return self._open[rules.path]
+
+    def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        """The table at the rules' path, created for ``target`` if need be. Raises ConfigError if it is another's."""
+        known = self.get(rules)
+        if known is None:
+            known = self._created(rules, target, columns)
+            self._open[rules.path] = known
+            self.openings += 1
+        known.check(target)
+        return known
+
+    def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        storage = self.root.sub(rules.path)
+        try:
+            return LakeTable.create(storage, rules, target, columns, self._locking)
+        except AlreadyExistsError:  # another writer of the same table was first
+            return LakeTable.open(storage, rules, self._locking)
+
+    def at(self, path: str, settings: Settings) -> LakeTable | None:
+        """The table that is stored at a path, under the rules of the source table it names; None if it names none."""
+        storage = self.root.sub(path)
+        said = HudiTable.open(storage).extra_metadata(SOURCE)
+        if said is None:
+            return None
+        rules = settings.table_rules(named_source(said)[0])
+        return self.get(rules) if rules.path == path else None
+
+    def opened(self, path: str) -> LakeTable | None:
+        """The table at a path if it has been opened; asks no storage."""
+        return self._open.get(path)
+
+    def forget(self, path: str) -> None:
+        """Drop what is cached of a table, after a failure that leaves it in doubt."""
+        self._open.pop(path, None)

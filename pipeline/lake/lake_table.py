@@ -1,0 +1,342 @@
+"""A table of the lake as the driver holds it, and what its commits say of the stream.
+
+Everything that makes the stream exactly-once is in the commits' extra metadata (names below): which offsets a commit
+covers, and up to where each stream's events are in the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
+from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.services import cleaning
+from pipeline.hudi.services.restore import finish_pending_restores
+from pipeline.hudi.table.table import HudiTable
+from pipeline.schema_changes.rules.evolution import evolved, retyped
+from pipeline.schema_changes.rules.history import DDL, Entry, entries_from_text
+from pipeline.settings import TableRules
+from pipeline.source.ranges import OffsetRange, Positions, covered_until, furthest
+from pipeline.storage import Storage
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.target import ORDER_FIELD, Target
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+PATH = "_hoodie_partition_path"
+STREAM = "binlake.stream"
+BATCH = "binlake.batch"
+SOURCE = "binlake.source"
+OFFSETS = "binlake.offsets"
+POSITIONS = "binlake.positions"
+COUNTS = "binlake.counts"
+SOURCE_TIMES = "binlake.source_times"
+TRUNCATED = "binlake.truncated"
+KEYLESS = "binlake.keyless"
+
+
+@dataclass
+class CommitFacts:
+    """What a commit records about its batch. ``origin``: the source table, where a route names it otherwise and merges
+    no others into it. ``extra``: further keys; without ``ranges`` it moves no position."""
+
+    stream: str
+    batch: int
+    source: SourceTable | None
+    ranges: Sequence[OffsetRange]
+    counts: Counts
+    truncates: Truncates = NOTHING_TRUNCATED
+    keyless: KeylessState | None = None
+    origin: SourceTable | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class LakeTable:
+    """One open table. ``positions``: stream -> topic -> partition -> offset below which everything is applied.
+
+    ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
+    ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
+    """
+
+    storage: Storage
+    table: HudiTable
+    rules: TableRules
+    source: SourceTable | None = None
+    origin: SourceTable | None = None
+    positions: dict[str, Positions] = field(default_factory=dict)
+    truncates: Truncates = NOTHING_TRUNCATED
+    keyless: KeylessState | None = None
+    foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
+    base_from_rows: int | None = None
+    ddl: tuple[Entry, ...] = ()
+    _seen: int = 0
+
+    @classmethod
+    def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
+        """Open a table that exists, roll back what dead writers left, and read what it has applied."""
+        metadata = metadata_config(rules)
+        table = HudiTable.open(storage, metadata=metadata, locking=locking)
+        table.config.check_writable()
+        finish_pending_restores(table, metadata)
+        table.rollback_pending()
+        cleaning.finish_pending(table)
+        table.keep_metadata(metadata)
+        opened = cls(storage, table, rules)
+        opened._load()
+        return opened
+
+    @classmethod
+    def look(cls, storage: Storage, rules: TableRules) -> LakeTable:
+        """A table that exists as it is, for somebody who writes nothing."""
+        opened = cls(storage, HudiTable.open(storage), rules)
+        opened._load()
+        return opened
+
+    @classmethod
+    def create(
+        cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema, locking: Locking | None = None
+    ) -> LakeTable:
+        """Create the table of a target on first sight."""
+        metadata = metadata_config(rules)
+        table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata, locking)
+        return cls(storage, table, rules, keyless=None if target.key else KeylessState())
+
+    def _load(self) -> None:
+        table = self.table
+        self._seen = table.generation
+        self.positions = {
+            stream: {topic: {int(p): o for p, o in parts.items()} for topic, parts in topics.items()}
+            for stream, topics in json.loads(table.extra_metadata(POSITIONS) or "{}").items()
+        }
+        said = table.extra_metadata(SOURCE)
+        self.source, self.origin = named_source(said) if said else (None, None)
+        self.truncates = Truncates.from_text(table.extra_metadata(TRUNCATED))
+        self.ddl = entries_from_text(table.extra_metadata(DDL))
+        if table.config.record_key_fields == (ROW_FIELD,):
+            self.keyless = KeylessState.from_text(table.extra_metadata(KEYLESS))
+        self.foreign_file_ids = {}
+        for piece in table.file_slices():
+            place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+            if place[1] >= table.config.bucket_count:
+                raise ConfigError(
+                    f"another writer put rows into bucket {place[1]} of a table of {table.config.bucket_count} buckets",
+                    do_next="stop that writer (its bucket count differs), and rebuild the table under a new path",
+                    table=self.rules.path,
+                    partition=place[0],
+                    file_group=piece.file_id,
+                )
+            if piece.file_id != file_id(table.config.name, *place):
+                self.foreign_file_ids[place] = piece.file_id
+
+    def refresh(self, stream: str) -> None:
+        """Notice what others committed since; read again what this table has applied if they did.
+
+        Raises LostOwnershipError if another run of ``stream`` has, ConfigError if somebody wrote to other buckets.
+        """
+        self.table.refresh()
+        if self.table.generation == self._seen:
+            return
+        before = self.positions.get(stream, {})
+        self.table.config.check_writable()
+        self._load()
+        if self.positions.get(stream, {}) != before:
+            ahead = self.ahead_of(stream, before)
+            raise LostOwnershipError(
+                "another run of this stream has written to the table" if ahead else "the table was restored meanwhile",
+                do_next="stop one of the two" if ahead else "go on: what it had been given since is delivered again",
+                table=self.rules.path,
+                stream=stream,
+            )
+
+    def check(self, target: Target) -> None:
+        """Raise ConfigError when the target is of another source table, or its key, buckets or partitioning differ."""
+        if self.source is not None and self.source != target.source:
+            raise ConfigError(
+                f"the table at this path holds {self.source}, not {target.source}",
+                do_next="give one of them another path (tables.path)",
+                path=self.storage.uri,
+            )
+        self.table.config.check_same_identity(table_config(target))
+
+    def origin_of(self, report: TableReport) -> SourceTable | None:
+        """The one source table that this one is fed by; None where a shard column tells several apart.
+
+        Raises UnsupportedError where there are several and nothing tells their rows apart.
+        """
+        if report.sharded:
+            return None
+        known = {self.origin or self.source} - {None}
+        origins = known | report.origins
+        if len(origins) > 1:
+            raise UnsupportedError(
+                f"{' and '.join(sorted(map(str, origins)))} go to one lake table, and nothing tells their rows apart",
+                do_next="give the route a shard column (tables.routes), or a table of its own to each",
+                table=str(report.target.source),
+            )
+        return next(iter(origins), None)
+
+    def begin(self, columns: pa.Schema) -> WriteContext:
+        """Start an instant whose files have the table's columns and ``columns``; errors as ``context``."""
+        evolved(self.table.schema, columns, self.rules.schema_changes)  # refuse before anything is written
+        return self.context(self.table.begin(), columns)
+
+    def context(self, instant: str, columns: pa.Schema) -> WriteContext:
+        """What the writers of an instant's files need, for files with the table's columns and ``columns``.
+
+        Raises UnsupportedError where a column's type cannot become what came.
+        """
+        schema = evolved(self.table.schema, columns, self.rules.schema_changes)
+        level = self.rules.compression_level if self.rules.compression == "zstd" else None
+        context = self.table.write_context(instant, schema, self.rules.compression, level)
+        return dataclasses.replace(context, base_from_rows=self.base_from_rows)
+
+    def retypes(self, columns: pa.Schema) -> bool:
+        """Whether these columns change the type of one that the table has. Raises UnsupportedError as ``context``."""
+        return bool(retyped(self.table.schema, evolved(self.table.schema, columns, self.rules.schema_changes)))
+
+    def groups(self) -> set[tuple[str, int]]:
+        """The file groups there are, as (partition path, bucket)."""
+        return {(s.partition_path, bucket_of_file_id(s.file_id)) for s in self.table.file_slices()}
+
+    @contextlib.contextmanager
+    def undone_on_error(self, instant: str) -> Iterator[None]:
+        """Roll an instant back before an error goes on; not where the outcome is unknown or it is no longer ours."""
+        try:
+            yield
+        except (CommitUnknownError, LostOwnershipError):
+            raise
+        except BinlakeError:
+            with contextlib.suppress(BinlakeError):
+                self.table.abort(instant)
+            raise
+
+    def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
+        """Publish an instant with the offsets it covers; the completion time. Errors as ``HudiTable.commit``.
+
+        The positions are those of the table as of ``begin``: a commit that others have overtaken is refused.
+        """
+        positions = self.positions
+        truncates = self.truncates.merged(facts.truncates)
+        extra = {
+            STREAM: facts.stream,
+            BATCH: str(facts.batch),
+            COUNTS: json.dumps(vars(facts.counts), separators=(",", ":")),
+            TRUNCATED: truncates.to_text(),
+            **facts.extra,
+        }
+        if facts.ranges:
+            covered = covered_until(facts.ranges)
+            positions = {**positions, facts.stream: furthest(positions.get(facts.stream, {}), covered)}
+            extra[OFFSETS] = json.dumps(offsets_of(facts.ranges), separators=(",", ":"))
+            extra[POSITIONS] = json.dumps(positions, separators=(",", ":"))
+        if facts.source is not None:
+            names = [facts.source, facts.origin] if facts.origin not in (None, facts.source) else [facts.source]
+            extra[SOURCE] = json.dumps([n for s in names if s for n in (s.database, s.table)], ensure_ascii=False)
+        if facts.keyless is not None:
+            extra[KEYLESS] = facts.keyless.to_text()
+        completed = self.table.commit(context.instant, results, extra, context.arrow_schema)
+        self.positions, self.truncates, self.source, self.origin = positions, truncates, facts.source, facts.origin
+        self.keyless = facts.keyless if facts.keyless is not None else self.keyless
+        self.ddl = entries_from_text(facts.extra[DDL]) if DDL in facts.extra else self.ddl
+        return completed
+
+    def topics(self, stream: str) -> set[str]:
+        """The topics that have fed this table."""
+        return set(self.positions.get(stream, {}))
+
+    def ahead_of(self, stream: str, positions: Positions) -> Positions:
+        """Where this table has applied more than lies below ``positions``; other partitions are left out."""
+        ahead: Positions = {}
+        for topic, parts in positions.items():
+            mine = self.positions.get(stream, {}).get(topic, {})
+            for partition, start in parts.items():
+                if mine.get(partition, 0) > start:
+                    ahead.setdefault(topic, {})[partition] = mine[partition]
+        return ahead
+
+    def newest_start(self, stream: str) -> Positions:
+        """Where the batch of the stream's newest commit began; for partitions it did not cover, the position."""
+        start: Positions = {topic: dict(parts) for topic, parts in self.positions.get(stream, {}).items()}
+        newest = json.loads(self.table.extra_metadata(OFFSETS) or "{}")
+        for topic, parts in newest.items():
+            for partition, (first, _) in parts.items():
+                mine = start.get(topic, {})
+                if int(partition) in mine:
+                    mine[int(partition)] = min(first, mine[int(partition)])  # another stream's commit may be further on
+        return start
+
+    def report(self, source: SourceTable) -> TableReport:
+        """An empty report, for a batch that brings no rows of this table but concerns it."""
+        config = self.table.config
+        key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
+        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
+        return TableReport(TableSchema(source, (), key), target, pa.schema([]))
+
+    def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
+        """The live rows of a keyless table whose content has one of the digests, and that a TRUNCATE leaves there."""
+        found: dict[str, list[LiveRow]] = {}
+        wanted = pa.array(sorted(digests), pa.string())
+        names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
+        for piece in self.table.file_slices():
+            rows = read_file_slice(self.table, piece, columns=names)
+            spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
+            kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
+            for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
+                found.setdefault(digest, []).append((order, path, key))
+        return found
+
+
+def named_source(text: str) -> tuple[SourceTable, SourceTable | None]:
+    """The table that a commit names (SOURCE), and the one at the source where a route names it otherwise."""
+    names = json.loads(text)
+    return SourceTable(*names[:2]), SourceTable(*names[2:4]) if len(names) > 2 else None
+
+
+def metadata_config(rules: TableRules) -> MetadataConfig | None:
+    """What the table's metadata table shall keep; None for none."""
+    return MetadataConfig(**dataclasses.asdict(rules.metadata)) if rules.metadata is not None else None
+
+
+def table_config(target: Target) -> TableConfig:
+    """The Hudi configuration of a target's table."""
+    return TableConfig(
+        name=lake_name(target.source.table),
+        record_key_fields=target.key or (ROW_FIELD,),
+        ordering_field=ORDER_FIELD,
+        bucket_count=target.buckets,
+        partition_fields=target.layout.fields,
+        hive_style=target.layout.hive_style,
+        url_encode=target.layout.url_encode,
+    )
+
+
+def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
+    """The table's columns: the values, then what binlake adds."""
+    hidden = [pa.field(ORDER_FIELD, pa.int64())]
+    if not target.key:
+        hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    return pa.schema([*columns, *hidden])
+
+
+def offsets_of(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
+    """The ranges as a commit tells them: topic -> partition -> [first, end]."""
+    result: dict[str, dict[str, list[int]]] = {}
+    for r in ranges:
+        result.setdefault(r.topic, {})[str(r.partition)] = [r.start, r.end]
+    return result

@@ -1,0 +1,149 @@
+"""The quarantine table: every record that cannot be applied, raw, with its coordinates and the reason.
+
+It is a Hudi table like the others. Its key is (topic, partition, offset): a record quarantined twice is there once. A
+record that was replayed stays there, and says when and by which commit of its table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import now_ms
+from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
+from pipeline.lake.lake import Lake
+from pipeline.lake.seal import Seal
+from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.lake.table_services import Upkeep
+from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
+from pipeline.source.ranges import OffsetRange
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.parcel import pack
+from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.target import Target
+
+_STAMP = pa.timestamp("us", tz="UTC")
+COLUMNS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("kafka_time", _STAMP),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("source_table", pa.string()),
+        ("quarantined_at", _STAMP),
+        ("replayed_at", _STAMP),
+        ("replayed_to", pa.string()),
+    ]
+)
+_SOURCE = SourceTable("_binlake", "quarantine")
+_KEY = ("topic", "partition", "offset")
+
+
+class QuarantineTable:
+    """Writes a stream's quarantined records; the table is made when the first one comes."""
+
+    def __init__(self, settings: Settings, lake: Lake, upkeep: Upkeep) -> None:
+        self._stream = settings.name
+        self._lake = lake
+        self._upkeep = upkeep
+        self._rules = quarantine_rules(settings)
+        #: Further keys of the commits.
+        self.extra: Mapping[str, str] = {}
+        self._seal = Seal(settings.quarantine.secret())
+
+    def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:
+        """Commit the records with the offsets of their batch; nothing happens where there are none."""
+        if not records:
+            return
+        topics = {q.topic for q in records}
+        covered = [r for r in ranges if r.topic in topics]
+        stamp_us = now_ms() * 1000
+        rows = [_row(q, stamp_us) for q in records]
+        self._commit(self._rules, rows, covered, self._stream, batch, pool)
+
+    def restate(self, rows: Sequence[Mapping[str, Any]], stream: str, pool: Executor) -> None:
+        """Replace the rows of records that are there, in a commit of another stream that covers no offsets. The table's
+        upkeep is left to the one that quarantines.
+
+        ``rows``: whole rows, by the names of ``COLUMNS``.
+        """
+        rules = dataclasses.replace(self._rules, compaction=None, retention=None)
+        self._commit(rules, rows, (), stream, 0, pool)
+
+    def _commit(
+        self,
+        rules: TableRules,
+        rows: Sequence[Mapping[str, Any]],
+        covered: Sequence[OffsetRange],
+        stream: str,
+        batch: int,
+        pool: Executor,
+    ) -> None:
+        target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
+        report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
+        parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
+        work = TableWork(report, covered, parcels, extra=self.extra)
+        table = self._lake.get_or_create(rules, target, COLUMNS)
+        table.refresh(stream)
+        write_and_commit(table, work, stream, batch, pool, self._upkeep)
+
+
+def quarantine_rules(settings: Settings) -> TableRules:
+    """The rules of a stream's quarantine table."""
+    return TableRules(
+        path=settings.quarantine_path,
+        buckets=1,
+        key=_KEY,
+        partition=None,
+        compression="zstd",
+        compression_level=1,
+        immutable_partition=True,
+        hive_style=True,
+        compaction=CompactionRule(),
+        retention=RetentionRule(),
+    )
+
+
+def _sealed(row: Mapping[str, Any], seal: Seal) -> dict[str, Any]:
+    texts = {"key": seal.seal(row["key"]), "value": seal.seal(row["value"]), "detail": seal.seal_text(row["detail"])}
+    return {**row, **texts}
+
+
+def _row(record: Quarantined, stamp_us: int) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "kafka_time": record.timestamp_ms * 1000,
+        "key": record.key,
+        "value": record.value,
+        "reason": record.reason,
+        "detail": record.detail,
+        "source_table": str(record.source) if record.source else None,
+        "quarantined_at": stamp_us,
+        "replayed_at": None,
+        "replayed_to": None,
+    }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The rows as a parcel holds them: the record key, the columns, what orders them."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in COLUMNS.names}
+    columns |= {
+        KEY: [f"topic:{row['topic']},partition:{row['partition']},offset:{row['offset']}" for row in rows],
+        "__op": np.full(len(rows), int(Op.UPSERT), dtype=np.int8),
+        "__order": columns["offset"],
+        "__row": np.zeros(len(rows), dtype=np.int32),
+        "__offset": columns["offset"],
+    }
+    ordering = [("__op", pa.int8()), ("__order", pa.int64()), ("__row", pa.int32()), ("__offset", pa.int64())]
+    return pa.table(columns, schema=pa.schema([(KEY, pa.string()), *COLUMNS, *ordering]))

@@ -1,0 +1,120 @@
+"""``/metrics`` and ``/health`` over HTTP, from a thread beside the stream."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from pipeline.errors import BinlakeError, ConfigError
+from pipeline.monitoring.exposition import CONTENT_TYPE
+from pipeline.monitoring.monitor import Monitor
+from pipeline.settings import Settings
+from pipeline.source.positions import end_offsets
+
+#: How often Kafka is asked for the ends of the topics, and how long it may take.
+_ASK_KAFKA_EVERY_S = 15.0
+_KAFKA_TIMEOUT_S = 5.0
+_CLIENT_TIMEOUT_S = 10.0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _CLIENT_TIMEOUT_S
+    server_version = "binlake"
+
+    def __init__(self, monitor: Monitor, *arguments: object) -> None:
+        self._monitor = monitor
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        """Answer."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._send(200, CONTENT_TYPE, self._monitor.render())
+        elif path == "/health":
+            health = self._monitor.health()
+            said = {"status": "ok" if health.well else "failing", "reasons": health.reasons}
+            self._send(200 if health.well else 503, "application/json", json.dumps(said) + "\n")
+        else:
+            self._send(404, "text/plain", "there are /metrics and /health\n")
+
+    def _send(self, code: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing: a scrape is no news."""
+
+
+class MonitoringServer:
+    """Serves a monitor until closed. Raises ConfigError if the port cannot be had."""
+
+    def __init__(self, monitor: Monitor, host: str, port: int) -> None:
+        try:
+            self._server = ThreadingHTTPServer((host, port), partial(_Handler, monitor))
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"cannot serve metrics: {error}", do_next="correct monitoring.host and port", host=host, port=port
+            ) from error
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="binlake-monitoring", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens; of use where port 0 was asked for."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _KafkaWatch:
+    """Tells a monitor the ends of the topics, at intervals, so that lag is known while no batch finishes."""
+
+    def __init__(self, monitor: Monitor, config: dict[str, str]) -> None:
+        self._monitor, self._config = monitor, config
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="binlake-monitoring-kafka", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(2 * _KAFKA_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while not self._stop.wait(_ASK_KAFKA_EVERY_S):
+            positions = self._monitor.positions()
+            if not positions:
+                continue
+            try:
+                self._monitor.kafka_said(end_offsets(self._config, positions, _KAFKA_TIMEOUT_S))
+            except BinlakeError:
+                self._monitor.kafka_said(None)
+
+
+@contextlib.contextmanager
+def monitored(settings: Settings) -> Iterator[Monitor | None]:
+    """A monitor that is served as the settings say; None where they say nothing. Raises ConfigError."""
+    wanted = settings.monitoring
+    if wanted.port is None:
+        yield None
+        return
+    monitor = Monitor(wanted.stalled_seconds)
+    server = MonitoringServer(monitor, wanted.host, wanted.port)
+    watch = _KafkaWatch(monitor, settings.kafka.client_properties())
+    try:
+        yield monitor
+    finally:
+        watch.close()
+        server.close()

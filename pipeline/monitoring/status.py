@@ -1,0 +1,177 @@
+"""How a stream and its tables stand, seen from outside: by the ledger, the lease, Kafka and the tables themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from pipeline.clock import now_ms, parse_instant
+from pipeline.errors import BinlakeError
+from pipeline.hudi.locking import file_lock, storage_lock
+from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
+from pipeline.hudi.services.compaction.plan import pending_compactions
+from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.instant import DELTA_COMMIT
+from pipeline.lake.catalog import Place
+from pipeline.lake.lake_table import COUNTS, SOURCE_TIMES
+from pipeline.position.lease import SILENCE_S, StreamLease
+from pipeline.position.ledger import Ledger
+from pipeline.settings import Settings
+from pipeline.source.positions import end_offsets
+from pipeline.source.ranges import Positions
+from pipeline.storage import Storage, StorageNotFoundError, open_storage
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Somebody at work: who, where, and how long ago the last sign of life was (seconds).
+
+    ``instant``: what it works on; empty for a stream's run or a lock.
+    """
+
+    owner: str
+    host: str | None
+    pid: int | None
+    silent_s: float
+    alive: bool
+    instant: str = ""
+
+
+@dataclass
+class StreamStatus:
+    """A stream. ``ledger`` is None where it has none; ``lag`` where Kafka was not asked or gave no answer (``kafka``
+    says why)."""
+
+    name: str
+    run: Writer | None
+    ledger: Ledger | None
+    ends: Positions | None = None
+    kafka: str = ""
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets not applied yet."""
+        if self.ledger is None or self.ends is None:
+            return None
+        return sum(lag for parts in self.lags().values() for lag in parts.values())
+
+    def lags(self) -> Positions:
+        """Topic -> partition -> lag."""
+        positions = self.ledger.positions if self.ledger is not None else {}
+        return {
+            topic: {p: max(0, end - positions.get(topic, {}).get(p, 0)) for p, end in parts.items()}
+            for topic, parts in (self.ends or {}).items()
+        }
+
+
+@dataclass
+class TableStatus:
+    """A table.
+
+    Args:
+        name: ``database.table``.
+        commit: requested time of the last delta commit; None if there is none.
+        age_ms: since it became visible.
+        freshness_ms: its visible time minus the source's time of its newest change; None where that is not known.
+        rows: upserts and deletes that it wrote.
+        counts: the fates of its records; empty for a commit of another writer.
+        pending: compactions that are not completed.
+        log_bytes, base_bytes: of the newest file slices.
+        behind: the stream passed records over that this table has yet to be given.
+        lock: who holds it.
+        writers: the heartbeats there are.
+    """
+
+    name: str
+    commit: str | None = None
+    age_ms: int | None = None
+    freshness_ms: int | None = None
+    rows: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    pending: list[str] = field(default_factory=list)
+    log_bytes: int = 0
+    base_bytes: int = 0
+    behind: bool = False
+    lock: Writer | None = None
+    writers: list[Writer] = field(default_factory=list)
+
+
+def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:
+    """How the stream stands.
+
+    ``kafka_timeout_s``: how long Kafka may take; None does not ask it. Raises CorruptDataError, StorageError.
+    """
+    state = open_storage(settings.state_uri, settings.state_options())
+    beat = StreamLease(state, settings.name).holder()
+    status = StreamStatus(
+        settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
+    )
+    if kafka_timeout_s is not None and status.ledger is not None:
+        try:
+            status.ends = end_offsets(settings.kafka.client_properties(), status.ledger.positions, kafka_timeout_s)
+        except BinlakeError as error:
+            status.kafka = error.what
+    return status
+
+
+def table_status(place: Place, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
+    """How a table stands. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
+    table = HudiTable.open(place.storage)
+    status = TableStatus(place.name, behind=ledger is not None and place.source in ledger.behind)
+    newest = next((i for i in reversed(table.timeline.completed()) if i.action == DELTA_COMMIT), None)
+    if newest is not None and newest.completion_time is not None:
+        body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
+        status.commit, status.age_ms = newest.requested_time, now_ms() - visible
+        status.rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
+        status.counts = json.loads(body.extra.get(COUNTS) or "{}")
+        times = json.loads(body.extra.get(SOURCE_TIMES) or "null")
+        status.freshness_ms = visible - times[1] if times else None
+    status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
+    for piece in table.file_slices():
+        status.log_bytes += piece.log_size
+        status.base_bytes += piece.base_size
+    status.lock = lock_holder(place.storage)
+    status.writers = heartbeats(place.storage, heartbeat_timeout_s)
+    return status
+
+
+def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:
+    """The writers that beat for an instant of a table, the dead among them, by instant."""
+    beats = Heartbeats(storage, "", timeout_s)
+    look = partial(_writer, timeout_s=timeout_s)
+    return [look(beat, instant=name) for name in beats.instants() if (beat := beats.find(name)) is not None]
+
+
+def lock_holder(storage: Storage) -> Writer | None:
+    """Who holds a table's lock: the file lock of a disk or HDFS, or that of an object store. None if nobody does."""
+    try:
+        data = storage_lock.LockData.from_bytes(storage.read(storage_lock.LOCK_PATH), storage_lock.LOCK_PATH)
+    except StorageNotFoundError:
+        return _file_lock_holder(storage)
+    if not data.is_held():
+        return None
+    host, pid = (data.process.host, data.process.pid) if data.process is not None else (None, None)
+    return Writer(data.owner, host, pid, 0.0, alive=True)
+
+
+def _file_lock_holder(storage: Storage) -> Writer | None:
+    found = file_lock.find_lock(storage)
+    if found is None:
+        return None
+    silent_s, alive = (now_ms() - found.modified_ms) / 1000, not found.is_dead(foreign_expiry_s=0)
+    host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
+    return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
+
+
+def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:
+    now = now_ms()
+    return Writer(
+        beat.owner or "another writer",
+        beat.host,
+        beat.pid,
+        max(0.0, (now - beat.modified_ms) / 1000),
+        beat.alive(now, timeout_s),
+        instant,
+    )

@@ -1,0 +1,99 @@
+"""The stream's topics as the driver sees them: where to start, whether they are what they were, and what they got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import TransientError
+from pipeline.position.ledger import Ledger
+from pipeline.settings import KafkaSettings
+from pipeline.source.log_tail import watermarks
+from pipeline.source.missing import describe, missing_error
+from pipeline.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
+from pipeline.source.ranges import OffsetRange
+
+_CHECK_EVERY_S = 30.0
+_MAPPING = (
+    "the source's keys may lie in other partitions than before, so changes of one key may come from two partitions: "
+    "their order is that of the binlog, not Kafka's"
+)
+
+
+class Topics:
+    """The topics of one stream. ``ledger``: remembers what they were; it is changed, and saved by whoever owns it."""
+
+    def __init__(self, kafka: KafkaSettings, ledger: Ledger) -> None:
+        self._kafka = kafka
+        self._ledger = ledger
+        self._config = kafka.client_properties()
+        self._checked_s = 0.0
+        self._notices: list[str] = []
+
+    def start(self, *, whole: bool, skip_missing: bool) -> Start:
+        """Where the stream starts. Arguments and errors as for ``starting_positions``."""
+        names = topics_of(self._config, self._kafka.read_topics, self._kafka.read_pattern)
+        self._check_ids(names)
+        known, kafka = self._ledger.positions, self._kafka
+        start = starting_positions(self._config, names, known, kafka.start, whole=whole, skip_missing=skip_missing)
+        start.missing += self._missing_for_tables_behind(skip_missing=skip_missing)
+        for gone in start.missing:
+            self._ledger.note_skipped(gone)
+        if start.missing:
+            self._notices.append(f"offsets that Kafka has no more are left out: {describe(start.missing)}")
+        for topic, partition in start.added:
+            self._notice_added(topic, partition)
+        return start
+
+    def check(self) -> None:
+        """Ask, now and then, whether the topics are still those that the stream began with. Raises BadInputError.
+
+        Kafka may be slow to answer: that is no reason to stop, and it is asked again.
+        """
+        if monotonic_s() - self._checked_s >= _CHECK_EVERY_S:
+            self._checked_s = monotonic_s()
+            with suppress(TransientError):
+                self._check_ids(list(self._ledger.positions))
+
+    def check_all_there(self) -> None:
+        """Raise BadInputError where what the stream would read next is not there any more."""
+        names = list(self._ledger.positions)
+        self._check_ids(names)
+        starting_positions(self._config, names, self._ledger.positions, self._kafka.start)
+
+    def planned(self, end: Mapping[str, Mapping[int, int]]) -> None:
+        """Notice partitions that a batch covers and the stream has not seen before."""
+        for topic, parts in end.items():
+            mine = self._ledger.positions.get(topic, {})
+            for partition in parts:
+                if mine and partition not in mine:
+                    self._notice_added(topic, partition)
+
+    def take_notices(self) -> tuple[str, ...]:
+        """What is to be told, once."""
+        found, self._notices = tuple(dict.fromkeys(self._notices)), []
+        return found
+
+    def _check_ids(self, names: list[str]) -> None:
+        now = topic_ids(self._config, names)
+        check_topic_ids(self._ledger.topic_ids, now)
+        self._ledger.topic_ids |= now
+        self._checked_s = monotonic_s()
+
+    def _missing_for_tables_behind(self, *, skip_missing: bool) -> list[OffsetRange]:
+        """What is gone of the records that tables which could not commit have yet to be given."""
+        missing: dict[OffsetRange, None] = {}
+        for start in self._ledger.behind.values():
+            for topic, parts in start.items():
+                for partition, position in parts.items():
+                    low, _ = watermarks(self._config, topic, partition)
+                    if position < low:
+                        missing[OffsetRange(topic, partition, position, low)] = None
+                        parts[partition] = low if skip_missing else position
+        if missing and not skip_missing:
+            raise missing_error(missing)
+        return list(missing)
+
+    def _notice_added(self, topic: str, partition: int) -> None:
+        self._notices.append(f"{topic} has a new partition {partition}, which is read from its beginning; {_MAPPING}")

@@ -1,0 +1,1 @@
+"""Records brought back: dumps written and replayed, quarantined records replayed."""

@@ -1,0 +1,82 @@
+"""Events too old for what a table still knows of deletes: replayed, they might bring deleted rows back.
+
+A compaction lets go of deletes that are older than ``tombstone_retention_hours``. An event that is older than such a
+delete, and comes after it, would not be kept out. So hours are refused that lie before the newest event a table had
+when it forgot: hours that follow it cannot hold an event that such a delete beat.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pipeline.clock import now_ms, parse_instant
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BadInputError
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.catalog import table_paths
+from pipeline.lake.lake_table import SOURCE, SOURCE_TIMES, named_source
+from pipeline.replay.quarantine_table import all_commits, forgets_deletes_since
+from pipeline.settings import CompactionRule, Settings, TableRules
+from pipeline.source.dump_layout import DumpFile, told
+from pipeline.storage import Storage
+from pipeline.upsert.keyless import ROW_FIELD
+
+_MS_PER_HOUR = 3_600_000
+
+
+def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile], step: int) -> None:
+    """Raise BadInputError if files hold events that a forgotten delete of their table might have to beat.
+
+    Args:
+        settings: of the lake.
+        root: the lake's.
+        files: to be replayed.
+        step: hours of a directory.
+
+    Raises CorruptDataError, StorageError too.
+    """
+    oldest: dict[SourceTable | None, int] = {}
+    for file in files:
+        of = None if file.database is None or file.table is None else SourceTable(file.database, file.table)
+        oldest[of] = min(file.hour, oldest.get(of, file.hour))
+    for path, hour in _places(settings, root, oldest).items():
+        table = HudiTable.open(root.sub(path))
+        said = table.extra_metadata(SOURCE)
+        if said is None or table.config.record_key_fields == (ROW_FIELD,):
+            continue
+        rules = settings.table_rules(named_source(said)[0])
+        if (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):
+            continue  # nothing so young is forgotten
+        known = _newest_when_forgotten(table, rules)
+        if known is not None and hour * _MS_PER_HOUR <= known:
+            raise BadInputError(
+                f"events of {told(hour, step)} are older than deletes that the table may have forgotten since: a row "
+                "that was deleted would come back",
+                do_next="replay all hours up to now, so that the deletes come too, with --even-too-old",
+                table=path,
+                known_until=told(known // _MS_PER_HOUR),
+            )
+
+
+def _places(settings: Settings, root: Storage, oldest: dict[SourceTable | None, int]) -> dict[str, int]:
+    """The tables that there are, with the oldest hour that may hold events of each."""
+    if None in oldest:
+        hour = min(oldest.values())
+        return dict.fromkeys(table_paths(root, settings.tables.path.count("/") + 1), hour)
+    named = {settings.table_rules(source).path: hour for source, hour in oldest.items() if source is not None}
+    return {path: hour for path, hour in named.items() if HudiTable.exists(root.sub(path))}
+
+
+def _retention_ms(rules: TableRules) -> int:
+    return int((rules.compaction or CompactionRule()).tombstone_retention_hours * _MS_PER_HOUR)
+
+
+def _newest_when_forgotten(table: HudiTable, rules: TableRules) -> int | None:
+    """The time (ms) of the newest event among commits whose deletes may be forgotten; None if there is none."""
+    since = forgets_deletes_since(table, rules)
+    if since is None:
+        return None
+    forgotten = (body for time, body in all_commits(table) if parse_instant(time) <= since)
+    times = [json.loads(body.extra[SOURCE_TIMES])[1] for body in forgotten if SOURCE_TIMES in body.extra]
+    return max(times, default=None)

@@ -1,0 +1,239 @@
+"""``binlake dump``: Kafka's records to files by hour or day, each record in one file and none in two.
+
+What is dumped together is a roll: a range of offsets of every partition. Its ranges are noted, under the dump's own
+directory, before the first of its files is written. A run that dies in between is followed by one that does the same
+roll again: the same ranges give files of the same names and bytes, and those that are there are left alone. So nobody
+who lists the directories ever sees a record twice, and what a dead run left out comes before anything else.
+
+The note (``_binlake/<name>/position.json``) holds the positions below which everything is in files, too. If it is lost,
+the files' names tell the same: the newest range of every partition may be incomplete, and is done again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import RawRecords
+from pipeline.errors import ConfigError, CorruptDataError
+from pipeline.position.lease import StreamLease
+from pipeline.settings import Settings
+from pipeline.source.dump_layout import safe_topic
+from pipeline.source.dump_source import KafkaRecords, RecordSource
+from pipeline.source.dump_write import DumpFormat, NewFile, range_of
+from pipeline.source.positions import TopicIds, check_topic_ids
+from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged, ranges_between
+from pipeline.storage import Storage, StorageNotFoundError, open_storage
+
+STATE = "_binlake"
+_POSITION = "position.json"
+_VERSION = 1
+_PARALLEL_WRITES = 8
+_POLL_S = 1.0
+_LOOK_S = 30.0
+_RECORD_BYTES = 600.0
+
+
+@dataclass(frozen=True)
+class RollReport:
+    """A roll that is done: its ranges, the files with their records, bytes written, and offsets still to come."""
+
+    ranges: tuple[OffsetRange, ...]
+    files: tuple[tuple[str, int], ...]
+    size: int
+    lag: int
+    repeated: bool = False
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(count for _, count in self.files)
+
+
+@dataclass
+class _Position:
+    """``done``: everything below is in files. ``roll``: what was begun on top of that. ``ids``: of the topics."""
+
+    done: Positions = field(default_factory=dict)
+    roll: list[OffsetRange] = field(default_factory=list)
+    ids: TopicIds = field(default_factory=dict)
+
+
+class DumpService:
+    """One dump of a stream's topics.
+
+    Args:
+        settings: of the stream.
+        source: where records come from; None for Kafka.
+        storage: the dump's root; None for the settings'.
+    """
+
+    def __init__(self, settings: Settings, source: RecordSource | None = None, storage: Storage | None = None) -> None:
+        self._settings = settings
+        self._source = source or KafkaRecords(settings)
+        self._storage = storage or _root(settings)
+        self._state = self._storage.sub(f"{STATE}/{settings.name}")
+        self._format = DumpFormat(settings.dump, settings.kafka.ddl_topics)
+        self._lease = StreamLease(self._state, f"{settings.name}.dump")
+        self._mean_bytes = _RECORD_BYTES
+        self._position, self._looked_s = _Position(), 0.0
+
+    def run(
+        self,
+        *,
+        once: bool,
+        on_roll: Callable[[RollReport], None] = lambda report: None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Dump until stopped, or until what was there at the start is dumped.
+
+        Raises LostOwnershipError if another dump of the stream is at work, BadInputError for offsets that are gone from
+        Kafka, ConfigError, TransientError; the next run goes on from there.
+        """
+        stopped = stop or threading.Event()
+        with self._lease:
+            self._open(on_roll)
+            self._look()
+            ends = self._source.ends(self._position.done) if once else None
+            last = monotonic_s()
+            while not stopped.is_set():
+                if monotonic_s() - self._looked_s > _LOOK_S:
+                    self._look()
+                reach = ends or self._source.ends(self._position.done)
+                ranges = ranges_between(self._position.done, reach)
+                if once and not ranges:
+                    break
+                if ranges and (once or self._is_due(ranges, monotonic_s() - last)):
+                    self._lease.check()
+                    on_roll(self._roll(ranges, reach))
+                    last = monotonic_s()
+                elif not once:
+                    stopped.wait(min(_POLL_S, self._settings.dump.roll_seconds))
+            self._save(())
+
+    def _is_due(self, ranges: Sequence[OffsetRange], waited_s: float) -> bool:
+        rules = self._settings.dump
+        return waited_s >= rules.roll_seconds or sum(map(len, ranges)) * self._mean_bytes >= rules.roll_bytes
+
+    def _look(self) -> None:
+        """Take in topics and partitions that are new, and notice those that are not what they were."""
+        self._position.done = merged(self._position.done, self._source.start(self._position.done))
+        ids = self._source.ids(sorted(self._position.done))
+        check_topic_ids(self._position.ids, ids)
+        self._position.ids |= ids
+        self._looked_s = monotonic_s()
+
+    # -- where it stands ------------------------------------------------------------------------------------------
+
+    def _open(self, on_roll: Callable[[RollReport], None]) -> None:
+        """Find the position, and finish the roll that a dead run left."""
+        self._position = self._load() or self._told_by_names()
+        if self._position.roll:
+            on_roll(self._write(self._position.roll, self._source.read(self._position.roll), repeated=True))
+
+    def _load(self) -> _Position | None:
+        try:
+            data = json.loads(self._state.read(_POSITION))
+            if data["version"] != _VERSION:
+                raise ValueError(f"it is of version {data['version']}")
+            done = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["done"].items()}
+            return _Position(done, [OffsetRange(*r) for r in data["roll"]], dict(data["topic_ids"]))
+        except StorageNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptDataError(
+                f"the dump's position cannot be read: {error}",
+                do_next="delete the file: the position is then worked out from the names of the dumped files",
+                path=f"{self._state.uri}/{_POSITION}",
+            ) from error
+
+    def _told_by_names(self) -> _Position:
+        """The position as the files' names tell it. Lists the whole dump."""
+        newest: dict[tuple[str, int], tuple[int, int]] = {}
+        for info in self._storage.walk(""):
+            told = None if info.path.startswith(f"{STATE}/") else range_of(info.path.rpartition("/")[2])
+            if told is not None:
+                topic, partition, first, end = told
+                newest[topic, partition] = max((first, end), newest.get((topic, partition), (0, 0)))
+        position = _Position()
+        known = {safe_topic(topic): topic for topic in self._source.start({})} if newest else {}
+        for (name, partition), (first, end) in newest.items():
+            if name in known:
+                position.done.setdefault(known[name], {})[partition] = first
+                position.roll.append(OffsetRange(known[name], partition, first, end))
+        return position
+
+    def _save(self, roll: Sequence[OffsetRange]) -> None:
+        told = [[r.topic, r.partition, r.start, r.end] for r in roll]
+        data = {"version": _VERSION, "done": self._position.done, "roll": told, "topic_ids": self._position.ids}
+        self._state.write(_POSITION, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode())
+        self._position.roll = list(roll)
+
+    # -- a roll ---------------------------------------------------------------------------------------------------
+
+    def _roll(self, ranges: Sequence[OffsetRange], ends: Mapping[str, Mapping[int, int]]) -> RollReport:
+        """Dump the ranges, or as much of them as one roll takes."""
+        chunks, taken = self._take(ranges)
+        self._save(taken)
+        return self._write(taken, iter(chunks), ends)
+
+    def _take(self, ranges: Sequence[OffsetRange]) -> tuple[list[RawRecords], list[OffsetRange]]:
+        """Records up to the size of a roll, and the ranges that they are."""
+        chunks: list[RawRecords] = []
+        size = 0
+        reading = self._source.read(ranges)
+        for chunk in reading:
+            chunks.append(chunk)
+            size += _size(chunk)
+            if size >= self._settings.dump.roll_bytes:
+                break
+        else:
+            return chunks, list(ranges)
+        reached: Positions = {}
+        for chunk in chunks:
+            reached.setdefault(chunk.topic, {})[chunk.partition] = int(chunk.offsets[-1]) + 1
+        cut = [OffsetRange(r.topic, r.partition, r.start, reached.get(r.topic, {}).get(r.partition, 0)) for r in ranges]
+        return chunks, [r for r in cut if len(r)]
+
+    def _write(
+        self,
+        ranges: Sequence[OffsetRange],
+        records: Iterator[RawRecords],
+        ends: Mapping[str, Mapping[int, int]] | None = None,
+        *,
+        repeated: bool = False,
+    ) -> RollReport:
+        by_place: dict[tuple[str, int], list[RawRecords]] = {}
+        size = count = 0
+        for chunk in records:
+            by_place.setdefault((chunk.topic, chunk.partition), []).append(chunk)
+            size, count = size + _size(chunk), count + len(chunk)
+        self._mean_bytes = size / count if count else self._mean_bytes
+        files = [f for r in ranges for f in self._format.files(r, by_place.get((r.topic, r.partition), []))]
+
+        def put(file: NewFile) -> int:
+            if repeated and self._storage.stat(file.path) is not None:
+                return 0  # whole, or it would not be there
+            data = self._format.encode(file)
+            self._storage.write(file.path, data)
+            return len(data)
+
+        with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+            written = sum(pool.map(put, files))
+        self._position.done = merged(self._position.done, covered_until(ranges))
+        lag = sum(map(len, ranges_between(self._position.done, ends or {})))
+        return RollReport(tuple(ranges), tuple((f.path, f.records) for f in files), written, lag, repeated)
+
+
+def _size(chunk: RawRecords) -> int:
+    return sum(len(v) for v in chunk.values if v is not None) + sum(len(k) for k in chunk.keys if k is not None)
+
+
+def _root(settings: Settings) -> Storage:
+    if settings.dump.uri is None:
+        raise ConfigError("nobody says where dumps go", do_next="set dump.uri in the settings")
+    return open_storage(settings.dump.uri, settings.dump.storage_options(settings.dump.uri, settings.lake))

@@ -1,0 +1,120 @@
+"""How the files of a portion are read: as Spark tasks, each with a share of the files, or in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark import SparkContext
+
+from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.decode.messages.format_detection import told
+from pipeline.decode.options import DecodeOptions, Format, MaxwellOrder
+from pipeline.errors import BadInputError, BinlakeError, TransientError
+from pipeline.replay.runner import FILE
+from pipeline.source.dump_layout import DumpFile
+from pipeline.source.dump_read import read_dump, record_bytes
+from pipeline.source.ranges import OffsetRange
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.engine import run_shares
+from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
+from pipeline.tasks.plan import BatchPlan, TaskFailed
+
+
+@dataclass(frozen=True)
+class DumpPlace:
+    """Where a dump is, for tasks. ``options``: the store's own, which are never shown."""
+
+    uri: str
+    options: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"DumpPlace({self.uri!r})"
+
+    def storage(self) -> Storage:
+        """Its root."""
+        return open_storage(self.uri, self.options)
+
+
+class SparkEngine:
+    """Tasks read files themselves: nothing of them crosses the JVM but the parcels.
+
+    Args:
+        context: Spark's.
+        place: the dump's root.
+        files: all files of the replay.
+    """
+
+    def __init__(self, context: SparkContext, place: DumpPlace, files: Iterable[DumpFile]) -> None:
+        self._context, self._place = context, place
+        self._files = {file.path: file for file in files}
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        """See pipeline.stream.engine.Engine; each range stands for a file."""
+        files = [self._files[r.topic.removeprefix(FILE)] for r in ranges]
+        shares = shared_out(files, self._context.defaultParallelism)
+        return run_shares(self._context, plan, shares, partial(read_and_decode, self._place), shuffle=shuffle)
+
+
+class LocalEngine:
+    """The same in this process, one file after the other; arguments as ``SparkEngine``."""
+
+    def __init__(self, place: DumpPlace, files: Iterable[DumpFile]) -> None:
+        self._place = place
+        self._files = {file.path: file for file in files}
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        """See pipeline.stream.engine.Engine; each range stands for a file."""
+        items = read_and_decode(self._place, plan, [self._files[r.topic.removeprefix(FILE)] for r in ranges])
+        return list(write_parcels(plan, items) if shuffle else items)
+
+
+def shared_out(files: Sequence[DumpFile], tasks: int) -> list[list[DumpFile]]:
+    """Whole files shared among at most so many tasks, the largest first to whoever has least."""
+    heap: list[tuple[int, int]] = [(0, at) for at in range(max(1, min(tasks, len(files))))]
+    shares: list[list[DumpFile]] = [[] for _ in heap]
+    for file in sorted(files, key=lambda f: (-record_bytes(f), f.path)):
+        size, at = heapq.heappop(heap)
+        shares[at].append(file)
+        heapq.heappush(heap, (size + record_bytes(file) + 1, at))
+    return [sorted(share) for share in shares if share]
+
+
+def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> Iterator[Item]:
+    """Read files and decode them: parcels, then one report."""
+    named = tuple(
+        (file.path, SourceTable(file.database, file.table))
+        for file in files
+        if file.database is not None and file.table is not None
+    )
+    decoding = dataclasses.replace(plan.decoding, topic_tables=(*plan.decoding.topic_tables, *named))
+    try:
+        yield from decode_records(dataclasses.replace(plan, decoding=decoding), _records(place, plan, files))
+    except TransientError:
+        raise  # Spark tries the task again
+    except BinlakeError as error:
+        yield TaskFailed(error)
+
+
+def _records(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> Iterator[RawRecords]:
+    storage = place.storage()
+    for file in files:
+        for records in read_dump(storage, file, plan.chunk_records):
+            if records.topic == file.path and _is_ordered_by_offset(records, plan.decoding):
+                raise BadInputError(
+                    "events of this format are ordered by their Kafka offsets, and the file does not say them",
+                    do_next="dump records with topic, partition and offset, as binlake dump does",
+                    path=f"{place.uri}/{file.path}",
+                )
+            yield records
+
+
+def _is_ordered_by_offset(records: RawRecords, options: DecodeOptions) -> bool:
+    """Whether the events have no place in the binlog, as far as the first of them tells."""
+    form = options.format
+    if form is Format.AUTO:
+        form = told(next((value for value in records.values if value is not None), b""))
+    return form is Format.CANAL or (form is Format.MAXWELL and options.maxwell_order is MaxwellOrder.OFFSET)

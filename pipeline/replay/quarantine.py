@@ -1,0 +1,304 @@
+"""Quarantined records brought back: through the ordinary path, once, and never past a newer row.
+
+Each takes the way it would have taken (decode, route, ``write_and_commit``) with the ordering value of its own place in
+the binlog, so a row that is newer stays. What the ordinary path would drop, because it lies below the table's position,
+is taken here on purpose: the plan says nothing of positions, and the commit is one of another stream,
+``<name>.quarantine``, which covers no offsets and moves no position.
+
+Once: the commit names the records it took up (``binlake.replayed``), so the table itself knows them. A run that dies
+between that commit and the mark in the quarantine table is followed by one that finds the names and only marks. A table
+that is restored forgets the commit together with its rows, and the records wait again. Records that the stream has yet
+to deliver itself (its table is behind, or the batch is not finished) are left to it.
+
+What fails again stays, with its new reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pipeline.clock import now_ms
+from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
+from pipeline.decode.formats.reader import decode
+from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.lake import Lake, locking
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.seal import Seal
+from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.lake.table_services import Upkeep
+from pipeline.position.lease import StreamLease
+from pipeline.position.ledger import Ledger
+from pipeline.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
+from pipeline.replay.quarantine_table import (
+    REPLAYED,
+    LiveKeys,
+    commit_times,
+    described,
+    forgets_deletes_since,
+    replayed_records,
+    replaying_rules,
+)
+from pipeline.schema_changes.apply.keeper import DdlKeeper
+from pipeline.schema_changes.rules.plan import named
+from pipeline.settings import Settings
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, TableState, TaskReport
+from pipeline.upsert.fanout import fan_out, truncates_of
+from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
+
+_AT_ONCE = 5_000
+_THREADS = 4
+
+
+@dataclass
+class _Split:
+    """Records by what decoding makes of them."""
+
+    by_table: dict[SourceTable, list[Held]] = field(default_factory=dict)
+    failed: dict[tuple[str, int, int], Quarantined] = field(default_factory=dict)
+    filtered: list[Held] = field(default_factory=list)
+
+
+def replay(settings: Settings, selection: Selection, *, even_too_old: bool = False) -> Replayed:
+    """Replay the selected records that wait.
+
+    Args:
+        settings: of the stream; it may be running.
+        selection: which.
+        even_too_old: those too that a delete might have to beat which was compacted away since.
+
+    Raises ConfigError if the stream has no ledger, LostOwnershipError if another replay is at work, StorageError,
+    TransientError. Errors of single tables are in the result.
+    """
+    state = open_storage(settings.state_uri, settings.state_options())
+    with StreamLease(state.sub("replay"), replay_stream(settings.name)):
+        return _Replay(settings, state, even_too_old).run(selection)
+
+
+def replay_stream(name: str) -> str:
+    """The stream that the commits of a replay name. No stream of the settings can be called so."""
+    return f"{name}.quarantine"
+
+
+class _Replay:
+    def __init__(self, settings: Settings, state: Storage, even_too_old: bool) -> None:
+        self._settings = settings
+        self._stream = replay_stream(settings.name)
+        self._even_too_old = even_too_old
+        ledger = Ledger.load(state, settings.name)
+        if ledger is None:
+            raise ConfigError(
+                "the stream has no ledger, so nobody knows which records it will deliver again",
+                do_next="let the stream run first, then replay",
+                path=state.uri,
+            )
+        self._ledger = ledger
+        self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        self._held = self._root.sub(settings.quarantine_path)
+        self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
+        self._upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
+        self._quarantine = QuarantineTable(settings, self._lake, self._upkeep)
+        self._seal = Seal(settings.quarantine.secret())
+        self._registry = SchemaRegistry(settings)
+        self._ddl = DdlKeeper(settings, self._lake, self._registry)
+        self._done = Replayed()
+
+    def run(self, selection: Selection) -> Replayed:
+        self._registry.refresh()
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-replay") as pool:
+            self._restate(self._taken_back(selection), pool)
+            waiting = held_records(self._held, dataclasses.replace(selection, replayed=False), self._seal, payload=True)
+            self._done.selected = len(waiting)
+            for start in range(0, len(waiting), _AT_ONCE):
+                self._restate(self._some(waiting[start : start + _AT_ONCE], pool), pool)
+        self._upkeep.close()
+        return self._done
+
+    def _restate(self, changed: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+        if changed:
+            self._quarantine.restate([held.row() for held in changed], self._stream, pool)
+
+    def _taken_back(self, selection: Selection) -> list[Held]:
+        """Records that a commit took up which a restore of their table has taken back since: they wait again."""
+        marked = held_records(self._held, dataclasses.replace(selection, replayed=True), self._seal, payload=False)
+        gone: set[str] = set()
+        for source, path in self._ledger.tables.items():
+            mine = [held for held in marked if held.replayed_to is not None and held.source_table == str(source)]
+            if mine and HudiTable.exists(self._root.sub(path)):
+                known = commit_times(HudiTable.open(self._root.sub(path)))
+                gone |= {held.name for held in mine if held.replayed_to not in known}
+        if not gone:
+            return []
+        again = Selection(names=frozenset(gone), replayed=True)
+        return [held.waiting() for held in held_records(self._held, again, self._seal, payload=True)]
+
+    def _some(self, records: Sequence[Held], pool: ThreadPoolExecutor) -> list[Held]:
+        """Replay some; those whose row in the quarantine table is another now."""
+        split = self._split(records)
+        self._done.filtered += len(split.filtered)
+        changed = [held.replayed(now_ms(), None, None) for held in split.filtered]
+        for source, mine in split.by_table.items():
+            try:
+                changed += self._table(source, mine, split, pool)
+            except BinlakeError as error:
+                self._lake.forget(self._settings.table_rules(source).path)
+                self._done.errors[str(source)] = error
+        self._done.failed += len(split.failed)
+        again = [h.failed_again(split.failed[h.place]) for h in records if h.place in split.failed]
+        before = {held.place: held for held in records}
+        return changed + [held for held in again if held != before[held.place]]
+
+    # -- what becomes of each ---------------------------------------------------------------------------------------
+
+    def _split(self, records: Sequence[Held]) -> _Split:
+        found = _Split()
+        source_of: dict[tuple[str, int, int], SourceTable] = {}
+        topics = {held.topic for held in records}
+        schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
+        for chunk in chunks(records):
+            decoded = named(decode(chunk, schemas, self._registry.options(frozenset())), ddl).decoded
+            decoded = fan_out(decoded, self._settings.tables)
+            for batch in decoded.changes:
+                if self._settings.selects(batch.origin or batch.schema.source):
+                    for offset in batch.rows.column("__offset").to_pylist():
+                        source_of[chunk.topic, chunk.partition, offset] = batch.schema.source
+            for control in decoded.controls:
+                if control.kind is ControlKind.TRUNCATE and self._settings.selects(control.origin or control.source):
+                    source_of[control.topic, control.partition, control.offset] = control.source
+            found.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
+        for held in records:
+            source = source_of.get(held.place)
+            if held.place in found.failed:
+                continue
+            if source is None:
+                found.filtered.append(held)
+            else:
+                found.by_table.setdefault(source, []).append(held)
+        return found
+
+    def _is_left_to_stream(self, source: SourceTable, held: Held) -> bool:
+        """Whether the stream will deliver a record itself: it is not past it, or its table is to be caught up."""
+        if "/" in held.topic:  # a file's path: it came from a dump that does not say where it was in Kafka
+            return False
+        behind = self._ledger.behind.get(source, {}).get(held.topic, {}).get(held.partition)
+        passed = self._ledger.positions.get(held.topic, {}).get(held.partition, 0)
+        return held.offset >= passed or (behind is not None and held.offset >= behind)
+
+    # -- one table --------------------------------------------------------------------------------------------------
+
+    def _table(self, source: SourceTable, records: list[Held], split: _Split, pool: ThreadPoolExecutor) -> list[Held]:
+        mine = [held for held in records if not self._is_left_to_stream(source, held)]
+        self._done.left_to_stream += len(records) - len(mine)
+        table = self._lake.get(replaying_rules(self._settings.table_rules(source)))
+        known = replayed_records(table.table) if table is not None else {}
+        found = [held for held in mine if (held.name, held.digest) in known]
+        changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in found]
+        self._done.found += len(found)
+        mine = [held for held in mine if (held.name, held.digest) not in known]
+        if table is not None and table.keyless is None and not self._even_too_old:
+            too_old = self._too_old(source, mine, table)
+            self._done.too_old += len(too_old)
+            mine = [held for held in mine if held.place not in too_old]
+        return changed + self._apply(source, mine, table, split, pool) if mine else changed
+
+    def _too_old(
+        self, source: SourceTable, records: Sequence[Held], table: LakeTable
+    ) -> Collection[tuple[str, int, int]]:
+        """The records that would make a row where a newer delete may have been, of which nobody knows any more."""
+        since = forgets_deletes_since(table.table, self._settings.table_rules(source))
+        old = [held for held in records if since is not None and held.kafka_ms <= since]
+        live = LiveKeys(table)
+        return {held.place for held in old if live.lack(self._run(source, [held], table, frozenset())[1])}
+
+    def _apply(
+        self,
+        source: SourceTable,
+        records: list[Held],
+        table: LakeTable | None,
+        split: _Split,
+        pool: ThreadPoolExecutor,
+    ) -> list[Held]:
+        """The ordinary path. Records that it refuses join those that failed."""
+        task, parcels = self._decode(source, records, table)
+        failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
+        taken = [held for held in records if held.place not in failed]
+        report = task.tables.get(source)
+        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE]
+        if report is None and truncates and table is not None:
+            report = table.report(source)
+        instant = None
+        if report is not None:
+            report.counts.read += len(truncates)
+            extra = {REPLAYED: described(taken)}
+            taken_away = truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED)
+            work = TableWork(report, (), parcels, truncates=taken_away, extra=extra)
+            try:
+                instant = self._commit(source, work, pool)
+            except UnsupportedError as error:
+                failed |= {held.place: _refused(held, source, str(error)) for held in taken}
+                taken = []
+        split.failed |= failed
+        self._done.applied += len(taken)
+        return [held.replayed(now_ms(), instant, str(source)) for held in taken]
+
+    def _decode(
+        self, source: SourceTable, records: list[Held], table: LakeTable | None
+    ) -> tuple[TaskReport, list[Parcel]]:
+        """Report and parcels; a table whose rows may move, or have no key, is decoded with before images."""
+        report, parcels = self._run(source, records, table, frozenset())
+        seen = report.tables.get(source)
+        if seen is None:
+            return report, parcels
+        rules = self._settings.table_rules(source)
+        moving = seen.target.partition is not None and not rules.immutable_partition
+        rekeyed = rules.key is not None and rules.key != seen.schema.key
+        if moving or rekeyed or not seen.target.key:
+            return self._run(source, records, table, frozenset(seen.origins))
+        return report, parcels
+
+    def _run(
+        self, source: SourceTable, records: list[Held], table: LakeTable | None, before_of: frozenset[SourceTable]
+    ) -> tuple[TaskReport, list[Parcel]]:
+        settings, report, parcels = self._settings, TaskReport(), list[Parcel]()
+        truncates = table.truncates if table is not None else NOTHING_TRUNCATED
+        plan = BatchPlan(
+            decoding=self._registry.options(before_of),
+            schemas=self._registry.schemas_for({held.topic for held in records}),
+            tables=settings.tables,
+            states={source: TableState(truncates=truncates)},
+            kafka={},
+            lake_uri=settings.lake.uri,
+            lake_options={},
+            only=source,
+            max_quarantined=len(records),
+            ddl=self._ddl.consult(self._ledger.tables, {held.topic for held in records}),
+        )
+        for item in decode_records(plan, chunks(records)):
+            if isinstance(item, Parcel):
+                parcels.append(item)
+            elif isinstance(item, TaskReport):
+                report.add(item)
+        return report, parcels
+
+    def _commit(self, source: SourceTable, work: TableWork, pool: ThreadPoolExecutor) -> str | None:
+        rules = replaying_rules(self._settings.table_rules(source))
+        table = self._lake.get_or_create(rules, work.report.target, work.report.columns)
+        table.refresh(self._stream)
+        instant = write_and_commit(table, work, self._stream, 0, pool, self._upkeep).instant
+        if instant is not None:
+            self._done.commits.setdefault(str(source), []).append(instant)
+        return instant
+
+
+def _refused(held: Held, source: SourceTable, detail: str) -> Quarantined:
+    fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(Quarantined) if hasattr(held, f.name)}
+    changes = {"timestamp_ms": held.kafka_ms, "reason": "table_refused", "detail": detail, "source": source}
+    return Quarantined(**{**fields, **changes})

@@ -1,0 +1,200 @@
+"""The records of a quarantine table, for those who look at them or replay them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from pipeline.decode.changes import Quarantined, RawRecords
+from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.quarantine import COLUMNS
+from pipeline.lake.seal import Seal
+from pipeline.storage import Storage
+
+_PAYLOAD = ("key", "value")
+_STAMPS = {"kafka_time": "kafka_ms", "quarantined_at": "quarantined_ms", "replayed_at": "replayed_ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One record of the quarantine. Times are milliseconds since the epoch.
+
+    Args:
+        topic, partition, offset: its coordinates.
+        kafka_ms: its time in Kafka.
+        key, value: as they came; None also where they were not asked for.
+        reason, detail: why it cannot be applied.
+        source_table: ``database.table``; None where not even that is known.
+        quarantined_ms: when it was quarantined.
+        replayed_ms: when it was replayed; None if it waits.
+        replayed_to: the commit that took it up; None where it rightly changed no row.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    kafka_ms: int
+    key: bytes | None
+    value: bytes | None
+    reason: str
+    detail: str
+    source_table: str | None
+    quarantined_ms: int
+    replayed_ms: int | None = None
+    replayed_to: str | None = None
+
+    @property
+    def name(self) -> str:
+        """``topic/partition:offset``."""
+        return f"{self.topic}/{self.partition}:{self.offset}"
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """The coordinates."""
+        return self.topic, self.partition, self.offset
+
+    @property
+    def digest(self) -> int:
+        """Tells it from another record of the same coordinates, in a topic that was made anew."""
+        parts = (str(self.kafka_ms).encode(), self.key, self.value)
+        return zlib.crc32(b"".join(b"-" if p is None else b"%d:%s" % (len(p), p) for p in parts))
+
+    def row(self) -> dict[str, Any]:
+        """As a row of the quarantine table."""
+        return {
+            **{name: getattr(self, name) for name in COLUMNS.names if name not in _STAMPS},
+            **{column: None if (ms := getattr(self, name)) is None else ms * 1000 for column, name in _STAMPS.items()},
+        }
+
+    def failed_again(self, record: Quarantined) -> Held:
+        """With the reason of another attempt."""
+        source = str(record.source) if record.source is not None else self.source_table
+        return replace(self, reason=str(record.reason), detail=record.detail, source_table=source)
+
+    def waiting(self) -> Held:
+        """As one that was not replayed."""
+        return replace(self, replayed_ms=None, replayed_to=None)
+
+    def replayed(self, at_ms: int, to: str | None, source_table: str | None) -> Held:
+        """As one that was replayed."""
+        return replace(self, replayed_ms=at_ms, replayed_to=to, source_table=source_table or self.source_table)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which records are meant; what is empty or None leaves out nothing.
+
+    Args:
+        reasons: codes.
+        tables: ``database.table``; ``-`` for records of no known table.
+        names: ``topic/partition:offset``.
+        since_ms, until_ms: when they were quarantined; the end is exclusive.
+        replayed: those too that were replayed.
+    """
+
+    reasons: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    replayed: bool = False
+
+    def takes(self, held: Held) -> bool:
+        """Whether a record is meant."""
+        return (
+            (not self.reasons or held.reason in self.reasons)
+            and (not self.tables or (held.source_table or "-") in self.tables)
+            and (not self.names or held.name in self.names)
+            and (self.since_ms is None or held.quarantined_ms >= self.since_ms)
+            and (self.until_ms is None or held.quarantined_ms < self.until_ms)
+            and (self.replayed or held.replayed_ms is None)
+        )
+
+
+@dataclass
+class Replayed:
+    """What a replay came to, in records.
+
+    Args:
+        selected: all that were meant and had not been replayed.
+        applied: gone the ordinary way; a newer row or a TRUNCATE beats an older event there.
+        found: taken up by a commit of an earlier run that died before it said so.
+        filtered: such as rightly change no row.
+        failed: stay, with the reason they have now.
+        left_to_stream: stay: the stream has not passed them yet and delivers them itself.
+        too_old: stay: a newer delete of the same key may be forgotten already.
+        commits: the commits made, by table.
+        errors: tables that could not be written.
+    """
+
+    selected: int = 0
+    applied: int = 0
+    found: int = 0
+    filtered: int = 0
+    failed: int = 0
+    left_to_stream: int = 0
+    too_old: int = 0
+    commits: dict[str, list[str]] = field(default_factory=dict)
+    errors: dict[str, BinlakeError] = field(default_factory=dict)
+
+
+def held_records(storage: Storage, selection: Selection, seal: Seal, *, payload: bool) -> list[Held]:
+    """The records of the quarantine table at ``storage``, by coordinates; none where there is no table.
+
+    ``seal``: what they are sealed with; ``payload``: read keys and values too. Raises ConfigError for a seal that is
+    not theirs, CorruptDataError, StorageError.
+    """
+    if not HudiTable.exists(storage):
+        return []
+    table = HudiTable.open(storage)
+    names = [n for n in COLUMNS.names if n in table.schema.names and (payload or n not in _PAYLOAD)]
+    found = [
+        held
+        for piece in table.file_slices()
+        for row in read_file_slice(table, piece, columns=names).to_pylist()
+        if selection.takes(held := _held(row, seal))
+    ]
+    return sorted(found, key=lambda held: held.place)
+
+
+def named(text: str) -> str:
+    """A record's name as a person gives it. Raises ConfigError for text that is none."""
+    place, colon, offset = text.rpartition(":")
+    topic, slash, partition = place.rpartition("/")
+    if not (colon and slash and topic and partition.isdigit() and offset.isdigit()):
+        raise ConfigError("that names no record", do_next="write topic/partition:offset, as list does", record=text)
+    return f"{topic}/{int(partition)}:{int(offset)}"
+
+
+def chunks(records: Sequence[Held]) -> Iterator[RawRecords]:
+    """The records as they came from Kafka, one chunk for every topic partition, by offset."""
+    by_place: dict[tuple[str, int], list[Held]] = {}
+    for held in sorted(records, key=lambda held: held.place):
+        by_place.setdefault((held.topic, held.partition), []).append(held)
+    for (topic, partition), mine in by_place.items():
+        yield RawRecords(
+            topic=topic,
+            partition=partition,
+            offsets=np.array([held.offset for held in mine], dtype=np.int64),
+            timestamps_ms=np.array([held.kafka_ms for held in mine], dtype=np.int64),
+            keys=[held.key for held in mine],
+            values=[held.value for held in mine],
+        )
+
+
+def _held(row: dict[str, Any], seal: Seal) -> Held:
+    millis = {name: _millis(row.pop(column, None)) for column, name in _STAMPS.items()}
+    absent: dict[str, Any] = {"key": None, "value": None, "replayed_to": None}
+    opened = {name: seal.open(row[name]) for name in _PAYLOAD if name in row}
+    return Held(**(absent | row | millis | opened | {"detail": seal.open_text(row["detail"])}))
+
+
+def _millis(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp()) * 1000 + moment.microsecond // 1000

@@ -1,0 +1,103 @@
+"""What a table knows of records that were replayed into it, and what keeps older events out of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow.compute as pc
+
+from pipeline.clock import parse_instant
+from pipeline.decode.changes import Op
+from pipeline.hudi.definition.bucket import bucket_of_file_id
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.instant import COMMIT
+from pipeline.lake.lake_table import LakeTable
+from pipeline.replay.quarantine_records import Held
+from pipeline.settings import CompactionRule, TableRules
+from pipeline.upsert.merge import Place
+from pipeline.upsert.parcel import Parcel, unpack
+from pipeline.upsert.route import KEY
+
+#: Key of extraMetadata: the records that a commit took up, as ``{"topic/partition:offset": digest}``.
+REPLAYED = "binlake.replayed"
+_MS_PER_HOUR = 3_600_000
+
+
+def described(records: Sequence[Held]) -> str:
+    """The records as a commit names them."""
+    return json.dumps({held.name: held.digest for held in records}, separators=(",", ":"), ensure_ascii=False)
+
+
+def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
+    """(name, digest) of every record that was replayed into a table -> its commit, archived ones included.
+
+    Reads every commit of the active timeline. Raises CorruptDataError, StorageError.
+    """
+    return {
+        (name, digest): time
+        for time, body in all_commits(table)
+        for name, digest in json.loads(body.extra.get(REPLAYED) or "{}").items()
+    }
+
+
+def all_commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
+    """All completed instants that say something, archived ones included, with what they say. Errors as above."""
+    for old in table.timeline.history().commits():
+        yield old.requested_time, CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
+    for instant in table.timeline.completed():
+        yield instant.requested_time, table.timeline.commit_metadata(instant)
+
+
+def commit_times(table: HudiTable) -> set[str]:
+    """The requested times of all commits of a table, archived ones included. Errors as above."""
+    archived = {old.requested_time for old in table.timeline.history().commits()}
+    return archived | {instant.requested_time for instant in table.timeline.completed()}
+
+
+def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
+    """The time (ms) before which a delete may be forgotten, because a compaction has let go of it; None if none has.
+
+    A record that is older than that may have a newer delete that nobody knows of any more. Errors as above.
+    """
+    compacted = [i.requested_time for i in table.timeline.completed() if i.action == COMMIT]
+    compacted += [old.requested_time for old in table.timeline.history().commits() if old.action == COMMIT]
+    if not compacted:
+        return None
+    hours = (rules.compaction or CompactionRule()).tombstone_retention_hours
+    return parse_instant(max(compacted)) - int(hours * _MS_PER_HOUR)
+
+
+class LiveKeys:
+    """The record keys that have a live row, by file group; each file group is read once."""
+
+    def __init__(self, table: LakeTable) -> None:
+        self._table = table
+        self._live: dict[Place, set[str]] = {}
+
+    def lack(self, parcels: Sequence[Parcel]) -> bool:
+        """Whether any upsert of the parcels would make a row where there is none: one whose row is there is decided by
+        the order. Errors as ``read_file_slice``."""
+        for parcel in parcels:
+            rows = unpack([parcel])
+            upserts = rows.filter(pc.equal(rows.column("__op"), int(Op.UPSERT)))
+            live = self._of((parcel.partition_path, parcel.bucket)) if len(upserts) else set()
+            if not live.issuperset(upserts.column(KEY).to_pylist()):
+                return True
+        return False
+
+    def _of(self, place: Place) -> set[str]:
+        if place not in self._live:
+            table = self._table.table
+            mine = [p for p in table.file_slices() if (p.partition_path, bucket_of_file_id(p.file_id)) == place]
+            read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
+            self._live[place] = {key for keys in read for key in keys}
+        return self._live[place]
+
+
+def replaying_rules(rules: TableRules) -> TableRules:
+    """The rules of a table for one who replays into it: upkeep is left to its stream and to ``binlake compact``."""
+    return dataclasses.replace(rules, compaction=None, retention=None)

@@ -1,0 +1,248 @@
+"""Dumps of change events brought into the tables, by the way the stream takes: decode, route, merge, commit.
+
+Once: commits name the files they hold (``replay_coverage``), so a second replay of the same hours finds nothing to do,
+a late file in an hour that was replayed is taken, and a replay that died goes on where it was. In any order, and beside
+the stream: the order of events decides, not that of their arrival.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipeline.decode.changes import RawRecords
+from pipeline.errors import BadInputError, ConfigError
+from pipeline.hudi.services.compaction import MapTasks
+from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.position.lease import StreamLease
+from pipeline.replay.age import refuse_too_old
+from pipeline.replay.coverage import Coverage, Portion, portions
+from pipeline.replay.engine import DumpPlace
+from pipeline.replay.runner import ReplayLake, ReplayRunner, replay_stream, replaying
+from pipeline.settings import Settings
+from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden
+from pipeline.source.dump_read import read_dump, record_bytes
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.definitions import Definitions
+from pipeline.stream.engine import Engine
+from pipeline.stream.schemas import SchemaRegistry
+
+#: What to do with files that were replayed with another content: nothing and say so, take what they hold now, or leave
+#: them be.
+Rewritten = Literal["refuse", "take", "skip"]
+_CHUNK_RECORDS = 10_000
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where the work is done: what reads the files of a portion, and what compacts."""
+
+    engine: Callable[[DumpPlace, Iterable[DumpFile]], Engine]
+    map_tasks: MapTasks
+
+
+#: Makes the workers once it is known that there is work.
+OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+
+
+@dataclass
+class ReplayReport:
+    """What a replay did.
+
+    Args:
+        uri: the dump's root.
+        step: hours of one of its directories.
+        found: the files of the hours asked for.
+        covered: how many of them were replayed before.
+        late: files of hours of which others were replayed before.
+        rewritten: files that were replayed with another content before, and were left or taken.
+        repeated: portions that an earlier replay had begun.
+        taken: the files that this one took.
+        events: its progress.
+        stopped: whether it was asked to stop before all was taken.
+    """
+
+    uri: str
+    step: int
+    found: list[DumpFile] = field(default_factory=list)
+    covered: int = 0
+    late: int = 0
+    rewritten: list[DumpFile] = field(default_factory=list)
+    repeated: int = 0
+    taken: list[DumpFile] = field(default_factory=list)
+    events: list[ProgressEvent] = field(default_factory=list)
+    stopped: bool = False
+
+
+def replay_dumps(
+    settings: Settings,
+    source: str | None,
+    window: Window,
+    workers: OpenWorkers,
+    *,
+    rewritten: Rewritten = "refuse",
+    even_too_old: bool = False,
+    root: Storage | None = None,
+    on_progress: Callable[[ProgressEvent], None] = lambda event: None,
+    stop: threading.Event | None = None,
+) -> ReplayReport:
+    """Replay the files of a dump that the tables do not have yet.
+
+    Args:
+        settings: of the stream whose tables they go to; it may be running.
+        source: the dump's root; None for ``dump.uri``.
+        window: which hours.
+        workers: where it is done.
+        rewritten: what to do with files that changed since they were replayed.
+        even_too_old: take hours too whose deletes a table may have forgotten (``replay_age``).
+        root: the lake's; None for that of the settings.
+        on_progress: called after every portion.
+        stop: set it to end the replay after the portion in hand.
+
+    Raises ConfigError, BadInputError for rewritten files or too much bad input, LostOwnershipError if another replay of
+    the stream is at work, StorageError; what was committed stays, and the next replay goes on from there.
+    """
+    uri = _root(settings, source)
+    place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake))
+    state = open_storage(replaying(settings).state_uri, settings.state_options())
+    with StreamLease(state, replay_stream(settings.name)):
+        lake = root or open_storage(settings.lake.uri, settings.lake.storage_options())
+        replay = _Replay(settings, lake, place, window, rewritten, even_too_old)
+        return replay.run(workers, on_progress, stop or threading.Event())
+
+
+def _root(settings: Settings, source: str | None) -> str:
+    uri = source or settings.dump.uri
+    if uri is None:
+        raise ConfigError("nobody says where the dump is", do_next="give --from, or dump.uri in the settings")
+    return uri
+
+
+class _Replay:
+    def __init__(
+        self,
+        settings: Settings,
+        root: Storage,
+        place: DumpPlace,
+        window: Window,
+        rewritten: Rewritten,
+        even_too_old: bool,
+    ) -> None:
+        self._stream, self._settings = settings, replaying(settings)
+        self._place, self._window, self._rewritten = place, window, rewritten
+        self._even_too_old = even_too_old
+        self._layout = Layout.of(settings.dump)
+        self._storage = place.storage()
+        self._root = root
+        self._report = ReplayReport(self._storage.uri, self._layout.step)
+
+    def run(
+        self, workers: OpenWorkers, on_progress: Callable[[ProgressEvent], None], stop: threading.Event
+    ) -> ReplayReport:
+        work = self._plan()
+        if work:
+            with workers() as where:
+                self._carry_out(work, where, on_progress, stop)
+        return self._report
+
+    def _plan(self) -> list[Portion]:
+        """What is left to do: first what was begun."""
+        settings, report = self._settings, self._report
+        report.found = self._layout.find(self._storage, self._window, (settings.dump.ddl_path,))
+        coverage = Coverage.load(settings, self._root, report.uri, settings.name, self._window)
+        begun = self._begun(coverage)
+        known = coverage.with_files(file for portion in begun for file in portion.files)
+        report.rewritten = known.changed(report.found)
+        if report.rewritten and self._rewritten == "refuse":
+            raise _changed(report.rewritten, self._place)
+        again = set(report.rewritten) if self._rewritten == "take" else set()
+        paths = known.paths
+        fresh = [file for file in report.found if file.path not in paths or file in again]
+        report.repeated = len(begun)
+        report.covered = sum(file.identity in coverage.identities for file in report.found)
+        report.late = sum(file.hour in coverage.hours for file in fresh if file not in again)
+        if fresh and not self._even_too_old:
+            refuse_too_old(settings, self._root, fresh, report.step)
+        sizes = {file.path: record_bytes(file) for file in fresh}
+        return [*begun, *portions(fresh, settings.dump.commit_bytes, sizes)]
+
+    def _begun(self, coverage: Coverage) -> list[Portion]:
+        """The portions that were begun, if their files are still what they were."""
+        found = {file.path: file for file in self._report.found}
+        begun = []
+        for portion in coverage.open:
+            here = [found.get(file.path) or self._stat(file) for file in portion.files]
+            if all(file is None or file.identity in coverage.identities for file in here):
+                continue  # what they hold now was taken since
+            if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):
+                begun.append(Portion(tuple(file for file in here if file is not None), portion.done))
+            elif self._rewritten != "take":
+                raise _changed(list(portion.files), self._place, "a replay of these files was interrupted, and since")
+        return begun
+
+    def _stat(self, file: DumpFile) -> DumpFile | None:
+        """A file outside of the hours asked for, of a portion that has others inside."""
+        info = self._storage.stat(file.path)
+        return None if info is None else DumpFile(file.hour, file.path, info.size, info.modified_ms)
+
+    def _carry_out(
+        self,
+        work: Sequence[Portion],
+        workers: Workers,
+        on_progress: Callable[[ProgressEvent], None],
+        stop: threading.Event,
+    ) -> None:
+        settings, report = self._settings, self._report
+        engine = workers.engine(self._place, [file for portion in work for file in portion.files])
+        lake, upkeep = ReplayLake(self._root, settings), Upkeep(workers.map_tasks)
+        state = open_storage(settings.state_uri, settings.state_options())
+        runner = ReplayRunner(settings, lake, state, self._schemas(), upkeep, report.uri, report.step)
+        try:
+            for number, portion in enumerate(work):
+                if stop.is_set():
+                    report.stopped = True
+                    return
+                for event in runner.replay(portion, number, engine):
+                    report.events.append(event)
+                    on_progress(event)
+                report.taken += portion.files
+        finally:
+            runner.close()
+
+    def _schemas(self) -> SchemaRegistry:
+        """What is known of schemas: the dumped DDL, else what the DDL topics say; the settings' in any case."""
+        dumped = _ddl(self._storage, self._settings.dump.ddl_path)
+        settings = self._settings
+        if dumped:
+            settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})
+        registry = SchemaRegistry(settings)
+        registry.learn(Definitions(self._stream).load())
+        for records in dumped:
+            registry.learn(records.values)
+        return registry
+
+
+def _ddl(storage: Storage, directory: str) -> list[RawRecords]:
+    """The dumped records of the schema change topics, in order."""
+    below = storage.sub(directory)
+    infos = [info for info in below.walk("") if not any(is_hidden(part) for part in info.path.split("/"))]
+    files = [DumpFile(0, info.path, info.size, info.modified_ms) for info in infos]
+    chunks = [chunk for file in sorted(files) for chunk in read_dump(below, file, _CHUNK_RECORDS)]
+    return sorted(chunks, key=lambda chunk: (chunk.topic, chunk.partition, int(chunk.offsets[0])))
+
+
+def _changed(
+    files: Sequence[DumpFile], place: DumpPlace, since: str = "files were replayed, and since"
+) -> BadInputError:
+    names = ", ".join(file.path for file in files[:5])
+    return BadInputError(
+        f"{since} then they were written again or removed: {names}",
+        do_next="if they hold the same events as before, give --rewritten skip; to take what they hold now, "
+        "--rewritten take: rows are decided by the order of events, and rows whose events are gone stay",
+        path=place.uri,
+        files=len(files),
+    )

@@ -1,0 +1,204 @@
+"""DDL carried out on a lake table's stored rows: one commit that restates what a statement changes, and records it.
+
+Rows keep their ordering values; of equal ones the later commit wins, so the restated row replaces the stored one, and
+any later event of its key replaces both. A crash leaves a pending instant that is rolled back, and the statement waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.definition.bucket import bucket_of_file_id
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
+from pipeline.hudi.files.log_merge import Flags, Longs
+from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.lake.lake_table import CommitFacts, LakeTable
+from pipeline.lake.table_services import Upkeep
+from pipeline.schema_changes.rules.evolution import retyped
+from pipeline.schema_changes.rules.history import DDL, Entry, entries_to_text
+from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
+from pipeline.settings.fanout import ShardRule
+from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
+from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.target import ORDER_FIELD
+
+#: File slices that are held in memory together.
+_AT_ONCE = 2
+_OWN = (ORDER_FIELD, ROW_FIELD, DIGEST_FIELD)
+
+
+def ddl_stream(name: str) -> str:
+    """The stream that the commits of carried-out DDL name: they cover no offsets."""
+    return f"{name}.ddl"
+
+
+def carry_out(
+    table: LakeTable,
+    entries: Sequence[Entry],
+    news: Sequence[tuple[Entry, ShardRule | None]],
+    schema: pa.Schema,
+    stream: str,
+    pool: Executor,
+    upkeep: Upkeep,
+) -> str | None:
+    """Carry out statements on what the table holds; the commit's instant.
+
+    Args:
+        table: open, refreshed.
+        entries: all statements that the commit records.
+        news: those to be carried out, in order, and whose rows they are about where several tables are one.
+        schema: the table's columns after them.
+        stream: the stream's name.
+        pool: writes file groups.
+        upkeep: compacts the table first where a column changes its type.
+
+    Raises BinlakeError; the table is as it was then.
+    """
+    if retyped(table.table.schema, schema):
+        upkeep.compact_now(table)
+    try:
+        return _commit(table, entries, news, schema, stream, pool)
+    except OvertakenError:
+        pass
+    with table.table.exclusively():
+        table.refresh(stream)
+        return _commit(table, entries, news, schema, stream, pool)
+
+
+def _commit(
+    table: LakeTable,
+    entries: Sequence[Entry],
+    news: Sequence[tuple[Entry, ShardRule | None]],
+    schema: pa.Schema,
+    stream: str,
+    pool: Executor,
+) -> str:
+    instant = table.begin(schema).instant
+    with table.undone_on_error(instant):
+        context = table.context(instant, schema)
+        results = _restate(table, context, news, entries, pool)
+        facts = CommitFacts(
+            stream=ddl_stream(stream),
+            batch=0,
+            source=table.source,
+            ranges=(),
+            counts=Counts(),
+            keyless=_owing(table, news),
+            origin=table.origin,
+            extra={DDL: entries_to_text(entries)},
+        )
+        table.commit(context, results, facts)
+    return instant
+
+
+def _owing(table: LakeTable, news: Sequence[tuple[Entry, ShardRule | None]]) -> KeylessState | None:
+    """The state of a table without a key, without the deletes that a dropped table owes nobody any more."""
+    until = max((entry.deleted[0] for entry, _ in news if entry.deleted is not None), default=-1)
+    if table.keyless is None or until < 0:
+        return table.keyless
+    state = table.keyless.copy()
+    state.debts = [debt for debt in state.debts if debt[1] > until]
+    return state
+
+
+def _restate(
+    table: LakeTable,
+    context: WriteContext,
+    news: Sequence[tuple[Entry, ShardRule | None]],
+    entries: Sequence[Entry],
+    pool: Executor,
+) -> list[WriteResult]:
+    gone = set(entries[-1].gone) if entries else set()
+    if not (any(entry.restatements() for entry, _ in news) or (table.keyless is not None and gone)):
+        return []
+
+    def write(piece: FileSlice) -> WriteResult | None:
+        rows, deletes = _changed(table, piece, context.arrow_schema, news, gone)
+        if not len(rows) and not len(deletes):
+            return None
+        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
+        return write_file_group(table.storage, context, group)
+
+    pieces, results = table.table.file_slices(), list[WriteResult | None]()
+    for start in range(0, len(pieces), _AT_ONCE):
+        results += pool.map(write, pieces[start : start + _AT_ONCE])
+    return [result for result in results if result is not None]
+
+
+def _changed(
+    table: LakeTable,
+    piece: FileSlice,
+    schema: pa.Schema,
+    news: Sequence[tuple[Entry, ShardRule | None]],
+    gone: set[str],
+) -> tuple[pa.Table, pa.Table]:
+    """The rows of a file slice that are others after the statements, as they are then; and those that are gone."""
+    names = [KEY, *table.table.schema.names]
+    rows = read_file_slice(table.table, piece, columns=names)
+    values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in _OWN])
+    after = values
+    for entry, shard in news:
+        after = _after(after, rows, entry, shard)
+    changed = _differs(values, after)
+    if table.keyless is not None:
+        live = [n for n in after.column_names if n not in gone]
+        typed = pa.table({n: after.column(n).cast(schema.field(n).type) for n in live})
+        marks = pa.array(digests(typed, live) if len(rows) else [], pa.string())
+        changed |= ~pc.fill_null(pc.equal(rows.column(DIGEST_FIELD), marks), False).to_numpy()
+        rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
+    kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in _OWN}
+    whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
+    dropped = _dropped(rows, news)
+    deletes = rows.select([KEY, ORDER_FIELD]).filter(pa.array(dropped))
+    return whole.filter(pa.array(changed & ~dropped)), deletes
+
+
+def _sorted(rows: pa.Table) -> pa.Table | None:
+    return rows.take(pc.sort_indices(rows.column(KEY))) if len(rows) else None
+
+
+def _dropped(rows: pa.Table, news: Sequence[tuple[Entry, ShardRule | None]]) -> Flags:
+    """The rows that went with a table that was dropped."""
+    found = np.zeros(len(rows), dtype=bool)
+    for entry, shard in news:
+        found |= deleted(_orders(rows, shard), entry.restatements())
+    return found
+
+
+def _orders(rows: pa.Table, shard: ShardRule | None) -> Longs:
+    """The rows' ordering values; of merged tables those of other sources lie behind everything."""
+    orders = np.asarray(rows.column(ORDER_FIELD).to_numpy(), dtype=np.int64)
+    if shard is None:
+        return orders
+    mine = pc.fill_null(pc.equal(rows.column(lake_name(shard.column)), shard.value), False).to_numpy()
+    return np.where(mine, orders, np.iinfo(np.int64).max)
+
+
+def _after(values: pa.Table, rows: pa.Table, entry: Entry, shard: ShardRule | None) -> pa.Table:
+    """The values after one statement; of merged tables only the rows of its own."""
+    if not entry.steps:
+        return values
+    steps = tuple(stored_step(step) for step in entry.steps)
+    return restated(values, _orders(rows, shard), [Restatement(entry.order, entry.seconds, steps)])
+
+
+def _differs(before: pa.Table, after: pa.Table) -> Flags:
+    found = np.zeros(len(before), dtype=bool)
+    for name in after.column_names:
+        new = after.column(name)
+        if name not in before.column_names:
+            found |= new.is_valid().to_numpy()
+        elif before.column(name) is not new:
+            old = before.column(name).cast(new.type)
+            same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(old.is_null(), new.is_null()))
+            found |= ~same.to_numpy()
+    return found

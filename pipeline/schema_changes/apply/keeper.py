@@ -1,0 +1,280 @@
+"""DDL on its way into the lake: judged table by table, carried out before a batch is planned, told to its tasks.
+
+A statement may be known long before the data topics reach it, or only after rows that follow it have been stored: it
+acts on rows by their ordering values, so both give the same table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import Control, ControlKind, SourceTable
+from pipeline.errors import BinlakeError
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_services import Upkeep
+from pipeline.schema_changes.apply.backfill import carry_out
+from pipeline.schema_changes.apply.known_schemas import KnownSchemas
+from pipeline.schema_changes.rules.history import Entry, TableDdl, judge_table
+from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
+from pipeline.schema_changes.rules.statements import DdlEvent, Tale, place_of, shadowed
+from pipeline.schema_changes.rules.verdicts import Standing
+from pipeline.settings import Settings
+from pipeline.settings.fanout import ShardRule
+from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.source.topic_names import topic_suffix
+from pipeline.upsert.fanout import destination, shard_of
+from pipeline.upsert.keyless import ROW_FIELD
+
+#: How long a table is left alone whose statements could not be carried out.
+_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class DdlNote:
+    """What became of a table's statements: those carried out, by which commit; or why they could not be yet."""
+
+    table: SourceTable
+    entries: tuple[Entry, ...]
+    instant: str | None = None
+    error: str | None = None
+
+
+class DdlKeeper:
+    """The DDL of all tables of a stream, on the driver."""
+
+    def __init__(self, settings: Settings, lake: Lake, schemas: KnownSchemas) -> None:
+        self._settings = settings
+        self._lake = lake
+        self._schemas = schemas
+        self._tale = Tale()
+        self._told: tuple[int, int] = (-1, -1)
+        self._taken_over: set[str] = set()
+        self._recorded: dict[tuple[str, str, int | None], int] = {}
+        self._quiet: tuple[int, int, int, int] | None = None
+        self._known: set[SourceTable] = set()
+        self._mine: set[SourceTable] = set()
+        self._plans: dict[SourceTable, SourceDdl] = {}
+        self._settled: dict[str, tuple[int, int, int]] = {}
+        self._paused_until: dict[str, float] = {}
+        self._fresh: dict[SourceTable, list[Entry]] = {}
+
+    def learn(self, controls: Iterable[Control]) -> bool:
+        """Take in statements that came among the data; True if any was new."""
+        log, revision = self._schemas.ddl, self._schemas.ddl.revision
+        for control in controls:
+            if control.kind is ControlKind.DDL:
+                database = (control.origin or control.source).database
+                log.add(DdlEvent(control.order, None, place_of(control.order), control.text, database))
+        return log.revision > revision
+
+    def settle(self, known: Iterable[SourceTable], stream: str, pool: Executor, upkeep: Upkeep) -> list[DdlNote]:
+        """Carry out what waits, on the tables that are open; a table that fails is tried again later."""
+        known = list(known)
+        state = (self._schemas.ddl.revision, len(self._schemas.sources()), len(known), self._lake.openings)
+        if self._quiet == state:  # nothing new, and nothing failed: however many tables there are
+            return []
+        self._quiet = state
+        self._retell(known)
+        notes = []
+        for source in known:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is None:
+                continue
+            mark = (self._schemas.ddl.revision, table.table.generation, id(table))
+            path = table.rules.path
+            if self._settled.get(path) == mark:
+                continue
+            if monotonic_s() < self._paused_until.get(path, 0.0):
+                self._quiet = None
+                continue
+            try:
+                note = self._settle(source, table, stream, pool, upkeep)
+                self._settled[path] = (mark[0], table.table.generation, id(table))
+            except BinlakeError as error:
+                note = DdlNote(source, (), error=str(error))
+                self._paused_until[path] = monotonic_s() + _PAUSE_S
+                self._quiet = None
+                self._open_again(source)
+            if note is not None:
+                notes.append(note)
+        return notes
+
+    def plan(self, topics: Iterable[str]) -> DdlPlan:
+        """What the tasks of a batch over these topics must know."""
+        topics = list(topics)
+        plans = {**self._plans, **{origin: t.plan for origin, t in self._judge_fresh(topics).items()}}
+        tables = {origin: plan for origin, plan in plans.items() if plan != SourceDdl()}
+        shadows = self._tale.shadows | self._shadows_of(topics)
+        return DdlPlan(self._tale.names, frozenset(shadows), tables)
+
+    def entries_for(self, source: SourceTable) -> Sequence[Entry]:
+        """What the first commit of a lake table that was not there records."""
+        return self._fresh.get(source, ())
+
+    def lake_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """The lake tables that DDL concerns beside those these topics have fed: of renamed tables, and new ones."""
+        wanted = set(topics)
+        found = set()
+        for source, names in self._tale.names.items():
+            suffix = topic_suffix(source)
+            if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
+                found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
+        return found | self._fresh.keys()
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+
+    def _open_again(self, source: SourceTable) -> None:
+        """After a failure that leaves in doubt what is known of a table."""
+        rules = self._settings.table_rules(source)
+        self._lake.forget(rules.path)
+        with contextlib.suppress(BinlakeError):
+            self._lake.get(rules)
+
+    def _retell(self, known: Sequence[SourceTable]) -> None:
+        self._mine = set(known)
+        renamed: list[Entry] = []
+        for source in known:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is not None and table.rules.path not in self._taken_over:
+                self._taken_over.add(table.rules.path)
+                renamed += [entry for entry in table.ddl if entry.renamed is not None]
+                self._recorded |= {(e.place, e.digest, e.seconds): e.order for e in table.ddl}
+        self._take_over(renamed)
+        log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
+        if self._told != (log.revision, len(sources)):
+            self._tale = log.tale(self._rule_of, sources, self._recorded)
+            self._told = (log.revision, len(sources))
+            self._known = sources | self._tale.effects.keys()
+
+    def _take_over(self, renamed: Iterable[Entry]) -> None:
+        """Renamings that only tables remember: their statements came among data that is past."""
+        statements: dict[tuple[int, str], list[Entry]] = {}
+        for entry in renamed:
+            statements.setdefault(entry.key, []).append(entry)
+        for entries in statements.values():
+            first = entries[0]
+            text = renaming([entry.renamed for entry in entries if entry.renamed is not None])
+            self._schemas.ddl.add(DdlEvent(first.order, first.seconds, first.place, text, "", first.digest))
+
+    def _rule_of(self, source: SourceTable) -> SchemaChangeRule:
+        return self._settings.table_rules(destination(source, self._settings.tables)).schema_changes
+
+    def _origins(self, source: SourceTable) -> list[SourceTable]:
+        """The source tables with statements, by their first names, whose rows go to a lake table."""
+        tables = self._settings.tables
+        return [o for o in self._tale.effects if tables.selects(o) and destination(o, tables) == source]
+
+    def _shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        found = set()
+        for topic in topics:
+            parts = topic.split(".")
+            if len(parts) > 2:
+                source = SourceTable(parts[-2], parts[-1])
+                base = shadowed(source)
+                if base is not None and base in self._known and self._rule_of(base).shadow_tables == "filter":
+                    found.add(source)
+        return found
+
+    # -- carrying out ----------------------------------------------------------------------------------------------
+
+    def _settle(
+        self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, upkeep: Upkeep
+    ) -> DdlNote | None:
+        judged, schema = self.judge(source, table)
+        shards = {origin: shard_of(origin, self._settings.tables) for origin in judged}
+        news = sorted((e for t in judged.values() for e in t.news), key=lambda e: e.key)
+        instant = None
+        if news:
+            table.refresh(stream)
+            entries = sorted((e for t in judged.values() for e in t.entries), key=lambda e: e.key)
+            waiting = [(entry, shards[entry.source]) for entry in news]
+            instant = carry_out(table, entries, waiting, schema, stream, pool, upkeep)
+        self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
+        return DdlNote(source, tuple(news), instant) if news else None
+
+    def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, TableDdl], pa.Schema]:
+        """What statements come to for a lake table, by source table, and its columns after them. Changes nothing."""
+        judged: dict[SourceTable, TableDdl] = {}
+        schema = table.table.schema
+        for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
+            standing = standing_of(table, schema, shard_of(origin, self._settings.tables))
+            mine = [entry for entry in table.ddl if entry.source == origin]
+            judged[origin] = judge_table(origin, self._tale.effects.get(origin, ()), mine, standing)
+            schema = standing.schema
+        return judged, schema
+
+    def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
+        """All statements about the tables that are open, with their verdicts as of now, and which are carried out.
+        Changes nothing."""
+        known = list(known)
+        self._retell(known)
+        found: dict[SourceTable, list[tuple[Entry, bool]]] = {}
+        for source in known:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is None:
+                continue
+            judged = self.judge(source, table)[0].values()
+            told = [(e, e not in t.news and not e.is_refusal) for t in judged for e in t.entries]
+            if told:
+                found[source] = sorted(told, key=lambda one: one[0].key)
+        return found
+
+    def consult(self, known: Iterable[SourceTable], topics: Iterable[str]) -> DdlPlan:
+        """What tasks must know that write beside the stream: of statements that are carried out, and of refusals."""
+        known = list(known)
+        self._retell(known)
+        for source in known:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            for origin, judged in self.judge(source, table)[0].items() if table is not None else ():
+                done = [entry for entry in judged.entries if entry not in judged.news]
+                self._plans[origin] = TableDdl(done, refusals=judged.refusals).plan
+        return self.plan(topics)
+
+    def _judge_fresh(self, topics: Iterable[str]) -> Mapping[SourceTable, TableDdl]:
+        """Statements about tables that are not in the lake yet: their rows are restated before they are stored."""
+        found: dict[SourceTable, TableDdl] = {}
+        by_topic = [self._schemas.sources_of([topic]) for topic in topics]
+        elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
+        concerned = self._tale.effects.keys() - elsewhere
+        fresh: dict[SourceTable, list[Entry]] = {}
+        for origin in sorted(concerned, key=str):
+            source = destination(origin, self._settings.tables)
+            rules = self._settings.table_rules(source)
+            if source in self._mine or not self._settings.tables.selects(origin):
+                continue
+            versions = [version for version in self._schemas.versions(origin) if version.columns]
+            columns = [(lake_name(name), kind.lake_type) for name, kind in versions[0].columns] if versions else []
+            key = rules.key or (versions[0].key if versions else ())
+            standing = Standing(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
+            found[origin] = judge_table(origin, self._tale.effects[origin], (), standing)
+            fresh.setdefault(source, []).extend(found[origin].entries)
+        self._fresh = fresh
+        return found
+
+
+def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:
+    """A statement that gives tables new names all at once: by way of names that nobody has."""
+    away = [f"{_quoted(old)} TO `-`.`{at}`" for at, (old, _) in enumerate(pairs)]
+    back = [f"`-`.`{at}` TO {_quoted(new)}" for at, (_, new) in enumerate(pairs)]
+    return f"RENAME TABLE {', '.join([*away, *back])}"
+
+
+def _quoted(source: SourceTable) -> str:
+    return ".".join("`" + name.replace("`", "``") + "`" for name in (source.database, source.table))
+
+
+def standing_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> Standing:
+    """A lake table as its next statement meets it."""
+    config = table.table.config
+    key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
+    partition = table.rules.partition.column if table.rules.partition is not None else None
+    column = lake_name(shard.column) if shard is not None else None
+    return Standing(schema, key, partition and lake_name(partition), table.rules, shard=column)

@@ -1,0 +1,28 @@
+"""What the keeper of DDL must be told of the source's schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.schemas.schemas import SchemaVersion
+from pipeline.schema_changes.rules.statements import DdlLog
+
+
+class KnownSchemas(Protocol):
+    """The statements and the definitions of tables that a stream has met."""
+
+    ddl: DdlLog
+
+    def sources(self) -> set[SourceTable]:
+        """The tables that definitions are known of."""
+        ...
+
+    def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """Those of them whose records come by these topics, as the topics are named."""
+        ...
+
+    def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
+        """All definitions of a table, by position."""
+        ...

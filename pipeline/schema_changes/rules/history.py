@@ -1,0 +1,267 @@
+"""The DDL of one lake table: what has been carried out, as its commits record it, what is to be done, the verdicts.
+
+A commit's extra metadata holds, under ``binlake.ddl``, every statement that was judged for the table: place, text,
+verdicts, and what it does to rows from before it, which may come late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.plan import Refusal, SourceDdl, has_binlog_place
+from pipeline.schema_changes.rules.restatement import Restatement, Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.statements import Effect
+from pipeline.schema_changes.rules.verdicts import (
+    Judged,
+    Ruling,
+    Standing,
+    Verdict,
+    define,
+    judge_clauses,
+    judge_definition,
+)
+
+#: Where commits record the DDL of their table.
+DDL = "binlake.ddl"
+_SHOWN = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A statement that was judged for the table of ``source`` (its first name).
+
+    ``gone``, ``dropped``: as in ``Standing``, after it. ``refused``: the columns of which rows are refused after it.
+    ``renamed``: the names of RENAME TABLE. ``deleted``: ordering value and time of the DROP TABLE whose rows go by it.
+    """
+
+    source: SourceTable
+    order: int
+    seconds: int | None
+    place: str
+    digest: str
+    statement: str
+    rulings: tuple[Ruling, ...]
+    steps: tuple[Step, ...] = ()
+    texts: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    dropped: tuple[int, int | None] | None = None
+    refused: tuple[str, ...] = ()
+    renamed: tuple[SourceTable, SourceTable] | None = None
+    deleted: tuple[int, int | None] | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it is judged anew when the settings may have changed."""
+        return any(ruling.verdict is Verdict.REFUSE for ruling in self.rulings)
+
+    def restatements(self) -> list[Restatement]:
+        """What it does to rows before it."""
+        found = [Restatement(*self.deleted, (), deletes=True)] if self.deleted is not None else []
+        return [*found, Restatement(self.order, self.seconds, self.steps)] if self.steps else found
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells statements apart."""
+        return self.order, self.digest
+
+    def __str__(self) -> str:
+        told = "; ".join(map(str, self.rulings))
+        return f"{self.place} {self.statement}: {told}"
+
+
+def entries_to_text(entries: Iterable[Entry]) -> str:
+    """As a commit records them."""
+    said = []
+    for e in entries:
+        item: dict[str, Any] = {
+            "source": [e.source.database, e.source.table],
+            "order": e.order,
+            "seconds": e.seconds,
+            "place": e.place,
+            "digest": e.digest,
+            "statement": e.statement,
+            "verdicts": [[ruling.verdict.value, ruling.text] for ruling in e.rulings],
+        }
+        more: dict[str, Any] = {
+            "steps": [step_to_json(step) for step in e.steps],
+            "texts": e.texts,
+            "gone": e.gone,
+            "dropped": e.dropped,
+            "refused": e.refused,
+            "renamed": e.renamed and [[s.database, s.table] for s in e.renamed],
+            "deleted": e.deleted,
+        }
+        said.append(item | {name: value for name, value in more.items() if value not in (None, [], ())})
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+
+
+def entries_from_text(text: str | None) -> tuple[Entry, ...]:
+    """The reverse; none for None. Raises ValueError, KeyError, TypeError for something else."""
+    return tuple(_entry(item) for item in json.loads(text or "[]"))
+
+
+def _entry(item: dict[str, Any]) -> Entry:
+    renamed = item.get("renamed")
+    return Entry(
+        source=SourceTable(*item["source"]),
+        order=item["order"],
+        seconds=item["seconds"],
+        place=item["place"],
+        digest=item["digest"],
+        statement=item["statement"],
+        rulings=tuple(Ruling(Verdict(verdict), text) for verdict, text in item["verdicts"]),
+        steps=tuple(step_from_json(step) for step in item.get("steps", ())),
+        texts=tuple(item.get("texts", ())),
+        gone=tuple(item.get("gone", ())),
+        dropped=_moment(item.get("dropped")),
+        refused=tuple(item.get("refused", ())),
+        renamed=(SourceTable(*renamed[0]), SourceTable(*renamed[1])) if renamed else None,
+        deleted=_moment(item.get("deleted")),
+    )
+
+
+def _moment(said: Sequence[int] | None) -> tuple[int, int | None] | None:
+    return (said[0], said[1]) if said is not None else None
+
+
+@dataclass
+class TableDdl:
+    """The DDL of one source table after judgement. ``entries``: all, in order; ``news``: those not recorded yet."""
+
+    entries: list[Entry] = field(default_factory=list)
+    news: list[Entry] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+    @property
+    def plan(self) -> SourceDdl:
+        """What tasks must know."""
+        restatements = tuple(one for e in self.entries for one in e.restatements())
+        texts = tuple(dict.fromkeys(name for e in self.entries for name in e.texts))
+        return SourceDdl(restatements, texts, tuple(self.refusals))
+
+
+def judge_table(
+    source: SourceTable, effects: Sequence[Effect], recorded: Iterable[Entry], standing: Standing
+) -> TableDdl:
+    """Judge what statements do to the table of ``source``, in order; what is recorded stands, but for refusals."""
+    known = {entry.key: entry for entry in recorded}
+    waiting = {(effect.event.order, effect.event.digest): effect for effect in effects}
+    found, opened = TableDdl(), dict[int, str]()
+    for key in sorted({*known, *waiting}):
+        entry, effect = known.get(key), waiting.get(key)
+        if entry is not None and not (entry.is_refusal and effect is not None):
+            _take_over(entry, standing)
+        elif effect is not None and not _is_repeated(effect, [*known.values(), *found.news], standing):
+            before = entry
+            entry = _judged(source, effect, standing)
+            if entry != before:
+                found.news.append(entry)
+        if entry is not None:
+            found.entries.append(entry)
+        _note_refusals(key[0], standing, opened, found)
+    found.refusals += [Refusal(since, None, why) for since, why in opened.items()]
+    return found
+
+
+def _is_repeated(effect: Effect, known: Iterable[Entry], standing: Standing) -> bool:
+    """Whether a statement that is ordered by its Kafka offset is a redelivery: it was carried out at a lower one, and
+    what it does to columns is done."""
+    event, gone = effect.event, {name.lower() for name in standing.gone}
+    if has_binlog_place(event.order) or not any(e.digest == event.digest and e.order < event.order for e in known):
+        return False
+    for clause in effect.clauses:
+        if isinstance(clause, AddColumn | RenameColumn):
+            new = clause.column.name if isinstance(clause, AddColumn) else clause.new
+            if lake_name(new).lower() in gone:
+                return False
+        elif isinstance(clause, DropColumn) and lake_name(clause.name).lower() not in gone:
+            return False
+    return effect.action is not Action.DROP or standing.dropped is not None
+
+
+def _take_over(entry: Entry, standing: Standing) -> None:
+    standing.gone, standing.dropped = set(entry.gone), entry.dropped
+    for name in [name for name in standing.refused if name not in entry.refused]:
+        del standing.refused[name]
+
+
+def _note_refusals(order: int, standing: Standing, opened: dict[int, str], found: TableDdl) -> None:
+    if standing.refused and not opened:
+        opened[order] = "; ".join(why for _, why in standing.refused.values())
+    elif opened and not standing.refused:
+        since, why = opened.popitem()
+        found.refusals.append(Refusal(since, order, why))
+
+
+def _judged(source: SourceTable, effect: Effect, standing: Standing) -> Entry:
+    event = effect.event
+    judged, deleted = _by_action(effect, standing)
+    if effect.note:
+        judged.rulings.insert(0, Ruling(Verdict.APPLY, effect.note))
+    return Entry(
+        source=source,
+        order=event.order,
+        seconds=event.seconds,
+        place=event.place,
+        digest=event.digest,
+        statement=_short(event.text),
+        rulings=tuple(judged.rulings) or (Ruling(Verdict.APPLY, "nothing that concerns the lake"),),
+        steps=tuple(judged.steps),
+        texts=tuple(judged.texts),
+        gone=tuple(sorted(standing.gone)),
+        dropped=standing.dropped,
+        refused=tuple(sorted(standing.refused)),
+        renamed=(effect.old or source, effect.to) if effect.to is not None else None,
+        deleted=deleted,
+    )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+
+
+def _by_action(effect: Effect, standing: Standing) -> tuple[Judged, tuple[int, int | None] | None]:
+    """What a statement comes to, and the DROP TABLE whose rows go by it."""
+    order, policy = effect.event.order, standing.rules.schema_changes
+    if effect.action is Action.ALTER:
+        return judge_clauses(effect.clauses, order, standing), None
+    if effect.action is Action.RENAME:
+        return _renamed(effect, standing), None
+    if effect.action is Action.DROP:
+        standing.dropped = (order, effect.event.seconds)
+        standing.refused.clear()
+        if policy.drop_table == "delete":
+            return Judged([Ruling(Verdict.DELETE, "the table was dropped: its rows are deleted")]), standing.dropped
+        return Judged([Ruling(Verdict.KEEP, "the table was dropped: the lake table stays as it is")]), None
+    if effect.action is Action.CREATE and standing.dropped is not None:
+        return _made_again(effect, standing)
+    if effect.action is Action.CREATE and not len(standing.schema):
+        define(effect.clauses, standing)
+    return Judged(), None
+
+
+def _renamed(effect: Effect, standing: Standing) -> Judged:
+    policy = standing.rules.schema_changes.rename_table
+    if policy == "follow":
+        return Judged([Ruling(Verdict.FOLLOW, f"rows of {effect.to} go on to this table")])
+    if policy == "new":
+        return Judged([Ruling(Verdict.KEEP, f"the table stays as it is; {effect.to} gets one of its own")])
+    return Judged([Ruling(Verdict.REFUSE, f"rows of {effect.to} go to quarantine")])
+
+
+def _made_again(effect: Effect, standing: Standing) -> tuple[Judged, tuple[int, int | None] | None]:
+    dropped = standing.dropped
+    judged = judge_definition(effect.clauses, effect.event.order, standing)
+    standing.dropped = None
+    if standing.rules.schema_changes.recreate_table == "keep":
+        judged.rulings.append(Ruling(Verdict.KEEP, "the table was made again: the rows of the dropped one stay"))
+        return judged, None
+    judged.rulings.append(Ruling(Verdict.DELETE, "the table was made again: the rows of the dropped one are deleted"))
+    return judged, dropped

@@ -1,0 +1,276 @@
+"""What DDL does to rows that were there: the source writes no row events for it, so it is done here.
+
+Each statement is a function of the rows before it. It is applied to stored rows by a commit of its own, once, and to
+rows that come later from before it as they are routed. A row keeps its ordering value, so a later event wins as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, ChangeBatch, Column
+from pipeline.decode.ddl.columns import ColumnDefinition, Default
+from pipeline.decode.ddl.constants import constant_of
+from pipeline.decode.types.mysql_types import parse_type
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.column_names import lake_name
+
+_I64 = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+#: Seconds from which on the low bits of an ordering value are a snapshot's time, and not a Kafka offset.
+_EARLIEST_S = 946_684_800
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A column was added: rows before it hold its default."""
+
+    column: ColumnDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A column was renamed: rows before it hold its values under the new name. ``move``: no longer under the old."""
+
+    old: str
+    new: str
+    column: ColumnDefinition | None = None
+    move: bool = False
+
+
+Step = Fill | Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Restatement:
+    """What a statement does to the rows before it.
+
+    ``order``: its ordering value. ``seconds``: its time since the Unix epoch, by which snapshot rows are told; None
+    where it is not known. ``deletes``: the rows go, as the table was dropped.
+    """
+
+    order: int
+    seconds: int | None
+    steps: tuple[Step, ...]
+    deletes: bool = False
+
+    def before(self, orders: _I64) -> tuple[_Mask, _Mask]:
+        """Which rows (by ordering value) are from before it, and of which it cannot be told."""
+        earlier = orders < self.order
+        if not _file(np.array([self.order]))[0]:  # ordered by Kafka offsets: all rows are, then
+            return earlier, np.zeros(len(orders), dtype=bool)
+        unsure = earlier & (_file(orders) == 0) & (_epoch(orders) == self.order >> (FILE_BITS + POSITION_BITS))
+        seconds = orders & ((1 << POSITION_BITS) - 1)
+        timed = unsure & (seconds >= _EARLIEST_S) if self.seconds is not None else np.zeros(len(orders), dtype=bool)
+        told = timed & (seconds != (self.seconds or 0))
+        after = told & (seconds > (self.seconds or 0))
+        return earlier & ~(unsure & ~told) & ~after, unsure & ~told
+
+
+def deleted(orders: _I64, restatements: Sequence[Restatement]) -> _Mask:
+    """Which rows (by ordering value) went with a table that was dropped. Those of which it cannot be told stay."""
+    gone = np.zeros(len(orders), dtype=bool)
+    for one in restatements:
+        if one.deletes:
+            gone |= one.before(orders)[0]
+    return gone
+
+
+def _file(orders: _I64) -> _I64:
+    return (orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
+
+
+def _epoch(orders: _I64) -> _I64:
+    return orders >> (FILE_BITS + POSITION_BITS)
+
+
+@lru_cache(maxsize=512)
+def _constant(column: ColumnDefinition) -> pa.Scalar:
+    return constant_of(column)
+
+
+def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts: Iterable[str] = ()) -> ChangeBatch:
+    """The batch with all statements applied to those of its rows that are from before them.
+
+    Args:
+        batch: as decoded.
+        restatements: in order.
+        texts: columns of whole numbers that the lake keeps as text.
+    """
+    if not restatements and not texts:
+        return batch
+    orders = np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64)
+    values = batch.rows.drop_columns(list(META_NAMES))
+    changed = _as_texts(restated(values, orders, restatements), texts)
+    if changed is values:
+        return batch
+    before = batch.before
+    if before is not None:
+        before = _as_texts(restated(before, orders[batch.before_at], restatements), texts)
+        before = _like(before, changed.schema)
+    known = {c.name: c for c in batch.schema.columns}
+    columns = tuple(_column(known.get(f.name), f) for f in changed.schema)
+    rows = changed
+    for name in META_NAMES:
+        rows = rows.append_column(batch.rows.schema.field(name), batch.rows.column(name))
+    return replace(batch, schema=replace(batch.schema, columns=columns), rows=rows, before=before)
+
+
+def _column(known: Column | None, field: pa.Field) -> Column:
+    return Column(field.name, "", field.type) if known is None else replace(known, lake_type=field.type)
+
+
+def _like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with just the columns of a schema; those they lack are null."""
+    arrays = [rows.column(f.name) if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.table(arrays, schema=schema)
+
+
+def _as_texts(rows: pa.Table, texts: Iterable[str]) -> pa.Table:
+    for name in texts:
+        at = _place(rows, name)
+        if at is not None and pa.types.is_integer(rows.schema.field(at).type):
+            field = pa.field(rows.column_names[at], pa.string())
+            rows = rows.set_column(at, field, rows.column(at).cast(pa.string()))
+    return rows
+
+
+def restated(rows: pa.Table, orders: _I64, restatements: Sequence[Restatement]) -> pa.Table:
+    """Value columns (no others) with the statements applied; the same object where nothing is before any of them."""
+    if not len(orders) or not restatements or int(orders.min()) >= max(r.order for r in restatements):
+        return rows
+    for one in restatements:
+        sure, unsure = one.before(orders)
+        if sure.any() or unsure.any():
+            rows = _done(rows, one.steps, sure, unsure)
+    return rows
+
+
+def _done(rows: pa.Table, steps: Sequence[Step], sure: _Mask, unsure: _Mask) -> pa.Table:
+    """One statement: its clauses speak of the columns as they were before it, so that two may swap their names."""
+    original = rows
+    for step in steps:
+        if isinstance(step, Copy) and step.move:
+            rows = _without(rows, step.old, sure | unsure)
+    for step in steps:
+        if isinstance(step, Copy):
+            rows = _copy(rows, original, step, sure, unsure)
+    for step in steps:
+        if isinstance(step, Fill):
+            rows = _fill(rows, step, sure, unsure)
+    return rows
+
+
+def _without(rows: pa.Table, name: str, mask: _Mask) -> pa.Table:
+    at = _place(rows, name)
+    if at is None:
+        return rows
+    field = rows.schema.field(at)
+    return rows.set_column(at, field, pc.if_else(pa.array(mask), pa.scalar(None, field.type), rows.column(at)))
+
+
+def _place(rows: pa.Table, name: str) -> int | None:
+    """The column of that name, case apart; None if there is none."""
+    return next((i for i, n in enumerate(rows.column_names) if n.lower() == name.lower()), None)
+
+
+def _fill(rows: pa.Table, step: Fill, sure: _Mask, unsure: _Mask) -> pa.Table:
+    constant = _constant(step.column)
+    at = _place(rows, step.column.name)
+    if at is None:
+        if not constant.is_valid:
+            return rows
+        values = pc.if_else(pa.array(sure | unsure), constant, pa.nulls(len(rows), constant.type))
+        return rows.append_column(pa.field(step.column.name, constant.type), values)
+    present = rows.column(at)
+    mask = sure
+    if unsure.any() and not step.column.nullable:
+        mask = sure | (unsure & present.is_null().to_numpy())
+    if not mask.any():
+        return rows
+    constant, present = _one_type(constant, present)
+    field = rows.schema.field(at).with_type(present.type)
+    return rows.set_column(at, field, pc.if_else(pa.array(mask), constant, present))
+
+
+def _one_type(constant: pa.Scalar, present: pa.ChunkedArray) -> tuple[pa.Scalar, pa.ChunkedArray]:
+    if constant.type == present.type:
+        return constant, present
+    try:
+        return constant.cast(present.type), present
+    except pa.ArrowException:
+        return constant, present.cast(constant.type)
+
+
+def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: _Mask, unsure: _Mask) -> pa.Table:
+    source, at = _place(original, step.old), _place(rows, step.new)
+    if source is None and at is None:
+        return rows
+    if source is not None:
+        values = original.column(source)
+    else:  # rows from before the old column: it was null in them, whatever an earlier one of the new name holds
+        values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
+    kind = copied_type(values.type, step.column)
+    if kind is None:
+        return rows
+    present = rows.column(at) if at is not None else pa.chunked_array([pa.nulls(len(rows), kind)])
+    mask = sure | (unsure & present.is_null().to_numpy())
+    kind = present.type if at is not None else kind
+    copied = pc.if_else(pa.array(mask), values.cast(kind), present)
+    field = pa.field(step.new, kind)
+    return rows.append_column(field, copied) if at is None else rows.set_column(at, rows.schema.field(at), copied)
+
+
+def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataType | None:
+    """The type of a renamed column's copied values; None where they cannot be had in the new type exactly."""
+    new = old if column is None or column.type is None else column.type.lake_type
+    if new == old or (pa.types.is_string(new) and pa.types.is_integer(old)):
+        return new
+    if pa.types.is_integer(new) and pa.types.is_integer(old):
+        return max(new, old, key=lambda kind: kind.bit_width)
+    if pa.types.is_decimal(new) and pa.types.is_decimal(old):
+        fits = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        return new if fits else None
+    return new if (old, new) == (pa.float32(), pa.float64()) else None
+
+
+def stored_step(step: Step) -> Step:
+    """The step in the names of the lake's columns."""
+    if isinstance(step, Fill):
+        return Fill(replace(step.column, name=lake_name(step.column.name)))
+    return replace(step, old=lake_name(step.old), new=lake_name(step.new))
+
+
+def step_to_json(step: Step) -> list[Any]:
+    """As commits record it."""
+    if isinstance(step, Fill):
+        return ["fill", _definition_to_json(step.column)]
+    return ["copy", step.old, step.new, step.move, step.column and _definition_to_json(step.column)]
+
+
+def step_from_json(said: Sequence[Any]) -> Step:
+    """The reverse of ``step_to_json``. Raises ValueError, TypeError for something else."""
+    if said[0] == "fill":
+        return Fill(_definition_from_json(said[1]))
+    return Copy(said[1], said[2], _definition_from_json(said[4]) if said[4] else None, said[3])
+
+
+def _definition_to_json(column: ColumnDefinition) -> list[Any]:
+    return [column.name, column.type_text, column.nullable, column.default.value, column.literal, column.as_bytes]
+
+
+def _definition_from_json(said: Sequence[Any]) -> ColumnDefinition:
+    name, text, nullable, default, literal, as_bytes = said
+    try:
+        kind = parse_type(text)
+    except UnsupportedError as error:
+        raise ValueError(f"unknown type {text!r}") from error
+    return ColumnDefinition(name, text, kind, nullable, Default(default), literal, as_bytes)

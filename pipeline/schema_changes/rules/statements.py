@@ -1,0 +1,209 @@
+"""The DDL statements the stream knows of, and what they do to names: which lake table a source table's rows go to.
+
+A lake table goes by the first name of its source table. RENAME TABLE (policy ``follow``) lets rows that come under the
+new name go on to it. Online schema changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the
+two: what was done to the shadow is then done to the table, at the swap.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
+from pipeline.decode.ddl.statements import EVERY_TABLE, Action, Clause, TableDdl, parse_ddl
+from pipeline.schema_changes.rules.plan import Name, name_at
+from pipeline.settings.schema_changes import SchemaChangeRule
+
+#: Policy of a source table.
+RuleOf = Callable[[SourceTable], SchemaChangeRule]
+_parsed = lru_cache(maxsize=4096)(parse_ddl)
+_SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEvent:
+    """A statement that was carried out at ordering value ``order``; ``place`` says the same for people.
+
+    ``seconds``: when, since the Unix epoch; None where it is not known. ``recorded``: the statement's digest, where the
+    text is not its own.
+    """
+
+    order: int
+    seconds: int | None
+    place: str
+    text: str
+    database: str
+    recorded: str = ""
+
+    @property
+    def digest(self) -> str:
+        """What tells two statements of one position apart, and knows one that comes again."""
+        return self.recorded or hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a statement does to one lake table's source. ``old``, ``to``: names of RENAME. ``note``: said beside it."""
+
+    event: DdlEvent
+    action: Action
+    clauses: tuple[Clause, ...] = ()
+    old: SourceTable | None = None
+    to: SourceTable | None = None
+    note: str = ""
+
+
+@dataclass
+class Tale:
+    """All statements told table by table.
+
+    ``effects``: by the table's first name. ``names``: of those that were ever renamed. ``shadows``: what schema change
+    tools have made.
+    """
+
+    effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
+    names: dict[SourceTable, list[Name]] = field(default_factory=dict)
+    shadows: set[SourceTable] = field(default_factory=set)
+
+    def identity(self, source: SourceTable, order: int) -> Name:
+        """Whom rows of that name and ordering value belong to."""
+        return name_at(self.names.get(source, ()), order) or Name(-1, source)
+
+
+def shadowed(source: SourceTable) -> SourceTable | None:
+    """The table that one of that name would be the shadow of; None for a name of another form."""
+    found = _SHADOW.fullmatch(source.table)
+    return SourceTable(source.database, found[1]) if found else None
+
+
+@dataclass
+class DdlLog:
+    """Statements by ordering value. They may come again, and in any order."""
+
+    events: list[DdlEvent] = field(default_factory=list)
+    revision: int = 0
+    _known: set[tuple[int, str]] = field(default_factory=set)
+
+    def add(self, event: DdlEvent) -> bool:
+        """Take one in; False if it was known."""
+        key = (event.order, event.digest)
+        if key in self._known:
+            return False
+        self._known.add(key)
+        bisect.insort(self.events, event, key=lambda known: known.order)
+        self.revision += 1
+        return True
+
+    def tale(
+        self,
+        rule_of: RuleOf,
+        known: Iterable[SourceTable] = (),
+        recorded: Mapping[tuple[str, str, int | None], int] | None = None,
+    ) -> Tale:
+        """What the statements come to.
+
+        Args:
+            rule_of: policies.
+            known: tables there are besides those that statements name.
+            recorded: ordering values under which statements (place, digest, seconds) were carried out: they stay, also
+                where the settings' epoch has been raised since.
+        """
+        teller, orders = _Teller(rule_of, set(known)), recorded or {}
+        events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
+        for event in sorted(events, key=lambda event: event.order):
+            teller.take(event)
+        return teller.tale
+
+
+@dataclass
+class _Teller:
+    rule_of: RuleOf
+    known: set[SourceTable]
+    tale: Tale = field(default_factory=Tale)
+    shadow_clauses: dict[SourceTable, list[Clause]] = field(default_factory=dict)
+
+    def take(self, event: DdlEvent) -> None:
+        done = _parsed(event.text, event.database)
+        swapped = self._swaps(event, done)
+        for ddl in done:
+            if ddl.source in swapped or (ddl.to is not None and ddl.to in swapped):
+                continue
+            if ddl.action is Action.RENAME and ddl.to is not None:
+                self._rename(event, ddl.source, ddl.to)
+            elif ddl.source.table == EVERY_TABLE:
+                for source in sorted(self.known, key=str):
+                    if source.database == ddl.source.database:
+                        self._effect(event, source, Effect(event, ddl.action))
+            elif self._is_shadow(ddl.source):
+                self._alter_shadow(ddl)
+            else:
+                self.known.add(ddl.source)
+                self._effect(event, ddl.source, Effect(event, ddl.action, ddl.clauses))
+
+    def _is_shadow(self, source: SourceTable) -> bool:
+        base = shadowed(source)
+        if base is None or base not in self.known or self.rule_of(base).shadow_tables != "filter":
+            return False
+        self.tale.shadows.add(source)
+        return True
+
+    def _alter_shadow(self, ddl: TableDdl) -> None:
+        clauses = self.shadow_clauses.setdefault(ddl.source, [])
+        if ddl.action is Action.ALTER:
+            clauses += ddl.clauses
+        else:
+            clauses.clear()
+
+    def _swaps(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> set[SourceTable]:
+        """Let a shadow take its table's place; the names that this concerns."""
+        renames = {d.source: d.to for d in done if d.action is Action.RENAME and d.to is not None}
+        concerned: set[SourceTable] = set()
+        for shadow, base in renames.items():
+            if shadowed(shadow) == base and self._is_shadow(shadow):
+                note = f"swapped in from {shadow}"
+                clauses = tuple(self.shadow_clauses.pop(shadow, ()))
+                self._effect(event, base, Effect(event, Action.ALTER, clauses, note=note))
+                concerned |= {shadow, base}
+            elif shadowed(base) == shadow and self._is_shadow(base):
+                concerned |= {shadow, base}  # the table steps aside for its shadow
+        return concerned
+
+    def _effect(self, event: DdlEvent, source: SourceTable, effect: Effect) -> None:
+        identity = self.tale.identity(source, event.order).identity
+        if identity is None:
+            return
+        self.tale.effects.setdefault(identity, []).append(effect)
+        if effect.action is Action.DROP and identity != source:
+            self._name(identity, Name(event.order, identity))  # its first name is free again
+
+    def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
+        identity, policy = self.tale.identity(old, event.order).identity, self.rule_of(old).rename_table
+        self.known |= {old, new}
+        if identity is None:
+            return
+        effects, first = self.tale.effects.setdefault(identity, []), old
+        if effects and effects[-1].event is event and effects[-1].old is not None:  # by way of a third name
+            first = effects.pop().old or old
+        effects.append(Effect(event, Action.RENAME, old=first, to=new))
+        if policy == "follow":
+            self._name(new, Name(event.order, identity))
+            taken = f"the lake table of {identity} goes on as {new}"
+            if self.tale.identity(old, event.order).identity == identity:
+                self._name(old, Name(event.order, None, taken))
+        elif policy == "refuse":
+            self._name(new, Name(event.order, None, f"{old} became {new}"))
+
+    def _name(self, source: SourceTable, name: Name) -> None:
+        self.tale.names.setdefault(source, []).append(name)
+
+
+def place_of(order: int) -> str:
+    """An ordering value as the place it stands for: binlog file number and position, or a Kafka offset."""
+    file = (order >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
+    position = order & ((1 << POSITION_BITS) - 1)
+    return f"{file:06d}:{position}" if file else f"offset {position}"

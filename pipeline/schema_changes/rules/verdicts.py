@@ -1,0 +1,308 @@
+"""What a DDL statement does to a lake table: a verdict for each of its clauses, by the table's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from pipeline.decode.ddl.columns import ColumnDefinition
+from pipeline.decode.ddl.constants import constant_of
+from pipeline.decode.ddl.statements import AddColumn, ChangeKey, Clause, DropColumn, ModifyColumn, RenameColumn
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.evolution import TypeChange, common_type
+from pipeline.schema_changes.rules.restatement import Copy, Fill, Step, copied_type
+from pipeline.settings import TableRules
+
+#: What a refusal of the whole table goes by, among those of its columns.
+KEY_OF_TABLE = ""
+
+
+class Verdict(StrEnum):
+    """What a clause comes to."""
+
+    ADD = "add"
+    FILL = "fill"
+    COPY = "copy"
+    WIDEN = "widen"
+    CONVERT = "convert"
+    KEEP = "keep"
+    APPLY = "apply"
+    DELETE = "delete"
+    FOLLOW = "follow"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """One clause's verdict, and in words what it means."""
+
+    verdict: Verdict
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.text}"
+
+
+@dataclass
+class Standing:
+    """A lake table as DDL meets it, going from statement to statement.
+
+    ``schema``: the lake's columns. ``key``, ``partition``, ``shard``: lake names of the columns of the record key (none
+    where whole rows are kept), of the partition, and of what tells merged tables apart. ``gone``: of columns that the
+    source has no more. ``dropped``: ordering value and time of a DROP TABLE after which there is no table.
+    ``refused``: by lake column the ordering value from which on rows are refused, and why.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    partition: str | None
+    rules: TableRules
+    gone: set[str] = field(default_factory=set)
+    shard: str | None = None
+    dropped: tuple[int, int | None] | None = None
+    refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+@dataclass
+class Judged:
+    """What a statement comes to. ``texts``: the source's columns that are whole numbers there and text in the lake."""
+
+    rulings: list[Ruling] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+def judge_clauses(clauses: Sequence[Clause], order: int, standing: Standing) -> Judged:
+    """Judge a statement's clauses in order, and bring the standing up to date."""
+    judged = Judged()
+    key: ChangeKey | None = None
+    for clause in clauses:
+        if isinstance(clause, AddColumn):
+            _add(clause.column, order, standing, judged)
+        elif isinstance(clause, DropColumn):
+            _drop(clause.name, order, standing, judged)
+        elif isinstance(clause, RenameColumn):
+            _rename(clause, order, standing, judged)
+        elif isinstance(clause, ModifyColumn):
+            _modify(clause.column, order, standing, judged)
+        else:
+            key = clause
+    if key is not None:
+        _change_key(key, order, standing, judged)
+    for clause in clauses:  # names that one clause takes away and another one gives
+        new = clause.new if isinstance(clause, RenameColumn) else None
+        new = clause.column.name if isinstance(clause, AddColumn) else new
+        standing.gone.discard(_known(new, standing) or "" if new is not None else "")
+    return judged
+
+
+def define(clauses: Sequence[Clause], standing: Standing) -> None:
+    """What CREATE TABLE says of a table of which nothing else is known."""
+    for clause in clauses:
+        if isinstance(clause, AddColumn) and clause.column.type is not None:
+            _settle(clause.column, None, standing)
+        elif isinstance(clause, ChangeKey) and standing.rules.key is None:
+            standing.key = tuple(map(lake_name, clause.columns))
+
+
+def judge_definition(clauses: Sequence[Clause], order: int, standing: Standing) -> Judged:
+    """Judge a table that is made anew: its columns against those the lake has. Rows before it are none of its own."""
+    judged, named = Judged(), set[str]()
+    for clause in clauses:
+        if isinstance(clause, ChangeKey):
+            _change_key(clause, order, standing, judged)
+        elif isinstance(clause, AddColumn) and clause.column.type is not None:
+            name = _known(clause.column.name, standing)
+            if name is None or _fits(clause.column, name, order, standing, judged):
+                _settle(clause.column, name, standing)
+            named.add(name or lake_name(clause.column.name))
+    if named:
+        standing.gone |= set(standing.schema.names) - named
+    judged.rulings = [ruling for ruling in judged.rulings if ruling.verdict is Verdict.REFUSE]
+    return judged
+
+
+def _say(judged: Judged, verdict: Verdict, text: str) -> None:
+    judged.rulings.append(Ruling(verdict, text))
+
+
+def _refuse(name: str, why: str, order: int, standing: Standing, judged: Judged) -> None:
+    standing.refused.setdefault(name, (order, why))
+    _say(judged, Verdict.REFUSE, why)
+
+
+def _known(name: str, standing: Standing) -> str | None:
+    """The lake's column of that source name, case apart."""
+    wanted = lake_name(name).lower()
+    return next((n for n in standing.schema.names if n.lower() == wanted), None)
+
+
+def _placed(name: str | None, standing: Standing) -> bool:
+    return name is not None and (name in standing.key or name == standing.partition)
+
+
+def _left_out(name: str, standing: Standing) -> str | None:
+    """Why a column is not restated, where the settings keep its values out of the lake."""
+    rule = standing.rules.columns
+    if rule is None:
+        return None
+    if not rule.keeps(name):
+        return "the settings leave it out"
+    return "the settings mask it" if any(m.column.lower() == name.lower() for m in rule.masks) else None
+
+
+def _add(column: ColumnDefinition, order: int, standing: Standing, judged: Judged) -> None:
+    policy, name = standing.rules.schema_changes, _known(column.name, standing)
+    left_out = _left_out(column.name, standing)
+    if left_out is not None:
+        _say(judged, Verdict.ADD, f"{column.name} is new; {left_out}")
+        return
+    if policy.add == "refuse":
+        _refuse(lake_name(column.name), f"column {column.name} is new", order, standing, judged)
+        return
+    if column.type is None:
+        _say(judged, Verdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
+        return
+    if name is not None and not _fits(column, name, order, standing, judged):
+        return
+    returns = name in standing.gone if name is not None else False
+    _settle(column, name, standing)
+    if policy.add == "null":
+        _say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+        return
+    try:
+        constant = constant_of(column)
+    except UnsupportedError as error:
+        _say(judged, Verdict.ADD, f"{column.name} is null in rows before, as {error.what}")
+        return
+    if constant.is_valid or returns:
+        judged.steps.append(Fill(column))
+        _say(judged, Verdict.FILL, f"{column.name} is {_shown(constant)} in rows before")
+    else:
+        _say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+
+
+def _shown(constant: pa.Scalar) -> str:
+    text = repr(constant.as_py()) if isinstance(constant.as_py(), (str, bytes)) else str(constant.as_py())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _settle(column: ColumnDefinition, name: str | None, standing: Standing) -> None:
+    """The lake has, or will have, this column."""
+    assert column.type is not None
+    if name is None:
+        field = pa.field(lake_name(column.name), column.type.lake_type)
+        standing.schema = standing.schema.append(field)
+    lake = name or lake_name(column.name)
+    standing.gone.discard(lake)
+    standing.refused.pop(lake, None)
+
+
+def _fits(column: ColumnDefinition, name: str, order: int, standing: Standing, judged: Judged) -> bool:
+    """Whether the lake's column can hold the new type; widens it in the standing. Says so where it must not."""
+    policy, kind = standing.rules.schema_changes, standing.schema.field(name).type
+    new = column.type.lake_type if column.type is not None else kind
+    common, change = common_type(kind, new, policy)
+    what = f"{column.name} becomes {column.type_text}, the lake has {kind}"
+    if common is None or (change is TypeChange.OTHER and _placed(name, standing)):
+        _refuse(name, f"column {what}", order, standing, judged)
+        return False
+    if _placed(name, standing) and pa.types.is_decimal(kind) and new.scale != kind.scale:
+        _refuse(name, f"key or partition column {what}: the keys' texts would be others", order, standing, judged)
+        return False
+    for wrong, refused in ((TypeChange.WIDER, policy.widen), (TypeChange.NARROWER, policy.narrow)):
+        if change is wrong and refused == "refuse":
+            _refuse(name, f"column {what}", order, standing, judged)
+            return False
+    at = standing.schema.get_field_index(name)
+    standing.schema = standing.schema.set(at, standing.schema.field(at).with_type(common))
+    return True
+
+
+def _drop(column: str, order: int, standing: Standing, judged: Judged) -> None:
+    name = _known(column, standing)
+    if _placed(name, standing):
+        _refuse(str(name), f"key or partition column {column} is dropped", order, standing, judged)
+    elif standing.rules.schema_changes.drop == "refuse":
+        _refuse(lake_name(column), f"column {column} is dropped", order, standing, judged)
+    else:
+        standing.refused.pop(name or lake_name(column), None)
+        if name is not None:
+            standing.gone.add(name)
+        _say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
+
+
+def _rename(clause: RenameColumn, order: int, standing: Standing, judged: Judged) -> None:
+    policy, old = standing.rules.schema_changes, _known(clause.old, standing)
+    what = f"{clause.old} becomes {clause.new}"
+    if _placed(old, standing):
+        _refuse(str(old), f"key or partition column {what}", order, standing, judged)
+        return
+    if policy.rename == "refuse":
+        _refuse(lake_name(clause.new), f"column {what}", order, standing, judged)
+        return
+    new = _known(clause.new, standing)
+    kept_from = _left_out(clause.old, standing)
+    if kept_from is not None and _left_out(clause.new, standing) is None:
+        why = f"column {what}, and {kept_from} under its old name alone (tables.*.columns)"
+        _refuse(lake_name(clause.new), why, order, standing, judged)
+        return
+    left_out = kept_from or _left_out(clause.new, standing)
+    if old is None or left_out is not None:
+        _say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
+        return
+    if new == old:
+        _say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
+        return
+    kind = copied_type(standing.schema.field(old).type, clause.column)
+    if new is not None and clause.column is not None and not _fits(clause.column, new, order, standing, judged):
+        return
+    standing.gone.add(old)
+    standing.refused.pop(old, None)
+    if kind is None or policy.rename == "keep":
+        why = (
+            "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
+        )
+        _say(judged, Verdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
+        kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
+    else:
+        judged.steps.append(Copy(clause.old, clause.new, clause.column, move=not standing.key))
+        _say(judged, Verdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
+    if new is None and kind is not None:
+        standing.schema = standing.schema.append(pa.field(lake_name(clause.new), kind))
+    standing.gone.discard(new or lake_name(clause.new))
+
+
+def _modify(column: ColumnDefinition, order: int, standing: Standing, judged: Judged) -> None:
+    name = _known(column.name, standing)
+    if name is None or column.type is None or _left_out(column.name, standing) is not None:
+        _say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}; the lake holds no such values")
+        return
+    before = standing.schema.field(name).type
+    if not _fits(column, name, order, standing, judged):
+        return
+    standing.refused.pop(name, None)
+    after = standing.schema.field(name).type
+    if after == pa.string() and (before != after or column.type.lake_type != after):
+        judged.texts.append(column.name)
+        _say(judged, Verdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
+    elif after != before:
+        _say(judged, Verdict.WIDEN, f"{column.name} becomes {after} in the lake, was {before}")
+    elif column.type.lake_type != after:
+        _say(judged, Verdict.KEEP, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
+    else:
+        _say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
+
+
+def _change_key(clause: ChangeKey, order: int, standing: Standing, judged: Judged) -> None:
+    key = {lake_name(name) for name in clause.columns}
+    if standing.rules.key is not None or key == set(standing.key) - {standing.shard}:
+        standing.refused.pop(KEY_OF_TABLE, None)
+        _say(judged, Verdict.APPLY, "the key is the same in the lake")
+    else:
+        why = f"the key becomes ({', '.join(clause.columns)}), the lake has ({', '.join(standing.key)})"
+        _refuse(KEY_OF_TABLE, why, order, standing, judged)

@@ -1,0 +1,12 @@
+"""How connectors name the topics of a table."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.decode.changes import SourceTable
+
+
+def topic_suffix(source: SourceTable) -> str:
+    """How the connector spells ``database.table`` at the end of a topic's name (recorded: other signs become ``_``)."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{source.database}.{source.table}")

@@ -1,0 +1,88 @@
+"""A table as a Spark DataFrame, without a Hudi jar: planned on the driver, one task for each file slice that is left.
+
+::
+
+    from pipeline.spark.dataframe import read_dataframe
+    frame = read_dataframe(spark, "s3://lake/shop/orders", condition="placed_at >= '2024-01-01'")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.read import IndexReads, Query, ScanPlan, TableReader
+from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
+from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
+from pipeline.hudi.read.question import Condition
+from pipeline.spark.tasks import map_in_tasks
+
+#: The setting of a Spark session above how many index rows the index is read in tasks.
+ROWS_IN_PROCESS_KEY = "spark.binlake.indexRowsInProcess"
+
+
+def read_dataframe(
+    spark: SparkSession,
+    source: str,
+    options: Mapping[str, str] | None = None,
+    query: Query | None = None,
+    condition: Condition = None,
+    columns: Sequence[str] | None = None,
+    index_rows_in_process: int | None = None,
+) -> DataFrame:
+    """The rows of a table as of now; every action on the DataFrame reads the same file slices.
+
+    Args:
+        spark: the session. Its workers must be able to import binlake and reach the store.
+        source: path or URI.
+        options: the store's.
+        query, condition, columns: as in ``TableReader.plan``. File slices are skipped by ``condition`` alone, so what
+            can skip belongs there; ``DataFrame.where`` comes after.
+        index_rows_in_process: index rows (files times columns) up to which the driver reads the index itself; above
+            that it is read in tasks. None takes the session's ``spark.binlake.indexRowsInProcess``, else 100,000.
+
+    Raises UnsupportedError for a condition with parts that are not understood, and as ``TableReader.plan``.
+    """
+    if index_rows_in_process is None:
+        index_rows_in_process = int(spark.conf.get(ROWS_IN_PROCESS_KEY, None) or INDEX_ROWS_IN_PROCESS)
+    reads = IndexReads(index_rows_in_process, in_tasks(spark))
+    plan = TableReader.open(source, options, reads=reads).plan(query, condition, columns)
+    plan.require_exact()
+    return to_dataframe(spark, plan)
+
+
+def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    """The rows of a plan, one task for each of its file slices.
+
+    Raises UnsupportedError for column types that Spark does not have.
+    """
+    try:
+        schema = from_arrow_schema(plan.scan.schema, prefer_timestamp_ntz=True)
+    except TypeError as error:
+        raise UnsupportedError(f"Spark has no such column type: {error}", do_next="leave the column out") from error
+    if not plan.slices:
+        return spark.createDataFrame([], schema)
+    sent = spark.sparkContext.broadcast((plan.slices, plan.scan))
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        slices, scan = sent.value
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from scan.read(slices[number])
+
+    count = len(plan.slices)
+    return spark.range(0, count, 1, count).mapInArrow(rows, schema)
+
+
+def in_tasks(spark: SparkSession) -> IndexExecutor:
+    """Runs the pieces of an index read as Spark tasks. What fails raises a BinlakeError: the plan then skips nothing by
+    it."""
+
+    def run(tasks: Sequence[IndexTask]) -> Iterable[bytes]:
+        return map_in_tasks(spark.sparkContext, lambda task: task(), tasks, max(len(tasks), 1))
+
+    return run

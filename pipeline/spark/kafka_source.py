@@ -1,0 +1,36 @@
+"""Spark's Kafka source for a stream: it triggers and plans the batches, and with ``kafka.fetch: spark`` brings records.
+
+Its options hold secrets, and keys in the clear; Spark is told to hide them by their names (``session.REDACTED``).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.settings import Settings
+from pipeline.source.client import GROUP
+from pipeline.source.java_client import java_properties
+from pipeline.source.ranges import Positions, format_positions
+from pipeline.spark.java_keys import unlocked
+
+
+def kafka_source(spark: SparkSession, settings: Settings, start: Positions) -> DataFrame:
+    """The stream's topics from ``start`` on. Raises ConfigError for properties that Spark's client cannot be given."""
+    kafka = settings.kafka
+    config = kafka.client_properties()
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("startingOffsets", format_positions(start))
+        .option("failOnDataLoss", "true")
+        .option("maxOffsetsPerTrigger", str(settings.batch.max_events))
+        .option("kafka.isolation.level", "read_committed")
+        .option("groupIdPrefix", config.get("group.id", GROUP))
+    )
+    for name, value in java_properties(config, partial(unlocked, spark.sparkContext)).items():
+        reader = reader.option(f"kafka.{name}", value)
+    if kafka.read_pattern:
+        return reader.option("subscribePattern", kafka.read_pattern).load()
+    return reader.option("subscribe", ",".join(kafka.read_topics)).load()

@@ -1,0 +1,93 @@
+"""The Spark session of a stream."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import ConfigError
+from pipeline.settings import Settings
+from pipeline.spark.java import java_environment
+from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
+
+#: Names (or values) that Spark hides in its UI, its event log and its plans: its own default, and what Kafka's client
+#: is told in ``kafka.fetch: spark``.
+REDACTED = r"(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key|jaas|keystore|ssl[.]key"
+#: No record crosses the JVM: it plans batches and launches tasks, so that compilers and collectors made for throughput
+#: cost more than they give (measured: 430 -> 250 ms of CPU a batch).
+_LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def spark_session(settings: Settings) -> SparkSession:
+    """A session with what a stream needs; the settings' ``spark.conf`` overrules everything.
+
+    Raises ConfigError when no session can be made.
+    """
+    chosen = settings.spark.properties()
+    conf = {**_defaults(settings), **chosen}
+    _prepare_environment(settings)
+    builder = SparkSession.builder.appName(f"binlake-{settings.name}")
+    if settings.spark.master:
+        builder = builder.master(settings.spark.master)
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:  # whatever the gateway says: no JVM, no jars, no master
+        raise ConfigError(
+            f"no Spark session: {error}", do_next="check JAVA_HOME (Java 17) and the spark section of the settings"
+        ) from error
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def _prepare_environment(settings: Settings) -> None:
+    """Java for the driver; and in local mode workers of this very Python, whatever ``python3`` is on the path."""
+    if settings.spark.master:  # under spark-submit there is a JVM already
+        os.environ.update(java_environment())
+    if (settings.spark.master or "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _defaults(settings: Settings) -> dict[str, str]:
+    conf = {
+        **({} if settings.spark.brings_jars else {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}),
+        "spark.driver.memory": f"{settings.spark.driver_memory_mb}m",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.minBatchesToRetain": "5",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.scheduler.mode": "FAIR",
+        "spark.redaction.regex": REDACTED,
+    }
+    if (settings.spark.master or "").startswith("local"):
+        conf |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.showConsoleProgress": "false",
+            # the checkpoint is disposable: a checksum beside each of its files costs a second chmod (15 ms) for nothing
+            "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+            # parcels go to the driver as they are, not by way of the block manager, and compressed (30-60 ms a batch)
+            "spark.task.maxDirectResultSize": "64m",
+            "spark.rdd.compress": "false",
+        }
+        conf |= _own_daemon()
+        if settings.kafka.fetch == "direct":
+            conf["spark.driver.extraJavaOptions"] = _LEAN_JAVA
+    return conf
+
+
+def _own_daemon() -> dict[str, str]:
+    """Workers fork from our daemon where they run this very Python; on a cluster the settings decide."""
+    spec = importlib.util.find_spec("pipeline")
+    if spec is None or not spec.submodule_search_locations:
+        return {}
+    root = os.path.dirname(next(iter(spec.submodule_search_locations)))  # noqa: PTH120 - a plain string for the environment
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "spark.python.daemon.module": "pipeline.spark.daemon",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }

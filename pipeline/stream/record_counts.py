@@ -1,0 +1,112 @@
+"""The fate of every record of a batch: counted for the commit, judged against the threshold, told as progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BadInputError, BinlakeError
+from pipeline.lake.lake_table import offsets_of
+from pipeline.lake.table_commit import TableOutcome
+from pipeline.monitoring.progress import DdlProgress, TableProgress
+from pipeline.schema_changes.apply.keeper import DdlNote
+from pipeline.schema_changes.rules.plan import DDL_REFUSED
+from pipeline.settings import QuarantineSettings
+from pipeline.source.ranges import OffsetRange
+from pipeline.tasks.plan import TableReport, TaskReport
+
+#: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
+_SHARE_JUDGED_FROM = 100
+
+
+def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Sequence[OffsetRange]) -> None:
+    """Raise BadInputError, before anything is written, when too much of a batch cannot be applied."""
+    bad = report.quarantined_count
+    judged = report.records >= _SHARE_JUDGED_FROM
+    if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
+        return
+    counted = [q for q in report.quarantined if q.reason not in ("table_refused", DDL_REFUSED)]
+    first = counted[0]
+    reasons = sorted({q.reason for q in counted})
+    raise BadInputError(
+        f"{bad} of {report.records} records of the batch cannot be applied ({', '.join(reasons)}); "
+        f"the first: {first.detail if rules.seal is None else first.reason}",
+        do_next="correct the settings, or raise quarantine.max_records_per_batch and max_fraction to go on",
+        topic=first.topic,
+        partition=first.partition,
+        offset=first.offset,
+        offsets=", ".join(f"{r.topic}/{r.partition}:{r.start}..{r.end}" for r in ranges[:4]),
+    )
+
+
+def table_progress(
+    report: TableReport,
+    outcome: TableOutcome,
+    trigger_ms: int,
+    error: BinlakeError | None,
+    ranges: Sequence[OffsetRange],
+) -> TableProgress:
+    """What a table's part of the batch came to."""
+    visible, counts, instant = outcome.visible_ms, report.counts, outcome.instant
+    return TableProgress(
+        table=str(report.target.source),
+        events_read=counts.read + counts.already_applied,
+        applied=counts.applied if error is None else 0,
+        superseded=counts.superseded,
+        filtered=counts.filtered,
+        quarantined=counts.quarantined,
+        already_applied=counts.already_applied,
+        commit_instant=instant,
+        commit_latency_ms=float(visible - trigger_ms) if instant else None,
+        freshness_oldest_ms=visible - report.oldest_ms if instant and report.oldest_ms else None,
+        freshness_newest_ms=visible - report.newest_ms if instant and report.newest_ms else None,
+        bytes_written=outcome.bytes_written,
+        error=str(error) if error is not None else None,
+        compaction_instant=outcome.upkeep.compacted,
+        warning=outcome.upkeep.warning,
+        offsets=offsets_of(ranges),
+    )
+
+
+def ddl_progress(notes: Sequence[DdlNote]) -> tuple[DdlProgress, ...]:
+    """What became of DDL, statement by statement."""
+    found: list[DdlProgress] = []
+    for note in notes:
+        if note.error is not None:
+            found.append(DdlProgress(str(note.table), error=note.error))
+        for e in note.entries:
+            verdicts = tuple(map(str, e.rulings))
+            found.append(DdlProgress(str(note.table), e.place, e.statement, verdicts, note.instant))
+    return tuple(found)
+
+
+def count_fates(table: TableReport, source: SourceTable, report: TaskReport) -> None:
+    """Put the records that became no row into the table's counts."""
+    counts = table.counts
+    counts.quarantined = sum(q.source == source for q in report.quarantined)
+    counts.filtered = sum(n for (s, _), n in report.filtered.items() if s == source)
+    counts.read += counts.quarantined + counts.filtered
+
+
+def loose_tables(report: TaskReport) -> list[TableProgress]:
+    """Tables of which only records came that change no row."""
+    found: dict[SourceTable, list[int]] = {}
+    for (source, _), count in report.filtered.items():
+        if source is not None and source not in report.tables:
+            found.setdefault(source, [0, 0])[0] += count
+    for q in report.quarantined:
+        if q.source is not None and q.source not in report.tables:
+            found.setdefault(q.source, [0, 0])[1] += 1
+    return [
+        TableProgress(table=str(source), events_read=filtered + bad, filtered=filtered, quarantined=bad)
+        for source, (filtered, bad) in found.items()
+    ]
+
+
+def filtered_of_no_table(report: TaskReport) -> dict[str, int]:
+    """Records of no table that rightly change nothing, by kind."""
+    found: dict[str, int] = {}
+    for (source, kind), count in report.filtered.items():
+        if source is None:
+            found[kind] = found.get(kind, 0) + count
+    return found

@@ -1,0 +1,85 @@
+"""What the tasks of a batch gave, and the work that comes of it for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pipeline.decode.changes import Control, ControlKind
+from pipeline.lake.lake import Lake
+from pipeline.lake.table_commit import TableWork
+from pipeline.settings import Settings
+from pipeline.source.ranges import OffsetRange
+from pipeline.stream.record_counts import count_fates
+from pipeline.tasks.decode_and_route import Item
+from pipeline.tasks.plan import BatchPlan, TableFailed, TaskFailed, TaskReport, Written
+from pipeline.upsert.fanout import truncates_of
+from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
+
+
+@dataclass
+class Outcome:
+    """What a run of a plan gave, sorted by kind."""
+
+    report: TaskReport = field(default_factory=TaskReport)
+    parcels: dict[str, list[Parcel]] = field(default_factory=dict)
+    written: dict[str, list[Written]] = field(default_factory=dict)
+    failed: list[TableFailed] = field(default_factory=list)
+
+    @staticmethod
+    def of(items: Sequence[Item]) -> Outcome:
+        """Sort what the tasks gave. Raises the error of a task that could not go on."""
+        outcome = Outcome()
+        for item in items:
+            if isinstance(item, Parcel):
+                outcome.parcels.setdefault(item.table, []).append(item)
+            elif isinstance(item, Written):
+                outcome.written.setdefault(item.table, []).append(item)
+            elif isinstance(item, TableFailed):
+                outcome.failed.append(item)
+            elif isinstance(item, TaskFailed):
+                raise item.error
+            else:
+                outcome.report.add(item)
+        return outcome
+
+
+def table_works(
+    outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], lake: Lake, settings: Settings
+) -> list[TableWork]:
+    """The work for every table that the batch touched, the fates of its records counted. Errors as ``Lake.get``."""
+    truncates = truncates_of(outcome.report.controls, settings.tables)
+    for control in outcome.report.controls:
+        if control.kind is ControlKind.TRUNCATE:
+            _report_truncated(outcome.report, control, lake, settings)
+    works = []
+    for source, report in outcome.report.tables.items():
+        path = report.target.path
+        writer = plan.writers.get(path)
+        count_fates(report, source, outcome.report)
+        works.append(
+            TableWork(
+                report=report,
+                ranges=[r for r in ranges if r.topic in report.topics],
+                parcels=outcome.parcels.get(path, []),
+                written=outcome.written.get(path, []),
+                context=writer.context if writer else None,
+                truncates=truncates.get(source, NOTHING_TRUNCATED),
+            )
+        )
+    return works
+
+
+def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings: Settings) -> None:
+    """A TRUNCATE counts as one applied record, of a table that may have no rows in this batch."""
+    known = report.tables.get(control.source)
+    if known is None:
+        table = lake.get(settings.table_rules(control.source))
+        if table is None:
+            key = (control.source, "truncate of a table that is not there")
+            report.filtered[key] = report.filtered.get(key, 0) + 1
+            return
+        known = report.tables[control.source] = table.report(control.source)
+    known.topics.add(control.topic)
+    known.counts.read += 1

@@ -1,0 +1,189 @@
+"""What the driver tells the tasks of one micro-batch, and what they tell back. All of it can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSchema
+from pipeline.decode.options import DecodeOptions
+from pipeline.decode.schemas.schemas import SchemaSource
+from pipeline.errors import BinlakeError
+from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.position.binlog_height import Stretch
+from pipeline.schema_changes.rules.plan import DdlPlan
+from pipeline.settings import TablesSettings
+from pipeline.upsert.route import Counts
+from pipeline.upsert.target import Target
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What tasks must know of a table that the driver has open.
+
+    Args:
+        applied_until: topic -> partition -> offset below which the table has applied everything.
+        truncates: what TRUNCATE has taken away of the table.
+        refused: why this table's records are quarantined, None if they are not.
+        skipped: the table is behind and is caught up apart; its records are left for that.
+    """
+
+    applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    truncates: Truncates = NOTHING_TRUNCATED
+    refused: str | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class TableWriter:
+    """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
+
+    ``existing``: the file groups there are, (partition path, bucket); asked only where new ones may begin with a base
+    file.
+    """
+
+    context: WriteContext
+    file_ids: Mapping[tuple[str, int], str]
+    existing: Collection[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """One micro-batch for the tasks.
+
+    ``only``: when set, records of all other tables are left alone (a table is caught up).
+    ``writers``: by table path; parcels of other tables go to the driver.
+    """
+
+    decoding: DecodeOptions
+    schemas: SchemaSource
+    tables: TablesSettings
+    states: Mapping[SourceTable, TableState]
+    kafka: Mapping[str, str]
+    lake_uri: str
+    lake_options: Mapping[str, str]
+    only: SourceTable | None = None
+    writers: Mapping[str, TableWriter] = field(default_factory=dict)
+    fetch_timeout_s: float = 60.0
+    chunk_records: int = 50_000
+    max_quarantined: int = 10_000
+    ddl: DdlPlan = field(default_factory=DdlPlan)
+
+
+@dataclass
+class TableReport:
+    """What a task saw of one table: the newest schema, where it goes, counts, and the span of source times (ms).
+
+    ``origins``: the source tables whose rows these are. ``sharded``: a route merges them, and a column tells their rows
+    apart. ``clash``: why they cannot be merged.
+    """
+
+    schema: TableSchema
+    target: Target
+    columns: pa.Schema
+    topics: set[str] = field(default_factory=set)
+    counts: Counts = field(default_factory=Counts)
+    oldest_ms: int = 0
+    newest_ms: int = 0
+    origins: set[SourceTable] = field(default_factory=set)
+    sharded: bool = False
+    clash: str | None = None
+
+    def add(self, other: TableReport) -> None:
+        """Take in another chunk's or task's report of the same table."""
+        self.counts.add(other.counts)
+        self.topics |= other.topics
+        self.origins |= other.origins
+        if other.target != self.target:
+            self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
+        self.clash = self.clash or other.clash
+        if other.oldest_ms:
+            self.oldest_ms = min(self.oldest_ms or other.oldest_ms, other.oldest_ms)
+        self.newest_ms = max(self.newest_ms, other.newest_ms)
+        if self.columns != other.columns:
+            try:
+                self.columns = pa.unify_schemas([self.columns, other.columns], promote_options="permissive")
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                self.clash = f"a column comes with types that have nothing in common: {error}"
+        if len(other.schema.columns) > len(self.schema.columns):
+            self.schema = other.schema
+
+
+def _differing(report: TableReport) -> str:
+    target = report.target
+    return f"{', '.join(map(str, report.origins))} by key {', '.join(target.key) or '(none)'} and {target.partition}"
+
+
+@dataclass
+class TaskReport:
+    """What one task did besides its parcels.
+
+    ``quarantined_count``: how many there were, those of refused tables left out; more than the threshold lets through
+    are not carried. ``skipped``: topics that brought records of tables which are behind. ``stage_ms``: time by stage,
+    in milliseconds.
+    """
+
+    tables: dict[SourceTable, TableReport] = field(default_factory=dict)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined_count: int = 0
+    controls: list[Control] = field(default_factory=list)
+    filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
+    unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
+    skipped: dict[SourceTable, set[str]] = field(default_factory=dict)
+    records: int = 0
+    raw_bytes: int = 0
+    stage_ms: dict[str, float] = field(default_factory=dict)
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def add(self, other: TaskReport) -> None:
+        """Take in another task's report."""
+        for source, table in other.tables.items():
+            if source in self.tables:
+                self.tables[source].add(table)
+            else:
+                self.tables[source] = table
+        self.quarantined += other.quarantined
+        self.quarantined_count += other.quarantined_count
+        self.controls += other.controls
+        for key, count in other.filtered.items():
+            self.filtered[key] = self.filtered.get(key, 0) + count
+        for source, names in other.unknown_columns.items():
+            self.unknown_columns.setdefault(source, set()).update(names)
+        for source, topics in other.skipped.items():
+            self.skipped.setdefault(source, set()).update(topics)
+        self.stretches += other.stretches
+        self.records += other.records
+        self.raw_bytes += other.raw_bytes
+        self.took(other.stage_ms)
+
+    def took(self, stage_ms: Mapping[str, float]) -> None:
+        """Note times of what went on side by side: the longest counts."""
+        for stage, ms in stage_ms.items():
+            self.stage_ms[stage] = max(self.stage_ms.get(stage, 0.0), ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a task wrote for a table, and how many records lost to newer ones while it was merged."""
+
+    table: str
+    result: WriteResult
+    superseded: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFailed:
+    """A task could not write a table; the others go on."""
+
+    table: str
+    error: BinlakeError
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """A task met an error that another attempt would meet again."""
+
+    error: BinlakeError

@@ -1,0 +1,48 @@
+"""A restore on each kind of store, and one that dies there."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.services import restore as module
+from pipeline.hudi.services.compaction import run
+from pipeline.hudi.services.fsck import fsck
+from pipeline.hudi.services.restore import finish_pending_restores, restore
+from pipeline.hudi.table.table import HudiTable
+from pipeline.storage.base import Storage
+from tests.hudi.lake import SCHEMA, Model, config, deletes, sorted_rows, upserts
+from tests.hudi.services.compaction import test_stores as stores
+from tests.hudi.services.compaction.steps import add, serially
+
+storage = stores.storage
+
+
+def dies(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_there_and_back(storage: Storage, dead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, model = HudiTable.create(storage, config(), SCHEMA, MetadataConfig()), Model()
+    wanted = add(table, model, upserts(range(200), 100) + upserts([1], 5, day="d2"))
+    then = model.rows()
+    add(table, model, deletes([3], 200))
+    run(table, stores.CONFIG, serially)
+    add(table, model, upserts([3], 250, "late"))
+    if dead:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "publish", dies)
+            with pytest.raises(KeyboardInterrupt):
+                restore(table, wanted)
+        table = HudiTable.open(storage)
+        assert len(finish_pending_restores(table)) == 1
+    else:
+        assert restore(table, wanted) is not None
+    rows = sorted_rows(r for part in read_table(storage, SCHEMA.names) for r in part.to_pylist())
+    assert rows == then
+    assert fsck(storage).findings == ()
+    add(table, model, upserts([3], 300, "on"))
+    assert len(run(table, stores.CONFIG, serially)) == 1
+    assert fsck(storage).findings == ()

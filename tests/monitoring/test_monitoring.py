@@ -1,0 +1,314 @@
+"""What a stream measures of itself, over HTTP as Prometheus and a load balancer ask for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.cli.commands.run import run as run_settings
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError
+from pipeline.monitoring.exposition import Metrics
+from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.monitoring.server import MonitoringServer, monitored
+from tests.cli.fed_lake import FedLake
+from tests.paths import CONF
+from tests.stream.topic_log import event, settings
+
+GRAFANA = CONF / "grafana.json"
+SAMPLE = re.compile(r"^([a-z_]+)(?:\{(.*)\})? (\S+)$")
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def read(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """The samples of an exposition; every line must be one, or a comment."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            assert re.match(r"^# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))$", line)
+            continue
+        match = SAMPLE.match(line)
+        assert match is not None, line
+        key = match[1], tuple(sorted(LABEL.findall(match[2] or "")))
+        assert key not in found
+        found[key] = float(match[3])
+    return found
+
+
+def value(monitor: Monitor, name: str, **labels: str) -> float | None:
+    return read(monitor.render()).get((name, tuple(sorted(labels.items()))))
+
+
+class Watched(FedLake):
+    """A lake whose stream has a monitor."""
+
+    def start(self) -> None:
+        super().start()
+        self.clock = Clock()
+        self.monitor = Monitor(300.0, self.clock)
+        self.monitor.attach(self.runner._lake, self.runner.ledger)
+
+    def batch(self, tables: tuple[str, ...] = ("a", "b")) -> ProgressEvent:
+        done = super().batch(tables)
+        self.monitor.update(done)
+        return done
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def test_records_are_counted_by_fate_and_table(lake: Watched) -> None:
+    lake.feed(3)
+    lake.log.add("s.shop.a", b"{broken", None)
+    lake.log.add("s.shop.a", event("a", "u", 1, {"id": 1, "owner": "x", "colour": "red"}), {"id": 1})
+    lake.feed(1)
+    m = lake.monitor
+    fates = {f: value(m, "binlake_records_total", table="shop.a", fate=f) for f in ("applied", "superseded")}
+    assert fates == {"applied": 13, "superseded": 1}
+    assert value(m, "binlake_records_total", table="shop.a", fate="quarantined") == 1
+    assert value(m, "binlake_records_total", table="-", fate="quarantined") == 1
+    assert (value(m, "binlake_batches_total"), value(m, "binlake_commits_total", table="shop.b")) == (4, 4)
+    assert value(m, "binlake_written_bytes_total", table="shop.a")
+    assert value(m, "binlake_batch_seconds_count") == 4
+    assert value(m, "binlake_stage_seconds_count", stage="decode") == 4
+    assert value(m, "binlake_commit_seconds_count") == 8
+    assert (value(m, "binlake_freshness_seconds", table="shop.a", change="newest") or 0) > 0
+
+
+def test_position_lag_and_age(lake: Watched) -> None:
+    lake.feed(2)
+    m, end = lake.monitor, lake.log.end()["s.shop.a"][0]
+    place = {"topic": "s.shop.a", "partition": "0"}
+    assert (value(m, "binlake_position", **place), value(m, "binlake_lag", **place)) == (end, 0)
+    m.kafka_said({"s.shop.a": {0: end + 7}})
+    assert (value(m, "binlake_lag", **place), value(m, "binlake_kafka_answers")) == (7, 1)
+    lake.clock.now += 42
+    assert value(m, "binlake_last_batch_age_seconds") == 42
+    m.kafka_said(None)
+    assert (value(m, "binlake_lag", **place), value(m, "binlake_kafka_answers")) == (7, 0)
+
+
+def test_sizes_ratio_and_compactions(tmp_path: Path) -> None:
+    lake = Watched(tmp_path, {"compaction": {"mode": "inline", "after_commits": 3}})
+    lake.feed(3)
+    m = lake.monitor
+    assert value(m, "binlake_compactions_total", table="shop.a") == 1
+    newest: dict[str, tuple[str, int]] = {}
+    for file in (lake.path / "shop/a").glob("*.parquet"):
+        group, _, instant = file.stem.split("_")
+        newest[group] = max(newest.get(group, ("", 0)), (instant, file.stat().st_size))
+    base = sum(size for _, size in newest.values())
+    assert value(m, "binlake_base_bytes", table="shop.a") == base
+    logs = value(m, "binlake_log_bytes", table="shop.a")
+    lake.clock.now += 60
+    lake.feed(1)
+    more = value(m, "binlake_log_bytes", table="shop.a")
+    assert logs is not None
+    assert more is not None
+    assert more > logs
+    assert value(m, "binlake_log_base_ratio", table="shop.a") == pytest.approx(more / base)
+    assert value(m, "binlake_pending_compactions", table="shop.a") == 0
+
+
+def test_a_scrape_asks_the_storage_nothing(lake: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.feed(2)
+    monkeypatch.delattr("pipeline.storage.local.LocalStorage.list")
+    monkeypatch.delattr("pipeline.storage.local.LocalStorage.read")
+    monkeypatch.delattr("pipeline.storage.local.LocalStorage.walk")
+    assert lake.monitor.render()
+    assert lake.monitor.health().well
+
+
+def test_a_table_that_fails_is_counted_and_not_well(lake: Watched) -> None:
+    lake.feed(2)
+    (lake.path / "shop/a/.hoodie/hoodie.properties").rename(lake.path / "aside")
+    done = lake.batch()
+    assert [t.table for t in done.tables if t.error] == ["shop.a"]
+    m = lake.monitor
+    assert value(m, "binlake_table_errors_total", table="shop.a") == 1
+    assert value(m, "binlake_table_behind", table="shop.a") == 1
+    assert (value(m, "binlake_healthy"), m.health().reasons) == (0, ("behind: shop.a",))
+    (lake.path / "aside").rename(lake.path / "shop/a/.hoodie/hoodie.properties")
+    lake.catch_up()
+    m.update(lake.batch())
+    assert (value(m, "binlake_table_behind", table="shop.a"), m.health().well) == (0, True)
+
+
+def test_a_stream_that_lags_and_stands_is_not_well() -> None:
+    clock = Clock()
+    monitor = Monitor(60.0, clock)
+    assert monitor.health().well
+    clock.now += 1000
+    assert monitor.health().well  # nothing waits
+
+
+def test_a_stream_that_stands_while_records_wait(lake: Watched) -> None:
+    lake.feed(1)
+    m, end = lake.monitor, lake.log.end()["s.shop.a"][0]
+    lake.clock.now += 301
+    assert m.health().well
+    m.kafka_said({"s.shop.a": {0: end + 3}})
+    assert m.health().reasons == ("no batch has finished for 301 s, and 3 offsets wait",)
+    lake.clock.now -= 2
+    assert m.health().well
+
+
+def test_the_text_form() -> None:
+    metrics = Metrics()
+    strange = 'a"b\\c\nd'
+    metrics.gauge("g", "back\\slash\nand line", "label").set(0.5, strange)
+    times = metrics.histogram("h", "times", (0.1, 1))
+    for seconds in (0.05, 0.1, 0.5, 7):
+        times.observe(seconds)
+    metrics.counter("c_total", "no values yet")
+    assert metrics.render().splitlines() == [
+        "# HELP g back\\\\slash\\nand line",
+        "# TYPE g gauge",
+        'g{label="a\\"b\\\\c\\nd"} 0.5',
+        "# HELP h times",
+        "# TYPE h histogram",
+        'h_bucket{le="0.1"} 2',
+        'h_bucket{le="1"} 3',
+        'h_bucket{le="+Inf"} 4',
+        "h_sum 7.65",
+        "h_count 4",
+        "# HELP c_total no values yet",
+        "# TYPE c_total counter",
+    ]
+
+
+def test_the_dashboard_shows_the_metrics_there_are_and_no_others() -> None:
+    kinds = Monitor(1.0).metrics.names()
+    told = {name for name, kind in kinds.items() if kind != "histogram"}
+    told |= {
+        f"{name}{end}" for name, kind in kinds.items() if kind == "histogram" for end in ("_bucket", "_sum", "_count")
+    }
+    board = json.loads(GRAFANA.read_text())
+    shown = set(re.findall(r"binlake_[a-z_]+", " ".join(t["expr"] for p in board["panels"] for t in p["targets"])))
+    asked = set(re.findall(r"binlake_[a-z_]+", json.dumps(board["templating"])))
+    assert shown | asked <= told
+    assert {re.sub("_(bucket|sum|count)$", "", name) for name in shown} == set(kinds)
+    places = [tuple(p["gridPos"].values()) for p in board["panels"]]
+    assert len(set(places)) == len(places)
+
+
+# -- over HTTP ------------------------------------------------------------------------------------------------------
+
+
+def asked(port: int, path: str) -> tuple[int, str, str]:
+    """Status, content type and body."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+@pytest.fixture
+def server(lake: Watched) -> Iterator[MonitoringServer]:
+    made = MonitoringServer(lake.monitor, "127.0.0.1", 0)
+    yield made
+    made.close()
+
+
+def test_it_is_served(lake: Watched, server: MonitoringServer) -> None:
+    lake.feed(1)
+    status, kind, text = asked(server.port, "/metrics")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert ("binlake_batches_total", ()) in read(text)
+    assert asked(server.port, "/health?verbose=1")[0] == 200
+    assert asked(server.port, "/")[0] == 404
+    lake.runner.ledger.note_behind(SourceTable("shop", "b"), {"s.shop.b": {0: 0}})
+    lake.monitor.attach(lake.runner._lake, lake.runner.ledger)
+    status, _, text = asked(server.port, "/health")
+    assert (status, json.loads(text)) == (503, {"status": "failing", "reasons": ["behind: shop.b"]})
+
+
+def test_a_port_that_is_taken(lake: Watched, server: MonitoringServer) -> None:
+    with pytest.raises(ConfigError, match="cannot serve metrics"):
+        MonitoringServer(lake.monitor, "127.0.0.1", server.port)
+
+
+def test_it_is_off_unless_the_settings_say_so(tmp_path: Path) -> None:
+    with monitored(settings(str(tmp_path), ["a"])) as monitor:
+        assert monitor is None
+    with monitored(settings(str(tmp_path), ["a"], monitoring={"port": 0})) as monitor:
+        assert monitor is not None
+
+
+# -- the log --------------------------------------------------------------------------------------------------------
+
+
+class Silent:
+    """A display that shows nothing."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, event: ProgressEvent) -> None:
+        """Nothing."""
+
+
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *happened: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """The log of a run in which those events (or an error) come."""
+
+    def run(given: object, *, once: bool, on_progress: Any, stop: object, skip_missing: bool) -> None:  # noqa: ANN401
+        for what in happened:
+            if isinstance(what, Exception):
+                raise what
+            on_progress(what)
+
+    monkeypatch.setattr("pipeline.cli.commands.run.run_stream", run)
+    file = tmp_path / "log.json"
+    with contextlib.suppress(ConfigError):
+        run_settings(settings(str(tmp_path), ["a"]), Silent(), once=True, log_json=str(file))
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_line_for_every_commit_with_instant_and_offsets(
+    lake: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = lake.batch()
+    failed = TableProgress("shop.c", events_read=1, error="no space", warning="slow")
+    other = ProgressEvent(7, 1.0, tables=(failed,), partitions=(PartitionProgress("t", 0, 5, 9),))
+    lines = logged(tmp_path, monkeypatch, done, other)
+    assert [line["event"] for line in lines] == [
+        *("started", "commit", "commit", "batch"),
+        *("table_failed", "warning", "batch", "stopped"),
+    ]
+    first = next(line for line in lines if line.get("table") == "shop.a")
+    assert first["instant"] == lake.commits()[0]
+    assert first["offsets"] == {"s.shop.a": {"0": [0, lake.log.end()["s.shop.a"][0]]}}
+    assert first["offsets"] == json.loads(lake.table().extra_metadata("binlake.offsets") or "")
+    assert {line["stream"] for line in lines} == {"shop"}
+    assert (lines[4]["level"], lines[4]["error"], lines[6]["lag"]) == ("error", "no space", 4)
+    assert ProgressEvent.from_json(json.loads(json.dumps(done.to_json()))) == done
+
+
+def test_the_failure_that_ends_a_run_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = logged(tmp_path, monkeypatch, ConfigError("no such topic", do_next="make it", topic="t"))
+    assert (lines[-1]["event"], lines[-1]["error"], lines[-1]["where"]) == ("failed", "no such topic", {"topic": "t"})

@@ -1,0 +1,87 @@
+"""Tables that are renamed, swapped, or put in place by an online schema change: whose rows are whose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.schema_changes.test_schema_changes import COLUMNS, started
+
+
+def test_a_renamed_table_goes_on_under_its_path(tmp_path: Path) -> None:
+    source, follower = started(tmp_path)
+    source.put("t", 1, name="before")
+    source.rename_tables(("t", "u"))
+    source.put("u", 2, name="after")
+    source.delete("u", 3)
+    follower.run(share=0.5)
+    follower.run()
+    follower.check("u", "t")
+    follower.restart()
+    source.add("u", "tier", "int", 3, "DEFAULT 3")
+    source.put("u", 4, tier=5)
+    follower.run()
+    follower.check("u", "t")
+    assert not (tmp_path / "shop" / "u").exists()
+    source.create("t", COLUMNS, snapshot=False)
+    source.put("t", 1, name="another")
+    follower.run()
+    follower.check("u", "t")
+    assert follower.quarantined() == [("ddl_refused", "the lake table of shop.t goes on as shop.u")]
+
+
+def test_tables_that_swap_names_keep_their_rows(tmp_path: Path) -> None:
+    source, follower = started(tmp_path)
+    source.create("u", COLUMNS)
+    source.put("u", 50, name="u")
+    source.rename_tables(("t", "x"), ("u", "t"), ("x", "u"))
+    source.put("t", 51, name="of u")
+    source.put("u", 9, name="of t")
+    follower.run()
+    follower.check("u", "t")
+    follower.check("t", "u")
+
+
+def test_a_renamed_table_may_get_one_of_its_own_or_be_refused(tmp_path: Path) -> None:
+    source, follower = started(tmp_path / "new", rename_table="new")
+    source.rename_tables(("t", "u"))
+    source.put("u", 2, name="after")
+    follower.run()
+    assert (len(follower.stored("t")), len(follower.stored("u"))) == (8, 1)
+    source, follower = started(tmp_path / "refuse", rename_table="refuse")
+    source.rename_tables(("t", "u"))
+    source.put("u", 2, name="after")
+    follower.run()
+    assert follower.quarantined() == [("ddl_refused", "shop.t became shop.u")]
+
+
+@pytest.mark.parametrize(("new", "old"), [("_t_new", "_t_old"), ("_t_gho", "_t_del"), ("__t_new", "__t_old")])
+def test_online_schema_changes_change_the_table_at_the_swap(tmp_path: Path, new: str, old: str) -> None:
+    source, follower = started(tmp_path)
+    source.create(new, COLUMNS, snapshot=False)
+    source.add(new, "tier", "varchar(8)", "basic", "NOT NULL DEFAULT 'basic'")
+    source.modify(new, "qty", "bigint")
+    for key, row in source.tables["t"].rows.items():
+        source.put(new, key, **{k: v for k, v in row.items() if k != "id"}, tier="basic")
+    follower.run()
+    source.put("t", 1, name="meanwhile")
+    source.put(new, 1, name="meanwhile", qty=1, tier="basic")
+    source.rename_tables(("t", old), (new, "t"))
+    source.put("t", 2, qty=2**40, tier="gold")
+    source.drop_table(old)
+    follower.run()
+    follower.check("t")
+    assert {p.name for p in (tmp_path / "shop").iterdir()} == {"t"}
+    assert follower.quarantined() == []
+    counts = {t.table: t.filtered for event in follower.told for t in event.tables if t.filtered}
+    assert counts == {f"shop.{new}": 1} or sum(t.filtered for e in follower.told for t in e.tables) == 9
+    assert follower.verdicts()[0] == f"apply: swapped in from shop.{new}"
+
+
+def test_a_table_that_only_looks_like_a_shadow_is_one_of_its_own(tmp_path: Path) -> None:
+    source, follower = started(tmp_path)
+    source.create("_audit_new", COLUMNS)
+    source.put("_audit_new", 1, name="mine")
+    follower.run()
+    follower.check("_audit_new")

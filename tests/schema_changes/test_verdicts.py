@@ -1,0 +1,111 @@
+"""Verdicts where a clause meets the key, the partition, or columns that the settings keep out of the lake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.ddl.statements import parse_ddl
+from pipeline.schema_changes.rules.verdicts import Standing, judge_clauses
+from pipeline.settings import TablesSettings
+
+SCHEMA = pa.schema(
+    [("id", pa.decimal128(9, 2)), ("no", pa.int32()), ("name", pa.string()), ("day", pa.date32()), ("f", pa.float32())]
+)
+
+
+def standing(key: tuple[str, ...] = ("no",), **rules: Any) -> Standing:  # noqa: ANN401 - any YAML value
+    tables = TablesSettings.model_validate({"defaults": rules})
+    return Standing(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")))
+
+
+def verdicts(text: str, at: Standing) -> list[str]:
+    (ddl,) = parse_ddl(f"ALTER TABLE t {text}", "db")
+    return [ruling.verdict.value for ruling in judge_clauses(ddl.clauses, 5, at).rulings]
+
+
+@pytest.mark.parametrize(
+    ("clause", "key", "verdict"),
+    [
+        ("MODIFY no BIGINT", ("no",), "widen"),
+        ("MODIFY no SMALLINT", ("no",), "apply"),
+        ("MODIFY no DECIMAL(9,2)", ("no",), "refuse"),
+        ("MODIFY id DECIMAL(12,4)", ("id",), "refuse"),
+        ("MODIFY id DECIMAL(12,4)", ("no",), "widen"),
+        ("MODIFY id DECIMAL(9,1)", ("no",), "widen"),
+        ("MODIFY id DECIMAL(6,1)", ("no",), "keep"),
+        ("MODIFY id DECIMAL(6,1)", ("id",), "refuse"),
+        ("MODIFY id DECIMAL(12,2)", ("id",), "widen"),
+        ("MODIFY id DECIMAL(60,1)", ("no",), "refuse"),
+        ("MODIFY f DOUBLE", ("no",), "widen"),
+        ("MODIFY day DATETIME", ("no",), "refuse"),
+        ("MODIFY name TEXT CHARACTER SET latin1 FIRST", ("no",), "apply"),
+        ("MODIFY name BLOB", ("no",), "refuse"),
+        ("CHANGE no num INT", ("no",), "refuse"),
+        ("CHANGE day d DATE", ("no",), "refuse"),
+        ("CHANGE name NAME VARCHAR(9)", ("no",), "apply"),
+        ("CHANGE name n INT", ("no",), "keep"),
+        ("RENAME COLUMN other TO more", ("no",), "apply"),
+        ("DROP day", ("no",), "refuse"),
+        ("DROP no", ("no",), "refuse"),
+        ("DROP nobody", ("no",), "keep"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (no)", ("no",), "apply"),
+        ("DROP PRIMARY KEY", ("no",), "refuse"),
+        ("ADD PRIMARY KEY (no)", (), "refuse"),
+        ("ADD c POINT", ("no",), "add"),
+        ("ADD name INT", ("no",), "refuse"),
+        ("ADD NAME VARCHAR(5) DEFAULT 'x'", ("no",), "fill"),
+    ],
+)
+def test_clauses(clause: str, key: tuple[str, ...], verdict: str) -> None:
+    assert verdicts(clause, standing(key)) == [verdict]
+
+
+def test_the_key_that_the_settings_name_is_not_the_sources() -> None:
+    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", standing(key=("no",))) == ["refuse"]
+    named = standing()
+    named.rules = TablesSettings.model_validate({"defaults": {"key": ["no"]}}).rules(SourceTable("db", "t"))
+    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", named) == ["apply"]
+    sharded = standing(("shard", "no"))
+    sharded.shard = "shard"
+    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (no)", sharded) == ["apply"]
+
+
+def test_columns_that_the_settings_keep_out_are_not_restated() -> None:
+    columns = {"exclude": ["gone*"], "mask": {"mail": {"how": "redact"}}}
+    at = standing(columns=columns)
+    assert verdicts("ADD gone_1 INT DEFAULT 5, ADD mail TEXT DEFAULT ('x'), CHANGE name mail TEXT", at) == [
+        "add",
+        "add",
+        "apply",
+    ]
+    assert at.schema == SCHEMA
+
+
+def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
+    at = standing()
+    assert verdicts("MODIFY name INT", at) == ["refuse"]
+    assert at.refused == {"name": (5, "column name becomes INT, the lake has string")}
+    verdicts("MODIFY name TEXT", at)
+    assert at.refused == {}
+    verdicts("MODIFY name INT", at)
+    verdicts("DROP name", at)
+    assert at.refused == {}
+
+
+@pytest.mark.parametrize(
+    ("clause", "policy"),
+    [
+        ("ADD c INT", "add"),
+        ("DROP name", "drop"),
+        ("RENAME COLUMN name TO n", "rename"),
+        ("MODIFY no BIGINT", "widen"),
+        ("MODIFY id DECIMAL(4,2)", "narrow"),
+    ],
+)
+def test_each_policy_can_refuse(clause: str, policy: str) -> None:
+    assert verdicts(clause, standing()) != ["refuse"]
+    assert verdicts(clause, standing(schema_changes={policy: "refuse"})) == ["refuse"]
