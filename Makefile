@@ -10,7 +10,7 @@ SOAK_ARGS ?=
 BENCH_ARGS ?=
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
-SLOW := spark or kafka or hdfs or judge or cluster
+SLOW := spark or kafka or database or hdfs or judge or cluster
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
@@ -29,7 +29,7 @@ test: test-fast test-slow  ## everything but Spark 4: the fast tests first, then
 test-fast: venv  ## the tests that start nothing: minutes
 	$(PY) -m pytest -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
 
-test-slow: venv  ## the tests on Spark, Kafka, HDFS, a cluster, and Hudi's own readers
+test-slow: venv  ## the tests on Spark, Kafka, MariaDB, HDFS, a cluster, and Hudi's own readers
 	$(PY) -m pytest -m "$(SLOW)" $(PYTEST_ARGS)
 
 test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from embedded.jars import DEBEZIUM, resolve
-from embedded.process import ServiceProcess
-from pipeline import clock
+from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import TransientError
 from pipeline.spark.java import find_java
 
-HOST = "127.0.0.1"
 _ANSWER_S = 5.0
 
 _WORKER = {
@@ -34,7 +29,7 @@ _WORKER = {
 }
 
 
-class EmbeddedConnect:
+class EmbeddedConnect(EmbeddedService):
     """A worker that lives as long as the ``with`` block; its offsets stay in ``data_dir`` and serve the next start.
 
     Args:
@@ -43,6 +38,7 @@ class EmbeddedConnect:
         connectors: name -> properties, without ``name``.
         flush_ms: how often the connectors' offsets are written down; what came since comes again after a kill.
         heap_mb: the JVM's heap, in MB.
+        start_timeout_s: how long a start may take, in seconds.
     """
 
     def __init__(
@@ -53,35 +49,21 @@ class EmbeddedConnect:
         *,
         flush_ms: int = 1_000,
         heap_mb: int = 256,
+        start_timeout_s: float = 120,
     ) -> None:
-        self._dir = Path(data_dir).absolute()
+        super().__init__(data_dir, "connect.log", start_timeout_s)
         self._servers = bootstrap_servers
         self._connectors = connectors
         self._flush_ms = flush_ms
         self._heap_mb = heap_mb
         self._port = 0
-        self._process = ServiceProcess(self.log_file)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @property
-    def log_file(self) -> Path:
-        """What the worker printed, over all starts on this directory."""
-        return self._dir / "connect.log"
 
     @property
     def offsets_file(self) -> Path:
         """Where the connectors' offsets are written down."""
         return self._dir / "offsets.dat"
 
-    def start(self, timeout_s: float = 120) -> None:
+    def start(self) -> None:
         """Start the worker and wait until every connector and its task run.
 
         Raises:
@@ -89,32 +71,21 @@ class EmbeddedConnect:
             ConfigError: no Java.
         """
         self._dir.mkdir(parents=True, exist_ok=True)
-        self._port = _free_port()
+        [self._port] = free_ports(1)
         files = [self._write("worker", {**_WORKER, **self._worker_properties()})]
         files += [self._write(name, {"name": name, **settings}) for name, settings in self._connectors.items()]
-        self._process.start(self._java("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)))
-        deadline = clock.monotonic_s() + timeout_s
-        while not all(self._runs(name) for name in self._connectors):
-            ended = self._process.exit_code
-            if ended is not None or clock.monotonic_s() > deadline:
-                self.kill()
-                why = f"not running after {timeout_s:g} s" if ended is None else f"exit code {ended}"
-                raise self._broken(f"Kafka Connect did not start: {why}")
-            time.sleep(0.2)
+        self._spawn(self._java("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)))
+        problem = self._wait_until(lambda: all(self._runs(name) for name in self._connectors), pause_s=0.2)
+        if problem:
+            raise TransientError(
+                f"Kafka Connect did not start: {problem}", do_next="read its log", log=str(self.log_file)
+            )
 
     def check(self) -> None:
         """Raise TransientError if a connector does not run any more: the worker itself goes on without it."""
         for name in self._connectors:
             if not self._runs(name):
                 raise self._broken(f"the connector {name} does not run")
-
-    def stop(self, timeout_s: float = 20) -> None:
-        """End the worker in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
-        self._process.stop(timeout_s)
-
-    def kill(self) -> None:
-        """End the worker with SIGKILL: what it has sent since it last wrote its offsets down is sent again."""
-        self._process.kill()
 
     def _worker_properties(self) -> dict[str, str]:
         return {
@@ -156,11 +127,5 @@ class EmbeddedConnect:
         return {}
 
     def _broken(self, what: str) -> TransientError:
-        lines = self.log_file.read_text(errors="replace").splitlines()
-        words = "; ".join([line.strip() for line in lines if not line.startswith("\tat ")][-6:])
+        words = last_words(self._printed())
         return TransientError(f"{what}; {words}", do_next="read its log", log=str(self.log_file))
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as probe:
-        return int(probe.getsockname()[1])

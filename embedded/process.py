@@ -1,38 +1,57 @@
-"""A service of its own process: started here, ended in order or by force."""
+"""A service in a process of its own: started here, ended in order or by force."""
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import subprocess
-from collections.abc import Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipeline import clock
+
+HOST = "127.0.0.1"
 
 
-class ServiceProcess:
-    """One process at a time; what it prints goes to the end of ``log_file``."""
+class EmbeddedService(ABC):
+    """One process at a time, which lives as long as the ``with`` block. It may be stopped and started in between.
 
-    def __init__(self, log_file: Path) -> None:
-        self.log_file = log_file
+    Args:
+        data_dir: directory for all that the service writes.
+        log_name: file in ``data_dir`` that what it prints is appended to.
+        start_timeout_s: how long a start may take, in seconds.
+    """
+
+    def __init__(self, data_dir: Path, log_name: str, start_timeout_s: float = 120) -> None:
+        self._dir = Path(data_dir).absolute()
+        self._log_name = log_name
+        self._log_start = 0
+        self._timeout_s = start_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def pid(self) -> int | None:
-        """Its process id while it runs."""
-        return self._process.pid if self._process and self._process.poll() is None else None
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
 
-    @property
-    def exit_code(self) -> int | None:
-        """With which it ended by itself; None while it runs, or if it was never started."""
-        return self._process.poll() if self._process is not None else None
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
-    def start(self, command: Sequence[str]) -> None:
-        """Start it, in a session of its own: Ctrl-C reaches the job first, which still needs it to stop in order."""
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-            )
+    @abstractmethod
+    def start(self) -> None:
+        """Start the service and wait until it serves."""
 
-    def stop(self, timeout_s: float) -> None:
-        """End it in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
+    def stop(self, timeout_s: float = 20) -> None:
+        """End the service in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -44,8 +63,64 @@ class ServiceProcess:
             process.wait()
 
     def kill(self) -> None:
-        """End it with SIGKILL. No effect if it does not run."""
+        """End the service with SIGKILL, as a power cut would. No effect if it does not run."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
+
+    @property
+    def pid(self) -> int | None:
+        """The service's process id while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    @property
+    def log_file(self) -> Path:
+        """What the service printed, over all starts on this directory."""
+        return self._dir / self._log_name
+
+    def _spawn(
+        self, command: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start the process in a session of its own: Ctrl-C must not end a service that a job still needs."""
+        with self.log_file.open("ab") as log:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=directory,
+                env=environment,
+            )
+
+    def _wait_until(self, serves: Callable[[], bool], pause_s: float = 0.1) -> str | None:
+        """Wait for the service; None when it serves, else what went wrong, and the process is gone then."""
+        deadline = clock.monotonic_s() + self._timeout_s
+        while not serves():
+            ended = self._process.poll() if self._process else None
+            if ended is not None or clock.monotonic_s() > deadline:
+                self.kill()
+                why = f"not serving after {self._timeout_s:g} s" if ended is None else f"exit code {ended}"
+                return f"{why}; {last_words(self._printed())}"
+            time.sleep(pause_s)
+        return None
+
+    def _printed(self) -> str:
+        """What the service printed since its last start."""
+        with self.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+
+def last_words(log: str) -> str:
+    """The last six lines of a log without Java's stack frames, as one line."""
+    return "; ".join([line.strip() for line in log.splitlines() if not line.startswith("\tat ")][-6:])
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports of the loopback interface that were free: all are held while they are chosen."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import hypothesis_profile  # noqa: F401 - loads the profile
-from tests.services import kafka, mariadb
+from tests.services import kafka
 from tests.services.hdfs import HdfsCluster, start_hdfs
 from tests.services.kafka import Broker, start_broker
 from tests.services.s3 import S3Server, start_s3
@@ -37,6 +37,6 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the services ran in: a fallback must be seen."""
-    for choice in dict.fromkeys([*kafka.choices, *mariadb.choices]):
+    """Say what the broker ran in: a fallback must be seen."""
+    for choice in dict.fromkeys(kafka.choices):
         terminalreporter.write_line(f"binlake: {choice}")

@@ -1,6 +1,5 @@
 """A broker with passwords and access control: what may not be read must be told before the stream starts."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from embedded.kafka import EmbeddedKafka
+from embedded.process import free_ports
 from pipeline.cli.commands.check import Check, Verdict, run_checks
 from pipeline.settings import Settings
 from pipeline.source.client import GROUP
@@ -26,14 +26,6 @@ USERS = {
     "nobody": "nobody-pw",
 }
 SECRET = "reader-pw"
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def properties(controller: int, inner: int, clients: int) -> dict[str, str]:

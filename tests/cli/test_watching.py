@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -15,18 +14,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from embedded.process import free_ports
 from pipeline.cli.app import app
 from tests.cli.test_run import Pipeline, pipeline
 from tests.monitoring.test_monitoring import read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 __all__ = ["pipeline"]
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def get(port: int, path: str) -> str:
@@ -53,7 +47,8 @@ def status(conf: object) -> list[dict[str, Any]]:
 
 
 def test_a_running_stream_is_seen(pipeline: Pipeline) -> None:
-    port, log = free_port(), pipeline.conf.with_suffix(".log")
+    [port] = free_ports(1)
+    log = pipeline.conf.with_suffix(".log")
     document = yaml.safe_load(pipeline.conf.read_text())
     pipeline.conf.write_text(yaml.safe_dump({**document, "monitoring": {"port": port}}))
     pipeline.produce(100)

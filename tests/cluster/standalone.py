@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.jars import pyspark_jars
+from embedded.process import free_ports
 from pipeline.spark.java import find_java
 
 _WAIT_S = 60.0
@@ -23,12 +23,6 @@ class Cluster:
 
     master: str
     workers: int
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _start(name: str, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -53,7 +47,7 @@ def _wait_for(log: Path, text: str, times: int) -> None:
 @contextlib.contextmanager
 def standalone_cluster(place: Path, workers: int = 2) -> Iterator[Cluster]:
     """Run the cluster for the length of the block."""
-    port, web = free_port(), free_port()
+    port, web = free_ports(2)
     processes = []
     try:
         master_log = place / "master.log"
@@ -62,7 +56,16 @@ def standalone_cluster(place: Path, workers: int = 2) -> Iterator[Cluster]:
         for n in range(workers):
             directory = place / f"worker-{n}"
             directory.mkdir()
-            sizes = ["--cores", "1", "--memory", "1g", "--webui-port", str(free_port()), "--work-dir", str(directory)]
+            sizes = [
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--webui-port",
+                str(free_ports(1)[0]),
+                "--work-dir",
+                str(directory),
+            ]
             log = place / f"worker-{n}.log"
             processes.append(_start("worker.Worker", log, *sizes, f"spark://127.0.0.1:{port}"))
         _wait_for(master_log, "Registering worker", workers)

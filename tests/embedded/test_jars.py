@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import subprocess
 import sys
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,37 +13,17 @@ import pytest
 from embedded import jars
 from embedded.jars import pyspark_jars, resolve, spark_packages
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
-
-
-def _publish(repository: Path, artifact: str, version: str, *needs: str) -> None:
-    """Put a jar and its POM, with checksums, where Maven would."""
-    home = repository / "org" / "example" / artifact / version
-    home.mkdir(parents=True)
-    stem = f"{artifact}-{version}"
-    with zipfile.ZipFile(home / f"{stem}.jar", "w") as archive:
-        archive.writestr("name", stem)
-    wanted = "".join(
-        f"<dependency><groupId>org.example</groupId><artifactId>{need}</artifactId><version>1</version></dependency>"
-        for need in needs
-    )
-    (home / f"{stem}.pom").write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        f"<groupId>org.example</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        f"<dependencies>{wanted}</dependencies></project>"
-    )
-    for kind in ("jar", "pom"):
-        content = (home / f"{stem}.{kind}").read_bytes()
-        (home / f"{stem}.{kind}.sha1").write_text(hashlib.sha1(content).hexdigest())
+from tests.embedded.maven_repository import publish, repository_environment
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("BINLAKE_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri() + "/")
+    for name, value in repository_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(jars, "_PAUSE_S", 0.01)
-    _publish(tmp_path / "repository", "leaf", "1")
-    _publish(tmp_path / "repository", "other", "1")
-    _publish(tmp_path / "repository", "root", "1", "leaf", "other")
+    publish(tmp_path, "org.example:leaf:1")
+    publish(tmp_path, "org.example:other:1")
+    publish(tmp_path, "org.example:root:1", needs=["org.example:leaf:1", "org.example:other:1"])
     return tmp_path / "repository"
 
 

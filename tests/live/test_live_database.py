@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +16,7 @@ from demo.stream_process import StreamProcess
 from demo.verdict import TableVerdict, judge
 from embedded.connect import EmbeddedConnect
 from embedded.jars import spark_packages
+from embedded.mariadb import EmbeddedMariaDB
 from pipeline.hudi.services.fsck import fsck
 from pipeline.lake.audit import audit
 from pipeline.monitoring.progress import ProgressEvent
@@ -25,9 +24,8 @@ from pipeline.spark.java import java_environment
 from pipeline.storage import open_storage
 from tests.live.workload import PASSWORD, TOTAL, USER, Workload, prepare, truth
 from tests.services.kafka import Broker
-from tests.services.mariadb import Database, start_mariadb
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.database]
 
 PREFIX = "live_bank"
 TABLES = ("accounts", "transfers")
@@ -35,14 +33,7 @@ ADD = "ALTER TABLE bank.accounts ADD COLUMN remark VARCHAR(30), ADD COLUMN tier 
 WIDEN = "ALTER TABLE bank.accounts MODIFY owner VARCHAR(90) NOT NULL, MODIFY moves BIGINT NOT NULL DEFAULT 0"
 
 
-@pytest.fixture
-def database() -> Iterator[Database]:
-    # a short path: sockets do not take a long one
-    with tempfile.TemporaryDirectory(prefix="db") as place, start_mariadb(Path(place)) as server:
-        yield server
-
-
-def connector(database: Database, broker: str) -> dict[str, str]:
+def connector(database: EmbeddedMariaDB, broker: str) -> dict[str, str]:
     return {
         "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
         "tasks.max": "1",
@@ -80,11 +71,13 @@ def settings(place: Path, broker: str) -> Path:
     return conf
 
 
-def verdict(database: Database, place: Path, table: str) -> TableVerdict:
+def verdict(database: EmbeddedMariaDB, place: Path, table: str) -> TableVerdict:
     return judge(truth(database, table), read_table(place / "lake" / "bank" / table))
 
 
-def wait_until_equal(database: Database, place: Path, stream: StreamProcess, timeout_s: float) -> list[TableVerdict]:
+def wait_until_equal(
+    database: EmbeddedMariaDB, place: Path, stream: StreamProcess, timeout_s: float
+) -> list[TableVerdict]:
     """The verdicts once all are equal; those there are when the time is over."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -107,7 +100,9 @@ def wait_for_offsets(connect: EmbeddedConnect, since: float, timeout_s: float) -
         time.sleep(0.1)
 
 
-def test_a_live_database_ends_equal_in_the_lake(kafka_broker: Broker, database: Database, tmp_path: Path) -> None:
+def test_a_live_database_ends_equal_in_the_lake(
+    kafka_broker: Broker, database: EmbeddedMariaDB, tmp_path: Path
+) -> None:
     servers = kafka_broker.bootstrap_servers
     prepare(database)
     events: list[ProgressEvent] = []

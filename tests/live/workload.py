@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from demo.truth import TruthColumn, TruthTable
 from demo.values import BINARIES
-from tests.services.mariadb import Database
+from embedded.mariadb import EmbeddedMariaDB
 
 ACCOUNTS = 60
 START = Decimal("1000.00")
@@ -29,7 +29,7 @@ CREATE TABLE bank.transfers (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, sour
 """
 
 
-def prepare(database: Database) -> None:
+def prepare(database: EmbeddedMariaDB) -> None:
     """The connector's user, the tables, and accounts that hold TOTAL together."""
     rows = ", ".join(
         f"({i}, 'owner {i} é', {START}, {i / 7}, '2020-01-{1 + i % 28:02}', '2026-01-02 03:04:05.{i:06}',"
@@ -46,7 +46,7 @@ class Workload(threading.Thread):
     ``error``: what ended it.
     """
 
-    def __init__(self, database: Database, seed: int = 7) -> None:
+    def __init__(self, database: EmbeddedMariaDB, seed: int = 7) -> None:
         super().__init__(name="workload", daemon=True)
         self._database, self._random = database, random.Random(seed)
         self._ids = list(range(ACCOUNTS))
@@ -115,7 +115,7 @@ class Workload(threading.Thread):
         return self._unused
 
 
-def truth(database: Database, table: str) -> TruthTable:
+def truth(database: EmbeddedMariaDB, table: str) -> TruthTable:
     """``SELECT *`` of a table of the bank, with its columns' types and its key."""
     described = database.execute(
         "SELECT JSON_ARRAY(column_name, column_type, is_nullable, column_key) FROM information_schema.columns"

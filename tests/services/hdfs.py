@@ -8,13 +8,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
 from embedded.jars import HDFS, resolve
+from embedded.process import EmbeddedService, free_ports
 from pipeline import clock
 from pipeline.spark.java import find_java
 
@@ -22,25 +23,30 @@ _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _JVM = ("-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _START_TIMEOUT_S = 120
-_STOP_TIMEOUT_S = 15
 
 
 @dataclass(frozen=True)
 class HdfsCluster:
-    """A running HDFS.
-
-    Attributes:
-        uri: ``hdfs://127.0.0.1:port``, without a path.
-        pids: of the NameNode and the DataNode.
-    """
+    """A running HDFS. ``uri``: ``hdfs://127.0.0.1:port``, without a path."""
 
     uri: str
-    pids: tuple[int, int]
+
+
+class _Node(EmbeddedService):
+    """One Java process of the cluster; that it serves is seen from outside."""
+
+    def __init__(self, data_dir: Path, name: str, command: Sequence[str]) -> None:
+        super().__init__(data_dir, f"{name}.log")
+        self._command = command
+
+    def start(self) -> None:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HADOOP_")}
+        self._spawn(self._command, directory=self._dir, environment=environment)
 
 
 @contextlib.contextmanager
 def start_hdfs(data_dir: Path) -> Iterator[HdfsCluster]:
-    """Run an empty HDFS for the length of the block; what it started is ended by process id.
+    """Run an empty HDFS for the length of the block.
 
     Args:
         data_dir: for its data, its configuration and the logs ``namenode.log`` and ``datanode.log``.
@@ -48,23 +54,17 @@ def start_hdfs(data_dir: Path) -> Iterator[HdfsCluster]:
     Raises:
         RuntimeError: it did not serve in time; the logs' last lines are in the message.
     """
-    uri = f"hdfs://127.0.0.1:{_free_port()}"
+    uri = f"hdfs://127.0.0.1:{free_ports(1)[0]}"
     _configure(data_dir, uri)
     command = [str(find_java().command), *_JVM, "-cp", ":".join(["conf", *map(str, resolve(HDFS, "hdfs"))])]
     with (data_dir / "format.log").open("wb") as log:
         subprocess.run([*command, _NAME_NODE, "-format", "-force"], cwd=data_dir, stdout=log, stderr=log, check=True)
     with (
-        _process([*command, _NAME_NODE], data_dir, "namenode.log") as name_node,
-        _process([*command, _DATA_NODE], data_dir, "datanode.log") as data_node,
+        _Node(data_dir, "namenode", [*command, _NAME_NODE]) as name_node,
+        _Node(data_dir, "datanode", [*command, _DATA_NODE]) as data_node,
     ):
-        _await_writable(uri, (name_node, data_node), data_dir)
-        yield HdfsCluster(uri, (name_node.pid, data_node.pid))
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+        _await_writable(uri, (name_node, data_node))
+        yield HdfsCluster(uri)
 
 
 def _configure(data_dir: Path, uri: str) -> None:
@@ -93,30 +93,13 @@ def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
     file.write_text(f"<configuration>{rows}</configuration>")
 
 
-@contextlib.contextmanager
-def _process(command: list[str], data_dir: Path, log_name: str) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("HADOOP_")}
-    with (
-        (data_dir / log_name).open("wb") as log,
-        subprocess.Popen(command, cwd=data_dir, stdout=log, stderr=log, env=environment) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(_STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _await_writable(uri: str, processes: tuple[subprocess.Popen[bytes], ...], data_dir: Path) -> None:
+def _await_writable(uri: str, nodes: tuple[_Node, ...]) -> None:
     """Wait until the NameNode is out of safe mode and a DataNode takes data."""
     problem = _write_problem(uri)
     deadline = clock.monotonic_s() + _START_TIMEOUT_S
     while problem:
-        if any(process.poll() is not None for process in processes) or clock.monotonic_s() > deadline:
-            logs = "\n".join(_tail(data_dir / name) for name in ("namenode.log", "datanode.log"))
+        if any(node.pid is None for node in nodes) or clock.monotonic_s() > deadline:
+            logs = "\n".join(_tail(node.log_file) for node in nodes)
             raise RuntimeError(f"HDFS did not start: {problem}\n{logs}")
         time.sleep(0.25)
         problem = _write_problem(uri)

@@ -19,10 +19,11 @@ choices: list[str] = []
 
 @dataclass(frozen=True)
 class Broker:
-    """A running broker: where it answers, and what it runs in."""
+    """A running broker: where it answers, and what it runs in; a container's id."""
 
     bootstrap_servers: str
     kind: Literal["container", "jars"]
+    container_id: str | None = None
 
 
 @contextlib.contextmanager
@@ -35,7 +36,7 @@ def start_broker(data_dir: Path) -> Iterator[Broker]:
     if problem is None:
         choices.append(f"Kafka ran as the container {IMAGE}")
         with KafkaContainer() as container:
-            yield Broker(container.bootstrap_servers, "container")
+            yield Broker(container.bootstrap_servers, "container", container.get_wrapped_container().id)
         return
     choices.append(f"Kafka ran from its jars, not as a container: {problem}")
     with EmbeddedKafka(data_dir) as kafka:

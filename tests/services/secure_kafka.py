@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from embedded.kafka import HOST, EmbeddedKafka
+from embedded.kafka import EmbeddedKafka
+from embedded.process import HOST, free_ports
 from tests.services.certificates import STORE_PASSWORD, Authority, Identity
 
 USER, PASSWORD = "reader", 'pass;"wörd\\ 9fX'
@@ -80,7 +80,7 @@ class SecureBroker:
 @contextlib.contextmanager
 def start_secure_broker(place: Path) -> Iterator[SecureBroker]:
     """Run the broker for the length of the block."""
-    controller, plain, passwords, certificates = _free_ports(4)
+    controller, plain, passwords, certificates = free_ports(4)
     authority = Authority(place / "pki")
     server = authority.identity("broker")
     broker = SecureBroker(
@@ -138,11 +138,3 @@ def _properties(
 def _escaped(value: str) -> str:
     """As a Java properties file wants it: its own escapes, and ASCII alone."""
     return value.replace("\\", "\\\\").encode("ascii", "backslashreplace").decode().replace("\\x", "\\u00")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [int(s.getsockname()[1]) for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports

