@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,7 @@ from pipeline.cli.commands.savepoint import savepoint
 from pipeline.cli.commands.status import status
 from pipeline.cli.display import make_display
 from pipeline.cli.failure import print_error
+from pipeline.cli.logs import console_log
 from pipeline.cli.tables import Conf as LakeConf
 from pipeline.cli.tables import TableName
 from pipeline.cli.text import terminal
@@ -45,9 +47,16 @@ Conf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar=
 
 @app.callback()
 def common(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log details too, on standard error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only warnings and errors.")] = False,
 ) -> None:
     """Options before the command; ``main`` looks at --debug itself."""
+    if verbose and quiet:
+        raise typer.BadParameter("--verbose and --quiet exclude each other")
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    context.with_resource(console_log(level))
 
 
 @app.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveR
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD, Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+_log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
 STREAM = "binlake.stream"
@@ -222,8 +225,12 @@ class LakeTable:
         except (CommitUnknownError, LostOwnershipError):
             raise
         except BinlakeError:
-            with contextlib.suppress(BinlakeError):
+            try:
                 self.table.abort(instant)
+            except BinlakeError as error:
+                fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
+                text = "%s: %s was not rolled back; the next start does it: %s"
+                _log.warning(text, self.rules.path, instant, error, extra=fields)
             raise
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:

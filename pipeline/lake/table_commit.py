@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -71,9 +74,11 @@ def write_and_commit(
     counts = copy.copy(work.report.counts)
     try:
         outcome = _write_and_commit(table, work, stream, batch, pool, upkeep)
-    except OvertakenError:
+    except OvertakenError as error:
         if work.written:
             raise
+        fields = {"event": "overtaken", "table": table.rules.path}
+        _log.info("%s: the commit is written again: %s", table.rules.path, error.what, extra=fields)
         work.context, work.report.counts = None, counts
         with table.table.exclusively():
             table.refresh(stream)

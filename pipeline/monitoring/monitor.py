@@ -6,19 +6,24 @@ the topics, which are asked for at intervals. A scrape reads memory alone.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from prometheus_client import Counter
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.lake.lake import Lake
-from pipeline.monitoring.exposition import Metrics
+from pipeline.monitoring.metrics import Children, StreamMetrics
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
 from pipeline.position.ledger import Ledger
 from pipeline.source.ranges import Positions, merged
 
-_SECONDS = (0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)
+_log = logging.getLogger(__name__)
+
 #: The fates of ``binlake_records_total``.
 FATES = ("applied", "superseded", "filtered", "quarantined", "already_applied")
 #: The table of records that belong to none.
@@ -72,43 +77,18 @@ class Monitor:
         self._known: _Known | None = None
         self._at = _Moment(clock())
         self._sizes_s: dict[str, float] = {}
-        self.metrics = metrics = Metrics()
-        m = metrics
-        self._batches = m.counter("binlake_batches_total", "Batches finished.")
-        self._batch = m.histogram("binlake_batch_seconds", "From the trigger to the last table's commit.", _SECONDS)
-        self._stage = m.histogram("binlake_stage_seconds", "Time of a batch by stage.", _SECONDS, "stage")
-        self._commit = m.histogram("binlake_commit_seconds", "From the trigger to a table's visible commit.", _SECONDS)
-        self._age = m.gauge("binlake_last_batch_age_seconds", "Since the last batch finished, or since the start.")
-        self._position = m.gauge("binlake_position", "The next offset that will be read.", "topic", "partition")
-        self._lag = m.gauge("binlake_lag", "Offsets between position and end.", "topic", "partition")
-        self._kafka = m.gauge("binlake_kafka_answers", "Whether Kafka told the ends of the topics when last asked.")
-        self._healthy = m.gauge("binlake_healthy", "What /health says.")
-        self._by_table(m)
-
-    def _by_table(self, m: Metrics) -> None:
-        self._records = m.counter("binlake_records_total", "Records by what became of them.", "table", "fate")
-        self._commits = m.counter("binlake_commits_total", "Commits of a table.", "table")
-        self._bytes = m.counter("binlake_written_bytes_total", "Bytes of the commits' files.", "table")
-        self._errors = m.counter("binlake_table_errors_total", "Batches that a table could not commit.", "table")
-        self._warnings = m.counter("binlake_table_warnings_total", "What went wrong beside commits.", "table")
-        self._compactions = m.counter("binlake_compactions_total", "Compactions that completed.", "table")
-        text = "Visible commit time minus the source's time of the oldest and the newest change, last commit."
-        self._freshness = m.gauge("binlake_freshness_seconds", text, "table", "change")
-        self._behind = m.gauge("binlake_table_behind", "Whether a table must be caught up.", "table")
-        self._log_bytes = m.gauge("binlake_log_bytes", "Log files of the newest file slices.", "table")
-        self._base_bytes = m.gauge("binlake_base_bytes", "Base files of the newest file slices.", "table")
-        self._ratio = m.gauge("binlake_log_base_ratio", "Log bytes over base bytes.", "table")
-        self._pending = m.gauge("binlake_pending_compactions", "Compactions that are not completed.", "table")
+        self._lock = threading.RLock()  # over what the last look saw
+        self.metrics = StreamMetrics()
 
     def attach(self, lake: Lake, ledger: Ledger) -> None:
         """The stream is open: from now on its positions and tables are known."""
-        with self.metrics.lock:
+        with self._lock:
             self._known = _Known(lake, ledger)
             self._look(finished=False)
 
     def update(self, event: ProgressEvent) -> None:
         """Take in a finished batch, in the thread that ran it. Raises nothing of binlake's."""
-        with self.metrics.lock:
+        with self._lock:
             self._count(event)
             for p in event.partitions:
                 ends = self._at.ends.setdefault(p.topic, {})
@@ -120,19 +100,18 @@ class Monitor:
 
     def kafka_said(self, ends: Positions | None) -> None:
         """Take in the ends of the topics; None if Kafka gave no answer."""
-        with self.metrics.lock:
-            self._kafka.set(ends is not None)
+        with self._lock:
+            self.metrics.kafka_answers(ends is not None)
             self._at.ends = merged(self._at.ends, ends or {})
-            self._tell_lag()
 
     def positions(self) -> Positions:
         """Where the stream stands, as of the last look."""
-        with self.metrics.lock:
+        with self._lock:
             return {topic: dict(parts) for topic, parts in self._at.positions.items()}
 
     def health(self) -> Health:
         """Whether the stream gets on and no table is left behind."""
-        with self.metrics.lock:
+        with self._lock:
             reasons, age_s = [], self._clock() - self._at.finished_s
             lag = sum(self._lags().values())
             if lag and age_s > self._stalled_s:
@@ -144,10 +123,11 @@ class Monitor:
 
     def render(self) -> str:
         """The metrics of this moment, as Prometheus reads them."""
-        with self.metrics.lock:
-            self._age.set(self._clock() - self._at.finished_s)
-            self._healthy.set(self.health().well)
-            return self.metrics.render()
+        with self._lock:
+            self.metrics.age_seconds.set(self._clock() - self._at.finished_s)
+            self.metrics.healthy.set(self.health().well)
+            self._set_positions()
+        return self.metrics.render()  # without the lock, so that no batch waits for it
 
     # -- inside, with the lock held -------------------------------------------------------------------------------
 
@@ -160,11 +140,7 @@ class Monitor:
         at.positions = {topic: dict(parts) for topic, parts in known.ledger.positions.items()}
         before, at.behind = at.behind, tuple(sorted(map(str, known.ledger.behind)))
         for table in {*before, *at.behind}:
-            self._behind.set(table in at.behind, table)
-        for topic, parts in at.positions.items():
-            for partition, offset in parts.items():
-                self._position.set(offset, topic, str(partition))
-        self._tell_lag()
+            self.metrics.behind.labels(table).set(table in at.behind)
 
     def _lags(self) -> dict[tuple[str, int], int]:
         return {
@@ -174,38 +150,42 @@ class Monitor:
             if partition in self._at.positions.get(topic, {})
         }
 
-    def _tell_lag(self) -> None:
+    def _set_positions(self) -> None:
+        for topic, parts in self._at.positions.items():
+            for partition, offset in parts.items():
+                self.metrics.position.labels(topic, partition).set(offset)
         for (topic, partition), lag in self._lags().items():
-            self._lag.set(lag, topic, str(partition))
+            self.metrics.lag.labels(topic, partition).set(lag)
 
     def _count(self, event: ProgressEvent) -> None:
-        self._batches.add(1)
-        self._batch.observe(event.latency_ms / 1000)
+        metrics = self.metrics
+        metrics.batches.inc()
+        metrics.batch_seconds.observe(event.latency_ms / 1000)
         for stage, ms in event.stage_ms.items():
-            self._stage.observe(ms / 1000, stage)
-        self._records.add(sum(event.filtered.values()), NO_TABLE, "filtered")
-        self._records.add(event.quarantined, NO_TABLE, "quarantined")
+            metrics.stage_seconds[stage,].observe(ms / 1000)
+        _add(metrics.records, sum(event.filtered.values()), NO_TABLE, "filtered")
+        _add(metrics.records, event.quarantined, NO_TABLE, "quarantined")
         for part in event.tables:
             self._count_table(part)
 
     def _count_table(self, part: TableProgress) -> None:
-        name = part.table
-        self._errors.add(part.error is not None, name)
-        self._warnings.add(part.warning is not None, name)
+        name, metrics = part.table, self.metrics
+        _add(metrics.errors, part.error is not None, name)
+        _add(metrics.warnings, part.warning is not None, name)
         if part.error is not None:
             return  # its records come again when it is caught up
         for fate in FATES:
-            self._records.add(getattr(part, fate), name, fate)
-        self._compactions.add(part.compaction_instant is not None, name)
+            _add(metrics.records, getattr(part, fate), name, fate)
+        _add(metrics.compactions, part.compaction_instant is not None, name)
         if part.commit_instant is None:
             return
-        self._commits.add(1, name)
-        self._bytes.add(part.bytes_written, name)
+        _add(metrics.commits, 1, name)
+        _add(metrics.written_bytes, part.bytes_written, name)
         if part.commit_latency_ms is not None:
-            self._commit.observe(part.commit_latency_ms / 1000)
+            metrics.commit_seconds.observe(part.commit_latency_ms / 1000)
         for change, ms in (("oldest", part.freshness_oldest_ms), ("newest", part.freshness_newest_ms)):
             if ms is not None:
-                self._freshness.set(ms / 1000, name, change)
+                metrics.freshness[name, change].set(ms / 1000)
 
     # -- the thread of the batches --------------------------------------------------------------------------------
 
@@ -225,17 +205,27 @@ class Monitor:
             pending = len(pending_compactions(opened.table.timeline))
             indexed = bool(opened.table.config.metadata_partitions)
             sizes = [(s.log_size, s.base_size) for s in opened.table.file_slices()] if indexed else None
-        except BinlakeError:
-            return  # the next batch tells, if it is more than a passing outage
-        with self.metrics.lock:
-            self._pending.set(pending, name)
+        except BinlakeError as error:  # the next batch fails too, if it is more than a passing outage
+            _log.debug(
+                "%s: its files cannot be counted: %s", name, error, extra={"event": "not_counted", "table": name}
+            )
+            return
+        with self._lock:
+            self.metrics.pending.labels(name).set(pending)
             if sizes is not None:
                 self._tell_sizes(name, sum(log for log, _ in sizes), sum(base for _, base in sizes))
 
     def _tell_sizes(self, name: str, log_bytes: int, base_bytes: int) -> None:
-        self._log_bytes.set(log_bytes, name)
-        self._base_bytes.set(base_bytes, name)
+        metrics = self.metrics
+        metrics.log_bytes.labels(name).set(log_bytes)
+        metrics.base_bytes.labels(name).set(base_bytes)
         if base_bytes:
-            self._ratio.set(log_bytes / base_bytes, name)
+            metrics.log_base_ratio.labels(name).set(log_bytes / base_bytes)
         else:
-            self._ratio.forget(name)
+            metrics.log_base_ratio.remove(name)
+
+
+def _add(counters: Children[Counter], amount: int, *labels: str) -> None:
+    counter = counters[labels]  # a counter that has never counted shows 0
+    if amount:
+        counter.inc(amount)

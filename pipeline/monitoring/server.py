@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
 from pipeline.errors import BinlakeError, ConfigError
-from pipeline.monitoring.exposition import CONTENT_TYPE
 from pipeline.monitoring.monitor import Monitor
 from pipeline.settings import Settings
 from pipeline.source.positions import end_offsets
@@ -19,6 +22,7 @@ from pipeline.source.positions import end_offsets
 _ASK_KAFKA_EVERY_S = 15.0
 _KAFKA_TIMEOUT_S = 5.0
 _CLIENT_TIMEOUT_S = 10.0
+_log = logging.getLogger(__name__)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -33,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer."""
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            self._send(200, CONTENT_TYPE, self._monitor.render())
+            self._send(200, CONTENT_TYPE_PLAIN_0_0_4, self._monitor.render())
         elif path == "/health":
             health = self._monitor.health()
             said = {"status": "ok" if health.well else "failing", "reasons": health.reasons}
@@ -50,7 +54,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing: a scrape is no news."""
+        """Log a request; the standard library would print it."""
+        _log.debug(format, *arguments, extra={"event": "http_request", "client": self.address_string()})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log what ended a request, a client that went away for instance; the standard library would print it."""
+        error = sys.exception()
+        _log.warning("a request failed: %r", error, extra={"event": "http_failed", "client": str(client_address)})
 
 
 class MonitoringServer:
@@ -58,12 +72,11 @@ class MonitoringServer:
 
     def __init__(self, monitor: Monitor, host: str, port: int) -> None:
         try:
-            self._server = ThreadingHTTPServer((host, port), partial(_Handler, monitor))
+            self._server = _Server((host, port), partial(_Handler, monitor))
         except (OSError, OverflowError) as error:
             raise ConfigError(
                 f"cannot serve metrics: {error}", do_next="correct monitoring.host and port", host=host, port=port
             ) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="binlake-monitoring", daemon=True)
         self._thread.start()
 
@@ -99,7 +112,12 @@ class _KafkaWatch:
                 continue
             try:
                 self._monitor.kafka_said(end_offsets(self._config, positions, _KAFKA_TIMEOUT_S))
-            except BinlakeError:
+            except BinlakeError as error:
+                _log.debug(
+                    "Kafka did not give the ends of the topics: %s",
+                    error,
+                    extra={"event": "kafka_silent", "error": error.what},
+                )
                 self._monitor.kafka_said(None)
 
 

@@ -7,6 +7,7 @@ somewhere else, or says nothing of itself, the silence is waited out.
 from __future__ import annotations
 
 import contextlib
+import logging
 from time import sleep
 from types import TracebackType
 
@@ -14,6 +15,8 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.errors import LostOwnershipError
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.storage import AlreadyExistsError, Storage
+
+_log = logging.getLogger(__name__)
 
 #: How long a run may be silent before it counts as dead.
 SILENCE_S = 60.0
@@ -63,6 +66,8 @@ class StreamLease:
                 continue
             if not found.alive(now_ms(), self._silence_s):
                 self._beats.discard(_NAME)
+                fields = {"event": "dead_run_replaced", "stream": self._stream, "host": found.host, "pid": found.pid}
+                _log.info("stream %s: the previous run died; this run takes its place", self._stream, extra=fields)
                 continue
             first = first or found
             if found.runs_here() or found.modified_ms != first.modified_ms:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from contextlib import suppress
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import TransientError
@@ -13,6 +13,8 @@ from pipeline.source.log_tail import watermarks
 from pipeline.source.missing import describe, missing_error
 from pipeline.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
 from pipeline.source.ranges import OffsetRange
+
+_log = logging.getLogger(__name__)
 
 _CHECK_EVERY_S = 30.0
 _MAPPING = (
@@ -53,8 +55,11 @@ class Topics:
         """
         if monotonic_s() - self._checked_s >= _CHECK_EVERY_S:
             self._checked_s = monotonic_s()
-            with suppress(TransientError):
+            try:
                 self._check_ids(list(self._ledger.positions))
+            except TransientError as error:
+                fields = {"event": "topics_not_checked", "error": error.what}
+                _log.info("the topics could not be checked and will be checked later: %s", error, extra=fields)
 
     def check_all_there(self) -> None:
         """Raise BadInputError where what the stream would read next is not there any more."""

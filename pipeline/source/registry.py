@@ -1,9 +1,14 @@
-"""The schema registry over HTTP (Confluent's REST interface): the Avro schema of an id, asked for once a process."""
+"""The schema registry over HTTP (Confluent's REST interface): the Avro schema of an id, asked for once a process.
+
+This is not ``confluent_kafka.schema_registry``, because its extra brings a second HTTP stack of eight packages for one
+GET request, and holds the version of confluent-kafka back.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
 import time
 import urllib.error
@@ -15,6 +20,8 @@ from typing import Any
 from pipeline.clock import monotonic_s
 from pipeline.errors import ConfigError, TransientError
 from pipeline.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _NO_SCHEMA = 40403
@@ -87,9 +94,11 @@ class SchemaRegistryClient:
         while True:
             try:
                 return self._once(schema_id, subject)
-            except TransientError:
+            except TransientError as error:
                 if monotonic_s() + pause > deadline:
                     raise
+                fields = {"event": "registry_asked_again", "error": error.what, **self._where(schema_id, subject)}
+                _log.info("%s; it is asked again in %.1f s", error.what, pause, extra=fields)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 

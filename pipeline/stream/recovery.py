@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 from pipeline.lake.catalog import table_paths
 from pipeline.lake.lake import Lake
@@ -11,6 +12,8 @@ from pipeline.position.ledger import Ledger
 from pipeline.settings import KafkaSettings, Settings
 from pipeline.storage import Storage
 from pipeline.stream.transactions import TRANSACTIONS
+
+_log = logging.getLogger(__name__)
 
 
 def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
@@ -28,6 +31,10 @@ def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
             continue
         ledger.tables[table.source] = path
         _take_back(ledger, table, settings.kafka)
+    if ledger.tables:
+        fields = {"event": "ledger_recovered", "stream": ledger.stream, "positions": ledger.positions}
+        text = "stream %s: the ledger is lost; its positions were taken from %d tables"
+        _log.warning(text, ledger.stream, len(ledger.tables), extra=fields)
     return ledger
 
 

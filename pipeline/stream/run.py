@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
+import logging
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.json_log import RunLog
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.monitoring.server import monitored
@@ -42,6 +43,8 @@ from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.transactions import Transactions, begin_transactions
+
+_log = logging.getLogger(__name__)
 
 _CATCH_UP_EVERY_S = 30.0
 _SETTLE_EVERY_S = 5.0
@@ -160,8 +163,12 @@ class Stream:
             while not query.awaitTermination(_LOOK_S):
                 if self._stop.is_set() and not self._busy:
                     query.stop()
-                with contextlib.suppress(BinlakeError):  # the next batch meets it too, and says so
+                try:
                     self._settle(_SETTLE_EVERY_S)
+                except BinlakeError as error:  # the next batch meets it too, and raises it
+                    _log.debug(
+                        "DDL was not carried out: %s", error, extra={"event": "not_settled", "error": error.what}
+                    )
         except Exception as error:
             if self._error is not None:
                 raise self._error from error
@@ -282,10 +289,15 @@ def run_stream(
 
     Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
     """
-    with monitored(settings) as monitor:
+    with RunLog(settings.name) as log, monitored(settings) as monitor:
+
+        def tell(event: ProgressEvent) -> None:
+            log.update(event)
+            if on_progress is not None:
+                on_progress(event)
+
         spark = spark_session(settings)
         try:
-            tell = on_progress or (lambda event: None)
             halt = stop or threading.Event()
             Stream(settings, spark, tell, halt, monitor, skip_missing=skip_missing).run(once=once)
         finally:

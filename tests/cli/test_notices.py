@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from pipeline.cli.display import LiveDisplay, PlainDisplay
-from pipeline.monitoring.json_log import JsonLog
+from pipeline.cli.logs import json_log
+from pipeline.monitoring.json_log import RunLog
 from pipeline.monitoring.progress import ProgressEvent
 
 NOTICE = "shop.orders has a new partition 3"
@@ -28,7 +29,7 @@ def test_people_see_a_notice(kind: str) -> None:
 
 
 def test_machines_see_a_notice(tmp_path: Path) -> None:
-    with JsonLog("shop", str(tmp_path / "log")) as log:
+    with json_log("shop", str(tmp_path / "log")), RunLog("shop") as log:
         log.update(EVENT)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     found = [line for line in lines if line["event"] == "notice"]

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
+import socket
+import struct
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import prometheus_client
 import pytest
 
 from pipeline.cli.commands.run import run as run_settings
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
-from pipeline.monitoring.exposition import Metrics
 from pipeline.monitoring.monitor import Monitor
-from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.monitoring.progress import DdlProgress, OnProgress, PartitionProgress, ProgressEvent, TableProgress
 from pipeline.monitoring.server import MonitoringServer, monitored
 from tests.cli.fed_lake import FedLake
 from tests.paths import CONF
@@ -174,41 +178,94 @@ def test_a_stream_that_stands_while_records_wait(lake: Watched) -> None:
     assert m.health().well
 
 
+#: The metrics are an interface: dashboards and alerts of users name them.
+METRICS = {
+    "binlake_base_bytes": ("gauge", {"table"}),
+    "binlake_batch_seconds": ("histogram", set()),
+    "binlake_batches_total": ("counter", set()),
+    "binlake_commit_seconds": ("histogram", set()),
+    "binlake_commits_total": ("counter", {"table"}),
+    "binlake_compactions_total": ("counter", {"table"}),
+    "binlake_freshness_seconds": ("gauge", {"table", "change"}),
+    "binlake_healthy": ("gauge", set()),
+    "binlake_kafka_answers": ("gauge", set()),
+    "binlake_lag": ("gauge", {"topic", "partition"}),
+    "binlake_last_batch_age_seconds": ("gauge", set()),
+    "binlake_log_base_ratio": ("gauge", {"table"}),
+    "binlake_log_bytes": ("gauge", {"table"}),
+    "binlake_pending_compactions": ("gauge", {"table"}),
+    "binlake_position": ("gauge", {"topic", "partition"}),
+    "binlake_records_total": ("counter", {"table", "fate"}),
+    "binlake_stage_seconds": ("histogram", {"stage"}),
+    "binlake_table_behind": ("gauge", {"table"}),
+    "binlake_table_errors_total": ("counter", {"table"}),
+    "binlake_table_warnings_total": ("counter", {"table"}),
+    "binlake_written_bytes_total": ("counter", {"table"}),
+}
+
+
+def kinds(monitor: Monitor) -> dict[str, str]:
+    """The type of every metric that Kafka's answer makes complete."""
+    monitor.kafka_said({})
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", monitor.render(), re.MULTILINE))
+
+
+def test_the_metrics_there_are(tmp_path: Path) -> None:
+    lake = Watched(tmp_path, {"compaction": {"mode": "inline", "after_commits": 2}})
+    lake.feed(2)
+    lake.runner.ledger.note_behind(SourceTable("shop", "b"), {"s.shop.b": {0: 0}})
+    lake.monitor.attach(lake.runner._lake, lake.runner.ledger)
+    types = kinds(lake.monitor)
+    labels: dict[str, set[str]] = {}
+    for name, said in read(lake.monitor.render()):
+        base = next(n for n in (name, name.rpartition("_")[0]) if n in types)
+        labels[base] = {label for label, _ in said if label != "le"}
+    assert {name: (types[name], labels[name]) for name in types} == METRICS
+
+
 def test_the_text_form() -> None:
-    metrics = Metrics()
-    strange = 'a"b\\c\nd'
-    metrics.gauge("g", "back\\slash\nand line", "label").set(0.5, strange)
-    times = metrics.histogram("h", "times", (0.1, 1))
-    for seconds in (0.05, 0.1, 0.5, 7):
-        times.observe(seconds)
-    metrics.counter("c_total", "no values yet")
-    assert metrics.render().splitlines() == [
-        "# HELP g back\\\\slash\\nand line",
-        "# TYPE g gauge",
-        'g{label="a\\"b\\\\c\\nd"} 0.5',
-        "# HELP h times",
-        "# TYPE h histogram",
-        'h_bucket{le="0.1"} 2',
-        'h_bucket{le="1"} 3',
-        'h_bucket{le="+Inf"} 4',
-        "h_sum 7.65",
-        "h_count 4",
-        "# HELP c_total no values yet",
-        "# TYPE c_total counter",
-    ]
+    monitor, strange = Monitor(1.0, Clock()), 'a"b\\c\nd'
+    for ms in (50, 100, 500, 1000, 7000, 10**6):
+        monitor.update(ProgressEvent(1, ms, tables=(TableProgress(strange, applied=2, commit_instant="1"),)))
+    lines = monitor.render().splitlines()
+    assert 'binlake_commits_total{table="a\\"b\\\\c\\nd"} 6.0' in lines
+    start = lines.index("# HELP binlake_batch_seconds From the trigger to the last table's commit.")
+    assert lines[start + 1] == "# TYPE binlake_batch_seconds histogram"
+    counts = {"0.05": 1, "0.1": 2, "0.25": 2, "0.5": 3, "0.75": 3, "1": 4, "1.5": 4, "2": 4, "3": 4, "5": 4}
+    counts |= {"10": 5, "30": 5, "60": 5, "300": 5, "+Inf": 6}
+    expected = [f'binlake_batch_seconds_bucket{{le="{bound}"}} {count}.0' for bound, count in counts.items()]
+    expected += ["binlake_batch_seconds_count 6.0", "binlake_batch_seconds_sum 1008.65"]
+    assert lines[start + 2 : start + 19] == expected
+    at = lines.index("# TYPE binlake_freshness_seconds gauge")
+    assert lines[at + 1].startswith("# HELP")  # no value is known, so there is none
+    assert not [line for line in lines if "_created" in line]
+
+
+def test_kafka_has_no_answer_before_it_was_asked() -> None:
+    monitor = Monitor(1.0)
+    assert value(monitor, "binlake_kafka_answers") is None
+    monitor.kafka_said(None)
+    assert value(monitor, "binlake_kafka_answers") == 0
+
+
+def test_two_streams_of_a_process_have_metrics_of_their_own() -> None:
+    one, other = Monitor(1.0), Monitor(1.0)
+    one.update(ProgressEvent(1, 1.0))
+    assert (value(one, "binlake_batches_total"), value(other, "binlake_batches_total")) == (1, 0)
+    assert "binlake" not in prometheus_client.generate_latest().decode()
 
 
 def test_the_dashboard_shows_the_metrics_there_are_and_no_others() -> None:
-    kinds = Monitor(1.0).metrics.names()
-    told = {name for name, kind in kinds.items() if kind != "histogram"}
+    types = kinds(Monitor(1.0))
+    told = {name for name, kind in types.items() if kind != "histogram"}
     told |= {
-        f"{name}{end}" for name, kind in kinds.items() if kind == "histogram" for end in ("_bucket", "_sum", "_count")
+        f"{name}{end}" for name, kind in types.items() if kind == "histogram" for end in ("_bucket", "_sum", "_count")
     }
     board = json.loads(GRAFANA.read_text())
     shown = set(re.findall(r"binlake_[a-z_]+", " ".join(t["expr"] for p in board["panels"] for t in p["targets"])))
     asked = set(re.findall(r"binlake_[a-z_]+", json.dumps(board["templating"])))
     assert shown | asked <= told
-    assert {re.sub("_(bucket|sum|count)$", "", name) for name in shown} == set(kinds)
+    assert {re.sub("_(bucket|sum|count)$", "", name) for name in shown} == set(types)
     places = [tuple(p["gridPos"].values()) for p in board["panels"]]
     assert len(set(places)) == len(places)
 
@@ -245,6 +302,23 @@ def test_it_is_served(lake: Watched, server: MonitoringServer) -> None:
     assert (status, json.loads(text)) == (503, {"status": "failing", "reasons": ["behind: shop.b"]})
 
 
+def test_the_server_logs_and_does_not_print(
+    server: MonitoringServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG, "pipeline")
+    asked(server.port, "/health")
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        reset = struct.pack("ii", 1, 0)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)  # the close is an error for the server
+        client.sendall(b"GET /metrics HTTP/1.1\r\n")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and len(caplog.records) < 2:
+        time.sleep(0.01)
+    found = [(record.levelname, vars(record)["event"]) for record in caplog.records]
+    assert found == [("DEBUG", "http_request"), ("WARNING", "http_failed")]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_port_that_is_taken(lake: Watched, server: MonitoringServer) -> None:
     with pytest.raises(ConfigError, match="cannot serve metrics"):
         MonitoringServer(lake.monitor, "127.0.0.1", server.port)
@@ -273,18 +347,30 @@ class Silent:
         """Nothing."""
 
 
+class Session:
+    """A Spark session that does nothing."""
+
+    def stop(self) -> None:
+        """Nothing."""
+
+
 def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *happened: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     """The log of a run in which those events (or an error) come."""
 
-    def run(given: object, *, once: bool, on_progress: Any, stop: object, skip_missing: bool) -> None:  # noqa: ANN401
-        for what in happened:
-            if isinstance(what, Exception):
-                raise what
-            on_progress(what)
+    class Played:
+        def __init__(self, given: object, spark: object, on_progress: OnProgress, *_: object, **__: object) -> None:
+            self._on_progress = on_progress
 
-    monkeypatch.setattr("pipeline.cli.commands.run.run_stream", run)
+        def run(self, *, once: bool) -> None:
+            for what in happened:
+                if isinstance(what, Exception):
+                    raise what
+                self._on_progress(what)
+
+    monkeypatch.setattr("pipeline.stream.run.spark_session", lambda given: Session())
+    monkeypatch.setattr("pipeline.stream.run.Stream", Played)
     file = tmp_path / "log.json"
-    with contextlib.suppress(ConfigError):
+    with contextlib.suppress(ConfigError, ValueError):
         run_settings(settings(str(tmp_path), ["a"]), Silent(), once=True, log_json=str(file))
     return [json.loads(line) for line in file.read_text().splitlines()]
 
@@ -312,3 +398,43 @@ def test_a_line_for_every_commit_with_instant_and_offsets(
 def test_the_failure_that_ends_a_run_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = logged(tmp_path, monkeypatch, ConfigError("no such topic", do_next="make it", topic="t"))
     assert (lines[-1]["event"], lines[-1]["error"], lines[-1]["where"]) == ("failed", "no such topic", {"topic": "t"})
+    lines = logged(tmp_path, monkeypatch, ValueError("odd"))
+    assert (lines[-1]["level"], lines[-1]["error"]) == ("error", "ValueError('odd')")
+
+
+#: The fields of a line by its event, after ``time``, ``level``, ``event`` and ``stream``: programs read them.
+COUNTS = ["events_read", "applied", "superseded", "filtered", "quarantined", "already_applied"]
+OF_TABLE = ["batch", "table", "offsets"]
+FIELDS = {
+    "started": [],
+    "ddl": ["batch", "table", "place", "statement", "verdicts", "instant", "error"],
+    "ddl_failed": ["batch", "table", "place", "statement", "verdicts", "instant", "error"],
+    "notice": ["batch", "notice"],
+    "commit": [*OF_TABLE, "instant", "bytes", *COUNTS, "latency_ms", "freshness_ms"],
+    "compaction": [*OF_TABLE, "instant"],
+    "warning": [*OF_TABLE, "instant", "warning"],
+    "no_commit": [*OF_TABLE, *COUNTS],
+    "table_failed": [*OF_TABLE, "error", *COUNTS],
+    "batch": ["batch", "latency_ms", "stage_ms", "records", "lag", "quarantined_without_table"],
+    "failed": ["error", "where", "next"],
+}
+
+
+def test_the_fields_of_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = (
+        TableProgress("s.a", commit_instant="1", compaction_instant="2", warning="slow"),
+        TableProgress("s.b", filtered=1),
+        TableProgress("s.c", error="no space"),
+    )
+    ddl = (DdlProgress("s.a", verdicts=("ADD x",)), DdlProgress("s.b", error="later"))
+    event = ProgressEvent(7, 1.5, {"plan": 0.123}, tables, notices=("news",), ddl=ddl)
+    lines = logged(tmp_path, monkeypatch, event, ConfigError("no such topic"))
+    assert {line["event"]: list(line)[4:] for line in lines} == FIELDS
+    for line in lines:
+        assert list(line)[:4] == ["time", "level", "event", "stream"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+    levels = {line["event"]: line["level"] for line in lines if line["level"] != "info"}
+    errors, warnings = dict.fromkeys(("table_failed", "failed"), "error"), ("ddl_failed", "notice", "warning")
+    assert levels == errors | dict.fromkeys(warnings, "warning")
+    assert next(line["verdicts"] for line in lines if line["event"] == "ddl") == ["ADD x"]
+    assert lines[-2]["stage_ms"] == {"plan": 0.1}

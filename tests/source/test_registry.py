@@ -17,6 +17,7 @@ from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.settings import Settings, SettingsError
 from pipeline.source.registry import SchemaRegistryClient, schema_registry
 from tests.decode.formats.registry_server import Registry, serving
+from tests.logged import events
 
 DOCUMENT = {"name": "s", "lake": {"uri": "/x"}, "kafka": {"bootstrap_servers": "h:1", "topics": ["t"]}}
 
@@ -50,10 +51,13 @@ def test_an_id_that_is_not_there_is_no_error_and_not_remembered(registry: Regist
     assert client(registry).schema(9, "t-value") == '"long"'
 
 
-def test_a_passing_failure_is_tried_again(registry: Registry) -> None:
+def test_a_passing_failure_is_tried_again(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "pipeline")
     registry.failures = [500, 429, 503]
     assert client(registry, retry_s=20).schema(1, "t-value") == '"string"'
     assert len(registry.asked) == 4
+    told = events(caplog)["registry_asked_again"]
+    assert (told["levelname"], told["schema_id"], "503" in told["error"]) == ("INFO", 1, True)
 
 
 def raised(asked: SchemaLookup) -> BinlakeError:

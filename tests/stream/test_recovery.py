@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.lake.lake import Lake
@@ -21,6 +22,7 @@ from pipeline.tasks.plan import TableReport
 from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
+from tests.logged import events
 from tests.stream.topic_log import settings, upkeep
 
 COLUMNS = pa.schema([("id", pa.int64())])
@@ -60,14 +62,15 @@ def recovered(path: Path, config: Settings) -> Ledger:
     return recover(config, root, Lake(root))
 
 
-def test_an_empty_lake(tmp_path: Path) -> None:
+def test_an_empty_lake(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = settings(str(tmp_path), ["a"])
     assert recovered(tmp_path, config) == Ledger("shop")
     storage(tmp_path).write("shop/notes/readme.txt", b"no table")
     assert recovered(tmp_path, config) == Ledger("shop")
+    assert events(caplog) == {}  # a first start is no loss
 
 
-def test_the_beginning_of_each_tables_newest_commit(tmp_path: Path) -> None:
+def test_the_beginning_of_each_tables_newest_commit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Batches 0..5, 5..9 and 9..12 of a topic: table b took no part in the last one."""
     config, lake = settings(str(tmp_path), ["a", "b"]), Lake(storage(tmp_path))
     commit(lake, config, "a", ("t", 0, 0, 5), ("t", 1, 0, 2))
@@ -79,6 +82,8 @@ def test_the_beginning_of_each_tables_newest_commit(tmp_path: Path) -> None:
     # b may lack what lies between 5 and 9 for all a knows; in partition 1 a has everything up to 2
     assert found.positions == {"t": {0: 5, 1: 2}}
     assert (found.batch, found.behind) == (0, {})
+    told = events(caplog)["ledger_recovered"]
+    assert (told["levelname"], told["stream"], told["positions"]) == ("WARNING", "shop", found.positions)
 
 
 def test_topics_of_different_tables(tmp_path: Path) -> None:

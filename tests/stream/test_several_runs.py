@@ -25,6 +25,7 @@ from pipeline.position.lease import StreamLease
 from pipeline.storage import open_storage
 from pipeline.upsert.target import ORDER_FIELD
 from tests.lake.test_table_services import Gate, World
+from tests.logged import events
 
 OTHER_RUN = """
 import sys, time
@@ -48,7 +49,7 @@ def other_run(path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_run_is_refused_until_the_first_is_over(tmp_path: Path) -> None:
+def test_a_second_run_is_refused_until_the_first_is_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = other_run(tmp_path)
     try:
         with pytest.raises(LostOwnershipError, match="another run") as caught:
@@ -58,9 +59,11 @@ def test_a_second_run_is_refused_until_the_first_is_over(tmp_path: Path) -> None
         first.kill()
         first.wait()
     began = time.monotonic()
+    caplog.set_level("INFO", "pipeline")
     mine = lease(tmp_path)
     mine.take()  # killed, it need not be waited for
     assert time.monotonic() - began < 5
+    assert events(caplog)["dead_run_replaced"]["pid"] == first.pid
     mine.check()
     mine.give_back()
     assert list(tmp_path.iterdir()) == []
@@ -133,12 +136,16 @@ def interfering(monkeypatch: pytest.MonkeyPatch, here: World, times: int, extra:
     return done
 
 
-def test_an_overtaken_batch_is_written_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overtaken_batch_is_written_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     here = fed(tmp_path)
     counts = here.batch()
     done = interfering(monkeypatch, here, 1, {})
+    caplog.set_level("INFO", "pipeline")
     told = here.batch()  # looks at the rows, through hudi-rs
     assert done
+    assert "overtaken" in events(caplog)
     assert told.error is None
     assert told.events_read == counts.events_read + 1
     assert here.runner.ledger.behind == {}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import partial
 
 from pipeline.cli.display import Display
+from pipeline.cli.logs import json_log
 from pipeline.cli.until_stopped import stopping_on_signals, wait
-from pipeline.monitoring.json_log import JsonLog
-from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
 from pipeline.stream.run import run_stream
 
@@ -26,18 +24,13 @@ def run(
     cancel the batch. Raises what the stream raises.
     """
     stop = threading.Event()
-    log = JsonLog(settings.name, log_json) if log_json is not None else None
-
-    def tell(event: ProgressEvent) -> None:
-        if log is not None:
-            log.update(event)
-        display.update(event)
-
     with (
         stopping_on_signals(stop),
-        log or nullcontext(),
+        json_log(settings.name, log_json),
         display,
         ThreadPoolExecutor(1, thread_name_prefix="stream") as pool,
     ):
-        running = partial(run_stream, settings, once=once, on_progress=tell, stop=stop, skip_missing=skip_missing)
+        running = partial(
+            run_stream, settings, once=once, on_progress=display.update, stop=stop, skip_missing=skip_missing
+        )
         wait(pool.submit(running))

@@ -1,6 +1,7 @@
 """What a DDL statement of MySQL or MariaDB does to tables: only what concerns rows and columns, in order.
 
 The text is what every format gives (Debezium, Canal, Maxwell), and it alone tells a rename from a drop and an add.
+It is read here and not with sqlglot, because sqlglot 30 failed on 5 of 13 real statements (measured).
 """
 
 from __future__ import annotations

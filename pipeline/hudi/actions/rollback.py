@@ -16,6 +16,7 @@ name. Without any marker the whole table is searched once: a foreign writer may 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -28,6 +29,8 @@ from pipeline.hudi.timeline.avro_container import decode_container, encode_conta
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, ROLLBACK, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
+
+_log = logging.getLogger(__name__)
 
 _TARGETS = (COMMIT, DELTA_COMMIT)
 #: Undoes an instant in the metadata table; takes its requested time and that of the rollback. Repeatable.
@@ -180,6 +183,8 @@ def _execute(
     publish(storage, completed, plan.metadata(storage.uri, rollback.requested_time, millis))
     timeline.record(completed)
     drop_markers(storage, plan.target_time)
+    fields = {"event": "rolled_back", "table": storage.uri, "instant": plan.target_time, "files": len(plan.files)}
+    _log.info("%s: rolled back %s, %d files", storage.uri, plan.target_time, len(plan.files), extra=fields)
     return completed
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,8 @@ from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.hudi.locking.ticker import Ticker
 from pipeline.storage.abilities import Touchable, unsynced
 from pipeline.storage.base import Storage, StorageNotFoundError
+
+_log = logging.getLogger(__name__)
 
 HEARTBEAT_PATH = ".hoodie/.heartbeat"
 _MAX_INTERVAL_S = 60.0
@@ -167,11 +170,16 @@ class Heartbeats:
         return f"{self._directory}/{instant}" if self._directory else instant
 
     def _beat(self, instant: str, beating: _Beating) -> None:
-        with beating.turn, contextlib.suppress(BinlakeError):  # a beat that fails is tried again in time
+        with beating.turn:
             if beating.stopped or self._is_lost(beating):
                 return
             moment = Moment()
-            beating.lost = self._refresh(instant, beating.body)
+            try:
+                beating.lost = self._refresh(instant, beating.body)
+            except BinlakeError as error:
+                fields = {"event": "heartbeat_failed", "path": f"{self._storage.uri}/{self._path(instant)}"}
+                _log.warning("a heartbeat failed and will be tried again: %s", error, extra=fields)
+                return
             beating.last = moment
 
     def _refresh(self, instant: str, body: bytes) -> str:

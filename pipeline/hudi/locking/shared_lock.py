@@ -6,7 +6,7 @@ one that holds it may enter again through any object.
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import random
 import threading
 import time
@@ -23,6 +23,8 @@ from pipeline.hudi.locking.process_identity import ProcessIdentity
 from pipeline.hudi.locking.process_lock import ProcessLock
 from pipeline.hudi.locking.ticker import Ticker
 from pipeline.storage.base import StorageError
+
+_log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.005, 0.5
 #: The part of the validity that must be left for a completing write to reach the store.
@@ -148,17 +150,24 @@ class SharedLock(ABC):
             if lease.released or self._is_lost(lease, self._validity_s):
                 return
             moment = Moment()
-            with contextlib.suppress(BinlakeError):
+            try:
                 lease.lost = self._extend(lease)
-                lease.since = moment
+            except BinlakeError as error:
+                fields = {"event": "lock_not_renewed", "table": self._uri}
+                _log.warning("the lock was not renewed; this will be tried again: %s", error, extra=fields)
+                return
+            lease.since = moment
 
     def _give_back(self, lease: Lease) -> None:
         lease.lock._ticker.remove(lease)
         with lease.turn:
             lease.released = True
             if not self._is_lost(lease, lease.lock._validity_s * (1 - _MARGIN)):
-                with contextlib.suppress(BinlakeError):
+                try:
                     lease.lock._release(lease)
+                except BinlakeError as error:
+                    fields = {"event": "lock_not_released", "table": lease.lock._uri}
+                    _log.warning("the lock was not released; it expires: %s", error, extra=fields)
 
     @staticmethod
     def _is_lost(lease: Lease, validity_s: float) -> str:

@@ -14,6 +14,7 @@ from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.instant import Instant, State
 from tests.hudi.lake import Model, check, commit, data_files, new_table, storage_at, tree, upserts, write
 from tests.hudi.services.compaction import request_compaction
+from tests.logged import events
 from tests.paths import GOLDEN
 
 KEPT = upserts(range(8), 100)
@@ -50,11 +51,16 @@ def verify(path: Path, instant: str) -> None:
 
 
 @pytest.mark.parametrize("files", [False, True])
-def test_a_dead_batch_is_rolled_back_and_replayed(tmp_path: Path, files: bool) -> None:
+def test_a_dead_batch_is_rolled_back_and_replayed(
+    tmp_path: Path, files: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """Cases 2 and 3."""
     instant = dead_writer(tmp_path, files=files)
     table = restart(tmp_path)
+    caplog.set_level("INFO", "pipeline")
     assert table.rollback_pending() == [instant]
+    told = events(caplog)["rolled_back"]
+    assert (told["levelname"], told["instant"], told["files"]) == ("INFO", instant, 4 if files else 0)
     verify(tmp_path, instant)
     assert table.rollback_pending() == []
     assert commit(table, LOST) > instant

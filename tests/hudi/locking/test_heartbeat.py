@@ -20,6 +20,7 @@ from pipeline.hudi.locking.heartbeat import HEARTBEAT_PATH, Heartbeat, Heartbeat
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.storage import AlreadyExistsError, Storage, StorageError, open_storage
 from tests.hudi.failing_storage import AnsweringStorage, CountingStorage
+from tests.logged import events
 
 INSTANT, OTHER = "20260101000000000", "20260101000000001"
 PATH = f"{HEARTBEAT_PATH}/{INSTANT}"
@@ -112,7 +113,7 @@ def test_one_that_somebody_else_has_taken_is_lost_and_left_alone(storage: Storag
     assert storage.read(PATH) == b""
 
 
-def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:
+def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     down = threading.Event()
 
     def fault(method: str, path: str, action: Callable[[], object]) -> None:
@@ -124,6 +125,9 @@ def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:
     down.set()
     time.sleep(0.4)
     beats.check(INSTANT)
+    warned = events(caplog)["heartbeat_failed"]
+    assert warned["levelname"] == "WARNING"
+    assert warned["path"].endswith(PATH)
     down.clear()
     time.sleep(1.2)
     beats.check(INSTANT)

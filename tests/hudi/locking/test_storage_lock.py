@@ -19,6 +19,7 @@ from pipeline.hudi.locking.storage_lock import LOCK_PATH, LockData, StorageLock
 from pipeline.storage import OutcomeUnknownError, StorageError, open_storage
 from pipeline.storage.abilities import ConditionalStore, ReplacedError, Version
 from tests.conftest import BUCKET
+from tests.logged import events
 from tests.services.s3 import S3Server
 from tests.storage.faults import Fault, http_proxy
 
@@ -231,7 +232,9 @@ def test_a_renewal_that_meets_another_owner_loses_it(store: Answering) -> None:
     assert content(store) == {"expired": False, "validUntil": content(store)["validUntil"], "owner": "thief"}
 
 
-def test_renewals_without_any_answer_lose_it_with_the_validity(store: Answering) -> None:
+def test_renewals_without_any_answer_lose_it_with_the_validity(
+    store: Answering, caplog: pytest.LogCaptureFixture
+) -> None:
     with lock_on(store, validity_s=1.2, renew_s=0.1) as lock:
         store.answers = [silent] * 1000
         lock.check()
@@ -240,6 +243,7 @@ def test_renewals_without_any_answer_lose_it_with_the_validity(store: Answering)
         time.sleep(0.2)
         with pytest.raises(LostLockError, match="last renewed"):
             lock.check()
+        assert events(caplog)["lock_not_renewed"]["levelname"] == "WARNING"
     with lock_on(store, "two", wait_s=2):
         pass
 
@@ -251,11 +255,14 @@ def test_freeing_with_any_answer_frees_it(store: Answering, fail: Fail) -> None:
     assert content(store)["expired"]
 
 
-def test_freeing_without_any_answer_leaves_it_to_its_validity(store: Answering) -> None:
+def test_freeing_without_any_answer_leaves_it_to_its_validity(
+    store: Answering, caplog: pytest.LogCaptureFixture
+) -> None:
     lock = lock_on(store, validity_s=1.0)
     with lock:
         store.answers = [silent] * 1000
     store.answers = []
+    assert events(caplog)["lock_not_released"]["levelname"] == "WARNING"
     with pytest.raises(LockHeldError), lock_on(store, "two"):
         pass
     with lock_on(store, "two", wait_s=3):

@@ -8,6 +8,7 @@ inflight file, the requested file, the markers.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers
@@ -26,6 +27,8 @@ from pipeline.hudi.services.compaction.task import CompactedFile
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.storage.base import Storage
+
+_log = logging.getLogger(__name__)
 
 #: How long a compaction waits, with its files written, for delta commits that were begun before it.
 PATIENCE_S = 60.0
@@ -114,6 +117,9 @@ def unschedule(table: HudiTable, instant: Instant) -> None:
         table.timeline.forget(instant)
         drop_markers(table.storage, instant.requested_time)
     table.ownership.end(instant.requested_time)
+    uri, time = table.storage.uri, instant.requested_time
+    fields = {"event": "compaction_unscheduled", "table": uri, "instant": time}
+    _log.info("%s: the compaction %s was unscheduled", uri, time, extra=fields)
 
 
 def _missing(storage: Storage, plan: CompactionPlan) -> set[str]:

@@ -58,6 +58,7 @@ from tests.hudi.services.compaction.steps import (
     serially,
     sound,
 )
+from tests.logged import events
 
 
 @indexed
@@ -241,7 +242,9 @@ def test_a_pending_compaction_is_not_rolled_back(tmp_path: Path, indexed: bool) 
 
 
 @indexed
-def test_a_plan_whose_files_are_gone_is_unscheduled(tmp_path: Path, indexed: bool) -> None:
+def test_a_plan_whose_files_are_gone_is_unscheduled(
+    tmp_path: Path, indexed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     table, model = new(tmp_path, indexed)
     requested = scheduled(table)
     job = prepare(table, requested, ALWAYS)
@@ -250,7 +253,9 @@ def test_a_plan_whose_files_are_gone_is_unscheduled(tmp_path: Path, indexed: boo
     lost = replace(job.plan.operations[0], log_files=(*job.plan.operations[0].log_files, _other(job)))
     body = replace(job.plan, operations=(lost, *job.plan.operations[1:])).to_bytes()
     table.storage.write(requested.path, body)
+    caplog.set_level("INFO", "pipeline")
     assert finish_pending(table, ALWAYS, serially) == []
+    assert events(caplog)["compaction_unscheduled"]["instant"] == requested.requested_time
     assert data_files(tmp_path) == before
     assert HudiTable.open(table.storage).timeline.pending() == []
     sound(tmp_path, model)
