@@ -16,7 +16,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-slow test-spark4 lint format soak bench package image lock venv clean
+.PHONY: help demo test test-fast test-slow test-spark4 lint docs format soak bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,11 +35,16 @@ test-slow: venv  ## the tests on Spark, Kafka, MariaDB, HDFS, a cluster, and Hud
 test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
 	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)
 
-lint: venv  ## ruff, mypy (strict) and the import contracts
+lint: venv  ## ruff, mypy (strict), the import contracts and the links of the documentation
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
+docs: venv  ## the documentation site in build/site, and what is generated from the settings model
+	$(PY) -m docs.settings_reference
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code
 	$(VENV)/bin/ruff check --fix .

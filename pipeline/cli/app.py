@@ -36,7 +36,7 @@ from pipeline.settings import Settings, json_schema
 
 app = typer.Typer(
     name="binlake",
-    help="Change events from MySQL binlogs into Apache Hudi tables.",
+    help="Keep Apache Hudi tables in step with MySQL, by its change events.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -52,7 +52,7 @@ def common(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log details too, on standard error.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only warnings and errors.")] = False,
 ) -> None:
-    """Options before the command; ``main`` looks at --debug itself."""
+    """Options before the command; ``main`` evaluates --debug itself."""
     if verbose and quiet:
         raise typer.BadParameter("--verbose and --quiet exclude each other")
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
@@ -63,9 +63,9 @@ def common(
 def check(
     conf: Conf,
     show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
-    kafka_timeout_s: Annotated[float, typer.Option(help="How long each answer of Kafka may take, seconds.")] = 10.0,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take for each answer, in seconds.")] = 10.0,
 ) -> None:
-    """Look for all that would stop the stream: settings, Kafka, rights, storage, buckets. Leaves nothing behind."""
+    """Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing."""
     settings, console = Settings.load(conf), terminal()
     if show:
         text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
@@ -78,18 +78,19 @@ def check(
 @app.command()
 def run(
     conf: Conf,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there now, then stop.")] = False,
-    live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or plain lines.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every batch.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Take the records that are there now, then stop.")] = False,
+    live: Annotated[bool, typer.Option("--display/--no-display", help="Show a live table, or print lines.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every batch.")] = False,
     log_json: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Log commits, failures and batches as JSON lines; - for stderr."),
+        typer.Option(metavar="FILE", help="Write a JSON line for every commit, failure and batch; - for stderr."),
     ] = None,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has no more; the commits say so.")
+        bool,
+        typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted; the commits record them."),
     ] = False,
 ) -> None:
-    """Keep the tables in step with the topics. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
+    """Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
     settings = Settings.load(conf)
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
     run_settings(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)

@@ -1,4 +1,4 @@
-"""How an error is told to people."""
+"""How an error is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the operator's commands name tables: the settings first, then tables of their lake."""
+"""How commands name tables: the settings file first, then tables of its lake."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 
-LakeConf = Annotated[Path, typer.Argument(help="The settings file of the lake (YAML).", metavar="CONF")]
-Table = Annotated[str, typer.Argument(help="database.table, or a path in the lake.", metavar="TABLE")]
+LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
+Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
 Tables = Annotated[
     list[str] | None,
-    typer.Argument(help="Tables as database.table or by path in the lake; all if none.", metavar="TABLE"),
+    typer.Argument(help="Tables, as database.table or by path in the lake; all tables if none.", metavar="TABLE"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line for every table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
 
 
 def chosen(settings: Settings, names: list[str] | None) -> list[Place | Unknown]:

@@ -1,4 +1,4 @@
-"""How commands name a table, and where it is."""
+"""How commands name a table, and how they find it."""
 
 from __future__ import annotations
 

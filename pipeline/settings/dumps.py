@@ -23,24 +23,24 @@ class DumpSettings(Section):
     uri: Text | None = None
     """Root of the dumps: where ``binlake dump`` writes, and ``binlake replay`` reads unless told otherwise."""
     options: Options | None = None
-    """The store's own options; if null the lake's, where that is in a store of the same kind."""
+    """The store's own options; null takes the lake's options, if the lake is in a store of the same kind."""
     path: Text = "{database}.{table}/dt={date}/hour={hour}/*.jsonl.gz"
-    """Where files are below the root: ``{database}``, ``{table}``, ``{topic}``, and the time (UTC) as ``{date}``
-    (2026-11-21) or ``{year}``, ``{month}``, ``{day}``, and ``{hour}``; without ``{hour}`` the layout is by day. The
-    last part is a glob pattern; when files are written, its end says how: ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or
-    ``.parquet``. Reading goes by what is in a file."""
+    """Where files are below the root. Placeholders: ``{database}``, ``{table}``, ``{topic}``, and the time (UTC) as
+    ``{date}`` (2026-11-21) or ``{year}``, ``{month}``, ``{day}``, and ``{hour}``; without ``{hour}`` the layout is by
+    day. The last part is a glob pattern. Its end chooses the format that ``binlake dump`` writes: ``.jsonl``,
+    ``.jsonl.gz``, ``.jsonl.zst`` or ``.parquet``. ``binlake replay`` recognises the format by the content of a file."""
     ddl_path: Text = "_ddl"
-    """Directory below the root of the dumped schema change topics (``kafka.ddl_topics``); read whole by a replay, for a
-    table's schema is the sum of its DDL."""
+    """Directory below the root for the dumped schema change topics (``kafka.ddl_topics``). A replay reads all of it,
+    because a table's schema is the result of all its DDL."""
     roll_bytes: Count = 128 * 1024 * 1024
-    """Record bytes after which ``binlake dump`` ends its files and begins new ones."""
+    """After so many record bytes ``binlake dump`` closes its files and begins new ones."""
     roll_seconds: float = Field(default=600.0, gt=0)
-    """Time after which it does; what was consumed is in no file before."""
+    """After so much time it does so too. Records are in no file before."""
     commit_bytes: Count = 512 * 1024 * 1024
-    """Record bytes, about, that one commit of a replay takes: a day that is larger is committed in several."""
+    """Record bytes that one commit of a replay takes, approximately; a larger day takes several commits."""
     base_files_from_rows: Count | None = 10_000
-    """From so many rows on, a file group that a replay brings into being begins with a base file in place of a log
-    file; null for log files alone."""
+    """A new file group of a replay begins with a base file if it has at least so many rows, else with a log file; null
+    writes log files only."""
 
     @field_validator("path")
     @classmethod

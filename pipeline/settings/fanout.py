@@ -62,14 +62,14 @@ class ColumnsRule:
 
 
 class ShardSettings(Section):
-    """A column that says which of the merged source tables a row is from."""
+    """A column that names the source table of a row, where several source tables are merged."""
 
     column: Text
     """The column's name."""
     value: Text = "{table}"
-    """Its value, with the placeholders of ``to``."""
+    """Its value for one source table; the placeholders of ``to`` may be used."""
     in_key: bool = True
-    """Make it the first column of the key, since the source tables may use the same keys. False where they never do."""
+    """Make it the first column of the key, because the source tables may use the same keys; false if they never do."""
 
 
 class RouteSettings(Section):
@@ -78,10 +78,10 @@ class RouteSettings(Section):
     match: Regex
     """A regular expression that must match the whole ``database.table``."""
     to: Text | None
-    """``database.table`` they are kept as, with ``{database}``, ``{table}``, ``{1}``... for the expression's groups and
-    ``{name}`` for those with a name; null leaves them out."""
+    """The ``database.table`` in the lake. Placeholders: ``{database}``, ``{table}``, ``{1}``... for the groups of the
+    expression, ``{name}`` for named groups. null leaves the tables out."""
     shard: ShardSettings | None = None
-    """Where several source tables go to one: what tells their rows apart."""
+    """Where several source tables go to one lake table: the column that distinguishes their rows."""
 
     @model_validator(mode="after")
     def _templates(self) -> Self:
@@ -117,13 +117,13 @@ class RouteSettings(Section):
 
 
 class MaskSettings(Section):
-    """How a column is made unreadable before anything is written."""
+    """How the values of a column are masked before anything is written."""
 
     how: Literal["hash", "redact", "null"]
     """``hash``: HMAC-SHA-256 of the value's text under ``salt``, in hexadecimal: equal values stay equal. ``redact``:
     text becomes ``text``, any other value null. ``null``: null."""
     salt: SecretStr | None = None
-    """The key of ``hash``; by reference (``${env:NAME}``). Changed, the same value gets another hash."""
+    """The key of ``hash``, by reference (``${env:NAME}``). With another salt, the same value gets another hash."""
     text: str = "***"
     """What ``redact`` writes."""
 
@@ -138,14 +138,14 @@ class ColumnsSettings(Section):
     """Which columns of a table are written, and in what form."""
 
     include: tuple[Text, ...] = ("*",)
-    """Glob patterns on column names, case does not count: what is written. Keys must be among it."""
+    """Glob patterns on column names, in any case: the columns that are written. Key columns must be among them."""
     exclude: tuple[Text, ...] = ()
-    """Glob patterns on column names: what is not."""
+    """Glob patterns on column names: the columns that are not written."""
     mask: Mapping[Text, MaskSettings] = Field(default_factory=dict)
-    """Columns made unreadable, by name."""
+    """Columns that are masked, by name."""
     computed: Mapping[Text, Text] = Field(default_factory=dict)
-    """Further columns, by name: an expression of DuckDB's SQL over the row's columns (also those that are left out or
-    masked). A partition rule may name one."""
+    """Additional columns, by name: an SQL expression (DuckDB) over the columns of the row, excluded and masked columns
+    included. A partition rule may name a computed column."""
 
     @field_validator("computed")
     @classmethod

@@ -38,18 +38,29 @@ class Settings(Section):
     """One stream of changes into one lake."""
 
     name: StreamName
-    """The stream's name; it is kept in every commit, so do not change it."""
+    """The stream's name: letters, digits, _ and -. Every commit keeps it, so do not change it later."""
     lake: LakeSettings
+    """Where the tables are."""
     state: StateSettings = Field(default_factory=StateSettings)
+    """Where the stream's ledger and Spark's checkpoint are. Losing them loses no data."""
     kafka: KafkaSettings
+    """What to read."""
     source: SourceSettings = Field(default_factory=SourceSettings)
+    """How to read the records."""
     tables: TablesSettings = Field(default_factory=TablesSettings)
+    """Which source tables are taken, where they go, and their rules."""
     locking: LockingSettings = Field(default_factory=LockingSettings)
+    """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
     batch: BatchSettings = Field(default_factory=BatchSettings)
+    """The size and rhythm of micro-batches, and whole transactions."""
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    """The table of records that cannot be applied, and how many are too many."""
     dump: DumpSettings = Field(default_factory=DumpSettings)
+    """Files of change events: ``binlake dump`` writes them, ``binlake replay`` reads them."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
+    """The Spark session that runs the stream."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
+    """Metrics and health over HTTP."""
 
     _written: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
 

@@ -13,7 +13,7 @@ class RegistrySettings(Section):
     """A schema registry with Confluent's REST interface."""
 
     url: Text | None = None
-    """``http(s)://host:port``, and a path where it has one; null: messages in Avro are quarantined."""
+    """``http(s)://host:port``, and a path where it has one; without it, messages in Avro are quarantined."""
     username: Text | None = None
     """The user of HTTP basic authentication."""
     password: SecretStr | None = None
@@ -21,11 +21,11 @@ class RegistrySettings(Section):
     token: SecretStr | None = None
     """A bearer token, in place of user and password."""
     ca_file: Text | None = None
-    """Certificates (PEM) of the authorities to trust for https; the system's if null."""
+    """Certificates (PEM) of the authorities to trust for https; null takes the system's."""
     timeout_seconds: float = Field(default=10.0, gt=0)
     """How long one request may take."""
     retry_seconds: float = Field(default=30.0, ge=0)
-    """How long a request that fails is tried again before the batch fails, to be tried again as a whole."""
+    """How long a failed request is repeated before the batch fails; the whole batch is then tried again."""
 
     @field_validator("url")
     @classmethod

@@ -25,30 +25,30 @@ class SchemaChangeRule:
 
 
 class SchemaChangeSettings(Section):
-    """What DDL at the source does to a lake table and its rows. Refused: the rows from there on go to quarantine."""
+    """What DDL at the source does to a lake table and its rows. ``refuse``: the rows from there on go to quarantine."""
 
     add: Literal["fill", "null", "refuse"] = "fill"
-    """ADD COLUMN. ``fill``: rows that are there get the column's default, as in the source; ``null``: they get none."""
+    """ADD COLUMN. ``fill``: existing rows get the column's default, as in the source; ``null``: they get null."""
     drop: Literal["keep", "refuse"] = "keep"
     """DROP COLUMN. ``keep``: the column stays with its values, and is null in new rows."""
     rename: Literal["copy", "keep", "refuse"] = "copy"
-    """A column under a new name. ``copy``: rows that are there get the values under the new name too; ``keep``: they
-    keep them under the old one alone."""
+    """RENAME or CHANGE COLUMN. ``copy``: existing rows get the value under the new name too; ``keep``: existing rows
+    keep it under the old name only."""
     widen: Literal["apply", "refuse"] = "apply"
-    """A type that holds all that the former held (int to bigint, decimals with more digits)."""
+    """A type that holds all values of the former type (int to bigint, decimals with more digits)."""
     narrow: Literal["keep", "refuse"] = "keep"
-    """A type that holds less. ``keep``: the lake's column stays as wide as it is."""
+    """A type that holds fewer values. ``keep``: the column in the lake keeps its wider type."""
     convert: Literal["refuse", "string"] = "refuse"
-    """Any other type. ``string``: whole numbers become text where the source turns them into text, or stay text where
-    it turns text into whole numbers; the rest is refused."""
+    """Any other change of type. ``string``: a column that changes from whole numbers to text becomes text, one that
+    changes from text to whole numbers stays text; the rest is refused."""
     drop_table: Literal["keep", "delete"] = "keep"
     """DROP TABLE. ``keep``: the lake table stays as it is; ``delete``: its rows are deleted, as by TRUNCATE."""
     recreate_table: Literal["delete", "keep"] = "delete"
-    """CREATE TABLE after DROP TABLE. ``delete``: the dropped table's rows go; ``keep``: they stay beside the new."""
+    """CREATE TABLE after DROP TABLE. ``delete``: the dropped table's rows are deleted; ``keep``: they stay."""
     rename_table: Literal["follow", "new", "refuse"] = "follow"
-    """RENAME TABLE. ``follow``: the rows go on to the same lake table; ``new``: to one of the new name."""
+    """RENAME TABLE. ``follow``: the rows go to the same lake table as before; ``new``: to a table with the new name."""
     shadow_tables: Literal["filter", "keep"] = "filter"
-    """Tables that pt-online-schema-change and gh-ost make beside a table of ours, until they swap the two."""
+    """The temporary tables of pt-online-schema-change and gh-ost. ``filter`` leaves them out; ``keep`` takes them."""
 
     def rule(self) -> SchemaChangeRule:
         """The same as a rule."""

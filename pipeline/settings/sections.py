@@ -31,7 +31,7 @@ class LakeSettings(Section):
     """Where the tables live."""
 
     uri: Text
-    """Root of all tables: a path, ``file:``, ``hdfs:`` or any scheme of the object stores (``s3:``, ``gs:``...)."""
+    """Root of all tables: a path, ``file:``, ``hdfs:`` or an object store (``s3:``, ``gs:``, ``az:``)."""
     options: Options = Field(default_factory=dict)
     """The store's own options (endpoint, region, credentials)."""
 
@@ -53,19 +53,20 @@ class LockingSettings(Section):
     """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
 
     lock: Literal["auto", "process", "file", "storage"] = "auto"
-    """``auto``: Hudi's file lock on local disk and HDFS, its storage-based lock on object stores. ``process`` promises
-    that no other process writes to the tables: nothing is locked outside of this one, no instant has a heartbeat."""
+    """``auto``: Hudi's file lock on local disk and HDFS, its storage-based lock on object stores; ``file`` and
+    ``storage`` choose one of the two. ``process`` promises that no other process writes to the tables: binlake then
+    takes no lock outside of its process and writes no heartbeats."""
     wait_seconds: float = Field(default=60.0, gt=0)
-    """How long to wait for a lock that somebody else holds."""
+    """How long to wait for a lock that another writer holds."""
     validity_seconds: float = Field(default=300.0, gt=0)
-    """After how long without renewal a lock is taken over. At least ten times as long as ``renew_seconds``."""
+    """Another writer may take over a lock that was not renewed for so long. At least ten times ``renew_seconds``."""
     renew_seconds: float = Field(default=30.0, gt=0)
-    """How often a lock that is held for long is renewed."""
+    """How often a lock that is held for a long time is renewed."""
     heartbeat_timeout_seconds: float = Field(default=600.0, gt=0)
-    """After how long without a beat a writer counts as dead, and its pending commits are rolled back."""
+    """A writer without a heartbeat for so long counts as dead, and its pending commits are rolled back."""
     foreign_expiry_seconds: float = Field(default=0.0, ge=0)
-    """After how long a file lock of Hudi's is taken over, which is never renewed: as long as its writer's
-    ``hoodie.write.lock.filesystem.expire``; 0 for never."""
+    """A Hudi writer never renews its file lock. binlake takes over a file lock of Hudi that is older than this. Set it
+    to the writer's ``hoodie.write.lock.filesystem.expire`` (which is in minutes); 0 means never."""
 
 
 class KafkaSettings(Section):
@@ -78,15 +79,15 @@ class KafkaSettings(Section):
     topic_pattern: Regex | None = None
     """Topics by a regular expression that must match the whole name."""
     ddl_topics: tuple[Text, ...] = ()
-    """Debezium's schema change topics (each connector's ``topic.prefix``): needed where messages carry no schema, and
-    to know BIGINT UNSIGNED from BIGINT where they do."""
+    """Debezium's schema change topics (the ``topic.prefix`` of each connector). Needed where messages carry no schema;
+    where they do, needed to tell BIGINT UNSIGNED from BIGINT."""
     transaction_topic: Text | None = None
-    """Debezium's topic of BEGIN and END records (``<topic.prefix>.transaction``): ``batch.transaction_consistent``
+    """Debezium's topic of BEGIN and END records (``<topic.prefix>.transaction``). ``batch.transaction_consistent``
     needs it."""
     fetch: Literal["direct", "spark"] = "direct"
     """``direct``: tasks fetch their offset ranges themselves; ``spark``: Spark's Kafka source carries the records."""
     start: Literal["earliest", "latest"] = "earliest"
-    """Where to begin in partitions that no table and no ledger knows."""
+    """Where to begin in partitions that neither a table nor the ledger knows."""
     properties: Options = Field(default_factory=dict)
     """Further client properties by librdkafka's names (``security.protocol``, ``sasl.password``...)."""
 
@@ -128,13 +129,13 @@ class DebeziumSettings(Section):
     time_precision_mode: Literal[
         "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
     ] = "adaptive_time_microseconds"
-    """``time.precision.mode``."""
+    """The connector's ``time.precision.mode``."""
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
-    """``decimal.handling.mode``."""
+    """The connector's ``decimal.handling.mode``."""
     bigint_unsigned_handling_mode: Literal["long", "precise"] = "long"
-    """``bigint.unsigned.handling.mode``."""
+    """The connector's ``bigint.unsigned.handling.mode``."""
     binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
-    """``binary.handling.mode``."""
+    """The connector's ``binary.handling.mode``."""
     metadata_prefix: str = "__"
     """Prefix of the fields that ExtractNewRecordState adds in the flat form."""
 
@@ -156,11 +157,11 @@ class SchemaSettings(Section):
 
 
 class MaxwellSettings(Section):
-    """What Maxwell was told to write."""
+    """How Maxwell is configured, where it changes what its messages mean."""
 
     order: Literal["position", "offset"] = "position"
-    """What orders its rows: ``position`` needs ``output_binlog_position``; ``offset`` takes Kafka's, so all rows of a
-    key must be in one partition."""
+    """What orders the rows. ``position`` is the binlog position and needs ``output_binlog_position``; ``offset`` is
+    Kafka's offset, so all rows of a key must be in one partition."""
 
 
 class SourceSettings(Section):
@@ -168,22 +169,25 @@ class SourceSettings(Section):
 
     format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro"] = "auto"
     """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
-    (with ``registry``); ``auto`` tells it by each message."""
+    (with ``registry``); ``auto`` recognises the format of each message."""
     epoch: int = Field(default=0, ge=0, lt=2048)
-    """Newer epochs win. To be raised by one after a failover that restarted the binlog's file numbers; where Kafka's
-    offset is the order (Canal), after a topic was made anew; and with a change to a format of another order."""
+    """Events of a higher epoch win. Raise it by one after a failover that restarted the binlog's file numbers; after a
+    topic was created again, where Kafka's offset is the order (Canal); and when you change to a format with another
+    order."""
     time_zone: Text = "UTC"
-    """The time zone of TIMESTAMP values that are text without one (Canal, Maxwell): that of its session."""
+    """The time zone of TIMESTAMP values that are text without a zone (Canal, Maxwell): the time zone of the session
+    that wrote them. A name (``Asia/Shanghai``) or an offset (``+08:00``)."""
     epoch_of_server: Mapping[int, Annotated[int, Field(ge=0, lt=2048)]] = Field(default_factory=dict)
-    """Server id -> the epoch of what it writes, instead of ``epoch``: for a failover to a replica, whose binlog counts
-    by itself."""
+    """Server id -> the epoch of what that server writes, instead of ``epoch``. For a failover to a replica, whose
+    binlog has file numbers of its own."""
     debezium: DebeziumSettings = Field(default_factory=DebeziumSettings)
+    """Debezium's own settings, where they change what its JSON means."""
     maxwell: MaxwellSettings = Field(default_factory=MaxwellSettings)
     """Maxwell's own settings, where they change what its messages mean."""
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     """Where the schemas of Avro messages are."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
-    """Schemas by ``database.table``."""
+    """Schemas by ``database.table``, for tables whose schema neither the messages nor a DDL topic give."""
 
     @field_validator("time_zone")
     @classmethod
@@ -207,20 +211,21 @@ class BatchSettings(Section):
     """The size and rhythm of micro-batches."""
 
     max_events: Count = 200_000
-    """Records a batch takes at most, over all topics."""
+    """The most records that one batch takes, over all topics."""
     trigger_interval_ms: Amount = 500
-    """Least time between the starts of two batches; 0 starts the next one at once."""
+    """The shortest time between the starts of two batches; 0 starts the next one at once."""
     shuffle_above_bytes: Amount = 256 * 1024 * 1024
-    """Raw record bytes above which rows go through a shuffle to writing tasks; below, the driver writes them."""
+    """Above so many bytes of raw records, rows are shuffled to writing tasks; below, the driver writes them."""
     transaction_consistent: bool = False
     """End batches between two transactions, so that no commit holds half of one. Needs ``kafka.transaction_topic`` and
     ``kafka.fetch: direct``; the messages must be enveloped, with Debezium's transaction metadata."""
     transaction_wait_seconds: float = Field(default=600.0, gt=0)
-    """A transaction whose end does not come for so long is overdue. What was complete before is committed meanwhile."""
+    """A transaction is overdue when its end does not come for so long. Complete transactions before it are committed
+    meanwhile."""
     transaction_max_events: Count = 2_000_000
-    """So is one that more records than this wait for."""
+    """A transaction is also overdue when more records than this wait for it."""
     transaction_overdue: Literal["stop", "split"] = "stop"
-    """What is done then: stop, or go on without whole transactions and say so."""
+    """What happens then. ``stop``: the stream stops. ``split``: it goes on without whole transactions and says so."""
 
 
 class QuarantineSettings(Section):
@@ -229,12 +234,12 @@ class QuarantineSettings(Section):
     path: Text = "_quarantine/{name}"
     """Path of the quarantine table below ``lake.uri``; ``{name}`` is the stream's name."""
     max_records_per_batch: Amount = 10_000
-    """More than this in one batch stops the job."""
+    """More quarantined records than this in one batch stop the job."""
     max_fraction: Fraction = 0.5
-    """A greater share of a batch's records than this stops the job."""
+    """A greater share of quarantined records in one batch than this stops the job."""
     seal: SecretStr | None = None
-    """A secret (by reference) under which the records are encrypted where they lie; ``binlake quarantine`` opens them
-    with it. Needed as soon as any column is masked."""
+    """A secret (by reference) that encrypts the quarantined records. ``binlake quarantine`` decrypts them with the same
+    secret. Required as soon as a column is masked."""
 
     def secret(self) -> str | None:
         """The secret in the clear; None if there is none."""
@@ -254,20 +259,20 @@ class MonitoringSettings(Section):
     """Metrics for Prometheus (``/metrics``) and the stream's health (``/health``), over HTTP."""
 
     host: Text = "127.0.0.1"
-    """The address to listen at; nobody is asked who he is, so do not open it to the world."""
+    """The address to listen on. There is no authentication, so do not open it to a public network."""
     port: int | None = Field(default=None, ge=0, le=65535)
-    """The port; nothing is served if null."""
+    """The port; null serves nothing."""
     stalled_seconds: float = Field(default=300.0, gt=0)
-    """A stream that lags and has finished no batch for so long is not well."""
+    """``/health`` fails when records wait and no batch has finished for so long."""
 
 
 class SparkSettings(Section):
     """The Spark session that carries the stream."""
 
     master: Text | None = "local[2]"
-    """Spark master; null takes what spark-submit says."""
+    """The Spark master; null leaves it to spark-submit."""
     driver_memory_mb: Count = 1024
-    """Heap of the driver when the job starts it (not under spark-submit), megabytes."""
+    """Heap of the driver in megabytes, when binlake starts it (not under spark-submit)."""
     conf: Options = Field(default_factory=dict)
     """Further Spark properties (``spark.*``)."""
 

@@ -135,17 +135,17 @@ class MetadataSettings(Section):
     """The metadata table of a lake table: readers list files and skip them by it."""
 
     enabled: bool = True
-    """Keep one. Turned off, an existing metadata table is dropped; turned on, it is made from the files there are."""
+    """Keep a metadata table. false drops an existing one; true builds it from the files of the table."""
     columns: tuple[Text, ...] | None = None
-    """Columns whose ranges are kept; null for the first 32 of the table."""
+    """Columns whose ranges are kept; null takes the first 32 of the table."""
     column_stats: bool = True
     """Keep column ranges of files (and of partitions, for a partitioned table)."""
     bloom_filters: bool = True
     """Keep the record key filters of base files."""
     column_stats_file_groups: Count = 2
-    """File groups of column_stats; fixed when it is made."""
+    """File groups of column_stats. Fixed when the metadata table is created."""
     bloom_file_groups: Count = 4
-    """File groups of bloom_filters; fixed when it is made."""
+    """File groups of bloom_filters. Fixed when the metadata table is created."""
 
     def rule(self) -> MetadataRule | None:
         """The same as a rule; None if there shall be none."""
@@ -156,26 +156,26 @@ class CompactionSettings(Section):
     """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
 
     mode: Literal["async", "inline", "process", "off"] = "async"
-    """``async`` works beside the batches, ``inline`` between them; ``process`` leaves compaction, cleaning and archival
-    to ``binlake compact``."""
+    """``async``: beside the batches; ``inline``: between them; ``process``: left to ``binlake compact``, with
+    cleaning and archival; ``off``: never."""
     after_commits: Count | None = 100
-    """Commits since the last one was scheduled; null switches this trigger off."""
+    """Due after so many commits since the last compaction was scheduled; null switches this trigger off."""
     after_minutes: float | None = Field(default=None, gt=0)
-    """Age of the oldest of those commits; null switches this trigger off."""
+    """Due when the oldest of those commits is so old; null switches this trigger off."""
     log_ratio: float | None = Field(default=0.5, gt=0)
-    """Bytes of log files over bytes of base files, once there are 16 MiB of logs; null switches this trigger off."""
+    """Due at this ratio of log bytes to base bytes, from 16 MiB of logs on; null switches this trigger off."""
     tombstone_retention_hours: float = Field(default=24.0, ge=0)
-    """How long a delete keeps late, older events of its key out after it was compacted."""
+    """How long a delete keeps late, older events of its key out after the delete was compacted."""
     row_group_rows: Count = 250_000
-    """Rows of a row group of the base files, at most."""
+    """The most rows of a row group of a base file."""
     row_group_bytes: Count = 64 << 20
-    """Decoded bytes of a row group, about, at most. (A base file is as large as its bucket: see ``buckets``.)"""
+    """The most decoded bytes of a row group, approximately. A base file is as large as its bucket."""
     bloom_filter_fpp: float = Field(default=0.001, gt=0, lt=1)
-    """Rate of false positives of the base files' record key filters."""
+    """Rate of false positives of the bloom filters in base files."""
     max_file_groups: Count | None = None
-    """File groups that one compaction takes at most, those with the most logs first; null for all."""
+    """The most file groups that one compaction takes, those with the most log bytes first; null for all."""
     max_io_bytes: Count | None = None
-    """What one compaction reads and writes at most, about; null for no bound."""
+    """The most bytes that one compaction reads and writes, approximately; null for no bound."""
 
     def rule(self) -> CompactionRule | None:
         """The same as a rule; None if there shall be none."""
@@ -185,15 +185,15 @@ class CompactionSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What outlives compaction: older file slices, for readers still at them and for time travel.
+    """How long older file slices stay, for slow readers and for time travel.
 
     The active timeline is cut to about as many commits; older ones go to the table's history.
     """
 
     commits: Count | None = 300
-    """The states since the last so many commits and compactions."""
+    """Keep the states of the last so many commits and compactions."""
     hours: float | None = Field(default=None, gt=0)
-    """The states of so many hours, in place of ``commits``. A commit a second makes 86,400 instants a day."""
+    """Keep the states of so many hours, in place of ``commits``. A commit a second makes 86,400 instants a day."""
 
     @model_validator(mode="after")
     def _one_of_the_two(self) -> Self:
@@ -206,9 +206,9 @@ class TableSettings(Section):
     """Rules of lake tables."""
 
     buckets: Count = 8
-    """Buckets of a new table (of each partition). Fixed at creation: about 1 GB of base files a bucket is right."""
+    """Buckets of a new table (of each partition). Fixed at creation. Plan for about 1 GB of base files in a bucket."""
     key: tuple[Text, ...] | None = Field(default=None, min_length=1)
-    """Key columns; null takes the key of the messages or of the schema."""
+    """Key columns; null takes the key that the messages or the schema give."""
     partition: PartitionSettings | None = None
     """Partitioning; null for none."""
     compression: Compression = "zstd"
@@ -216,27 +216,26 @@ class TableSettings(Section):
     compression_level: int = Field(default=1, ge=1, le=22)
     """Level of zstd."""
     immutable_partition: bool = False
-    """Promise that the partition column of a row never changes."""
+    """A promise that the partition column of a row never changes, so that before images need not be read."""
     hive_style: bool = True
-    """Partition directories as ``name=value`` instead of ``value``."""
+    """Name partition directories ``name=value`` instead of ``value``."""
     metadata: MetadataSettings = Field(default_factory=MetadataSettings)
-    """The metadata table."""
+    """The metadata table: readers list files and skip files by it."""
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
-    """Compaction."""
+    """When and where log files become base files."""
     retention: RetentionSettings | None = Field(default_factory=RetentionSettings)
-    """Cleaning and archival, which follow compactions; null for none."""
+    """What cleaning and archival keep; they run after compactions. null cleans and archives nothing."""
     columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
-    """Which columns are written, and in what form."""
+    """Which columns are written, masked and computed."""
     schema_changes: SchemaChangeSettings = Field(default_factory=SchemaChangeSettings)
-    """What DDL at the source does to the lake table."""
+    """What DDL at the source does to the lake table and its rows."""
 
 
 class TableOverride(TableSettings):
     """Rules that differ for some tables: what is given here replaces the default, the rest stays."""
 
     match: Text
-    """Glob pattern on ``database.table`` (the name that a route gives). The first override that matches is taken, and
-    only that one."""
+    """Glob pattern on ``database.table`` (the name that a route gives). Only the first match applies."""
 
 
 class TablesSettings(Section):
@@ -249,10 +248,12 @@ class TablesSettings(Section):
     exclude: tuple[Text, ...] = ()
     """Glob patterns on ``database.table``: tables to leave out, even if included."""
     routes: tuple[RouteSettings, ...] = ()
-    """Source tables that are kept under another name, or several as one. ``include`` and ``exclude`` see the source's
-    names; ``path`` and ``overrides`` those that the routes give."""
+    """Source tables that get another name in the lake, or are merged into one. ``include`` and ``exclude`` match the
+    source's names; ``path`` and ``overrides`` match the names that the routes give."""
     defaults: TableSettings = Field(default_factory=TableSettings)
+    """The rules of all tables."""
     overrides: tuple[TableOverride, ...] = ()
+    """Rules that differ for some tables."""
 
     @field_validator("path")
     @classmethod

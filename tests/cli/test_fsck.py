@@ -33,7 +33,7 @@ def test_a_clean_table(table: Path) -> None:
     code, text = run("fsck", str(table))
     assert code == 0
     assert f"t1: 0 error, 0 warning, 1 info; {len(lake.data_files(table))} files read" in text
-    assert run("repair", str(table)) == (0, "nothing that can be mended safely\n")
+    assert run("repair", str(table)) == (0, "nothing that can be repaired safely\n")
 
 
 def test_damage_ends_with_the_exit_code_of_corrupt_data(table: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_repair_asks_first(table: Path) -> None:
 def test_the_grace_time_protects_young_files(table: Path) -> None:
     stray = renamed(logs(table)[0], FUTURE)
     age(table, hours=0.1)
-    assert "nothing that can be mended" in run("repair", str(table), "--yes")[1]
+    assert "nothing that can be repaired" in run("repair", str(table), "--yes")[1]
     assert stray.exists()
     run("repair", str(table), "--yes", "--grace-min", "1")
     assert not stray.exists()

@@ -106,7 +106,7 @@ def test_records_are_chosen_by_reason_table_time_and_name(lake: FedLake, options
 
 def test_what_names_no_record_is_refused(lake: FedLake) -> None:
     assert "that names no record" in str(lake.run("quarantine show", "11").exception)
-    assert "that is no time" in str(lake.run("quarantine list", "--since", "noon").exception)
+    assert "this is not a time" in str(lake.run("quarantine list", "--since", "noon").exception)
 
 
 def test_show_prints_a_record_whole(lake: FedLake) -> None:

@@ -24,11 +24,11 @@ from pipeline.upsert.route import Counts
 def audit(
     conf: LakeConf,
     tables: Tables = None,
-    commits: Annotated[bool, typer.Option("--commits", help="A line for every commit.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Offsets that no commit covers are an error.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    commits: Annotated[bool, typer.Option("--commits", help="Print a line for every commit.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat offsets that no commit covers as an error.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
-    """Account for every record: read = applied + superseded + filtered + quarantined, offsets without overlap."""
+    """Account for every record of every commit: read = applied + superseded + filtered + quarantined."""
     found, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
 
     def act(place: Place) -> int:

@@ -1,4 +1,4 @@
-"""``binlake check``: everything that can be known to be wrong before the first batch. It leaves nothing behind."""
+"""``binlake check``: find what is wrong before the first batch. It changes nothing."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
     for kept_as, sources in merged.items():
         if len(sources) > 1 and shard_of(sources[0], rules) is None:
             raise ConfigError(
-                f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would tell their rows apart",
+                f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would distinguish their rows",
                 do_next="give the route a shard column, or a table of its own to each",
             )
     told = [

@@ -1,4 +1,4 @@
-"""``binlake compact``: the upkeep of a lake's tables in a process of its own, from cron or Airflow."""
+"""``binlake compact``: compaction, cleaning and archival in a process of its own, from cron or Airflow."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pipeline.spark.tasks import map_in_tasks
 
 _CORES = os.cpu_count() or 1
 
-Now = Annotated[bool, typer.Option("--now", help="Compact what there is, due or not.")]
-ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans, for --execute-only to carry out.")]
-ExecuteOnly = Annotated[bool, typer.Option("--execute-only", help="Carry out plans that nobody works on; make none.")]
-OnSpark = Annotated[bool, typer.Option("--spark", help="Work in Spark tasks, as the settings' spark section says.")]
-Threads = Annotated[int, typer.Option(help="Threads that work without --spark; one a core.", min=1)]
+Now = Annotated[bool, typer.Option("--now", help="Compact all log files, due or not.")]
+ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans only; see --execute-only.")]
+ExecuteOnly = Annotated[bool, typer.Option("--execute-only", help="Carry out plans only; write none.")]
+OnSpark = Annotated[bool, typer.Option("--spark", help="Work in Spark tasks, by the settings' spark section.")]
+Threads = Annotated[int, typer.Option(help="Threads to use without --spark.", min=1)]
 
 
 def compact(
@@ -42,7 +42,7 @@ def compact(
     threads: Threads = _CORES,
     as_json: AsJson = False,
 ) -> None:
-    """Compact tables that are due by the settings, then clean and archive them. A stream may be at work meanwhile."""
+    """Compact the tables that are due, then clean and archive them. The stream may run at the same time."""
     if schedule_only and execute_only:
         raise ConfigError("--schedule-only and --execute-only exclude each other", do_next="give one of the two")
     settings, code = Settings.load(conf), 0

@@ -17,14 +17,14 @@ from pipeline.replay.dump import DumpService, RollReport
 from pipeline.settings import Settings
 from pipeline.source.dump_source import KafkaRecords
 
-Once = Annotated[bool, typer.Option("--once", help="Dump what is there now, then stop.")]
-SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has no more.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line for every roll.")]
+Once = Annotated[bool, typer.Option("--once", help="Dump the records that are there now, then stop.")]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every roll.")]
 
 
 def dump(conf: LakeConf, once: Once = False, skip_missing: SkipMissing = False, as_json: AsJson = False) -> None:
-    """Write the topics' records to files under dump.uri, each once; replay reads them. Needs no Spark. SIGTERM and
-    Ctrl-C finish what is in hand."""
+    """Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs no Spark.
+    SIGTERM and Ctrl-C finish the files in hand, then stop."""
     settings = Settings.load(conf)
     source = KafkaRecords(settings, skip_missing=skip_missing)
     until_stopped(partial(_run, DumpService(settings, source), once, as_json))
@@ -50,5 +50,5 @@ def _print(roll: RollReport, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps({**told, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated}) + "\n")
         sys.stdout.flush()
         return
-    again = "finished what an earlier run had begun: " if roll.repeated else ""
+    again = "finished a roll of an earlier run: " if roll.repeated else ""
     say(f"{again}{number(roll.records)} records in {len(roll.files)} files, {size(roll.size)}, lag {number(roll.lag)}")

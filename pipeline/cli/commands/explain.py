@@ -22,7 +22,7 @@ def explain(
     read_optimized: BaseOnly = False,
     index: UseIndex = True,
 ) -> None:
-    """Print the plan of an SQL query over a table, without reading data."""
+    """Print what an SQL query would read and why, without reading data."""
     reader = open_reader(table, conf, index)
     planned = plan_sql(reader, sql, question(as_of, after, until, read_optimized), count_all=True)
     print_plan(planned.plan, terminal())

@@ -1,4 +1,4 @@
-"""``binlake fsck`` and ``binlake repair``: is a table what it says it is, and what can be mended without loss."""
+"""``binlake fsck`` and ``binlake repair``: check a table against itself, and repair it where that loses no rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pipeline.storage import Storage
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
-WithData = Annotated[bool, typer.Option("--data/--no-data", help="Read every data file, or look at names and sizes.")]
+WithData = Annotated[bool, typer.Option("--data/--no-data", help="Read all data files, or check names and sizes only.")]
 Grace = Annotated[
-    float, typer.Option("--grace-min", help="Minutes of silence after which a writer counts as dead.", min=0)
+    float, typer.Option("--grace-min", help="Minutes without a sign after which a writer counts as dead.", min=0)
 ]
 
 
@@ -33,7 +33,7 @@ def fsck(
     conf: Conf = None,
     data: WithData = True,
     grace_min: Grace = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line for every finding.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every finding.")] = False,
 ) -> None:
     """Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing."""
     report = _report(storage_of(table, conf), data, grace_min)
@@ -51,19 +51,19 @@ def repair(
     data: WithData = True,
     grace_min: Grace = 60.0,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and change nothing.")] = False,
 ) -> None:
-    """Mend what fsck finds where that loses no rows. Stop the stream first."""
+    """Repair what fsck finds, as far as that loses no rows. Stop the stream first."""
     storage, console = storage_of(table, conf), terminal()
     report = _report(storage, data, grace_min)
     plan = plan_repair(report.findings)
     for line in plan.lines():
         console.print(f"- {line}", markup=False, highlight=False, soft_wrap=True)
     if not plan.steps:
-        console.print("nothing that can be mended safely", markup=False, highlight=False)
+        console.print("nothing that can be repaired safely", markup=False, highlight=False)
     if dry_run or not plan.steps:
         raise typer.Exit(exit_code(report))
-    if not yes and not typer.confirm("Do this? No writer may be at work on the table."):
+    if not yes and not typer.confirm("Do this? No other process may write to the table."):
         raise typer.Exit(1)
     for line in do_repair(storage, plan, grace_ms=_millis(grace_min), locking=locking_of(conf, "repair")):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

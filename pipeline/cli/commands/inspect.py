@@ -1,4 +1,4 @@
-"""``binlake inspect``: what a table is made of."""
+"""``binlake inspect``: a table's configuration, timeline and files."""
 
 from __future__ import annotations
 

@@ -21,21 +21,21 @@ from pipeline.replay.quarantine_records import Held, Replayed, Selection, held_r
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 
-quarantine = typer.Typer(no_args_is_help=True, help="Records that could not be applied: list, show, replay.")
+quarantine = typer.Typer(no_args_is_help=True, help="List, show and replay records that could not be applied.")
 
 Records = Annotated[
     list[str] | None,
     typer.Argument(help="Records as topic/partition:offset; all if none.", metavar="RECORD", show_default=False),
 ]
-Reasons = Annotated[list[str] | None, typer.Option("--reason", help="Only of this reason; may be given again.")]
+Reasons = Annotated[list[str] | None, typer.Option("--reason", help="Only records with this reason; may be repeated.")]
 OfTables = Annotated[
     list[str] | None,
-    typer.Option("--table", help="Only of this database.table (- for none); may be given again."),
+    typer.Option("--table", help="Only records of this database.table (- for none); may be repeated."),
 ]
-Since = Annotated[str | None, typer.Option("--since", help="Quarantined at or after: 2026-11-21 or with T05:30 (UTC).")]
-Until = Annotated[str | None, typer.Option("--until", help="Quarantined before.")]
-All = Annotated[bool, typer.Option("--all", help="Those too that were replayed.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Since = Annotated[str | None, typer.Option("--since", help="Quarantined from 2026-11-21 or 2026-11-21T05:30 (UTC) on.")]
+Until = Annotated[str | None, typer.Option("--until", help="Quarantined before this time.")]
+All = Annotated[bool, typer.Option("--all", help="Include records that were replayed.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
 
 @quarantine.command("list")
@@ -47,10 +47,10 @@ def list_records(
     since: Since = None,
     until: Until = None,
     everything: All = False,
-    each: Annotated[bool, typer.Option("--records", help="A line for every record, not for every reason.")] = False,
+    each: Annotated[bool, typer.Option("--records", help="Print a line for every record.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count what is in quarantine by reason and table, or name every record."""
+    """Count the quarantined records by reason and table, or list each of them."""
     found = _found(conf, _selection(records, reason, table, since, until, everything), payload=False)
     if as_json:
         for line in map(_fields, found) if each else map(vars, _groups(found)):
@@ -75,7 +75,7 @@ def show(
     limit: Annotated[int, typer.Option(help="How many records to print.", min=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Print records whole: coordinates, reason, key and payload."""
+    """Print whole records: coordinates, reason, key and payload."""
     selection = _selection(records, reason, table, since, until, everything or bool(records))
     found = _found(conf, selection, payload=True)
     for held in found[:limit]:
@@ -96,13 +96,13 @@ def replay_records(
     table: OfTables = None,
     since: Since = None,
     until: Until = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be tried, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the records that would be tried.")] = False,
     even_too_old: Annotated[
-        bool, typer.Option("--even-too-old", help="Also records whose key may have been deleted since and forgotten.")
+        bool, typer.Option("--even-too-old", help="Include records whose row may have been deleted since.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply records that can be applied now, with their place in the order. The stream may run meanwhile."""
+    """Apply the records that can be applied now, in their original order. The stream may run at the same time."""
     selection = _selection(records, reason, table, since, until, False)
     if dry_run:
         _print_groups(_groups(_found(conf, selection, payload=False)))
@@ -168,7 +168,7 @@ def _groups(found: Sequence[Held]) -> list[_Group]:
 
 def _print_groups(groups: Sequence[_Group]) -> None:
     if not groups:
-        say("nothing in quarantine, as asked for")
+        say("nothing in quarantine matches")
         return
     grid = Grid("reason", "table")
     for heading in ("waiting", "replayed", "first", "last"):
@@ -223,11 +223,11 @@ def _outcome(done: Replayed) -> dict[str, Any]:
 def _print_outcome(done: Replayed) -> None:
     say(f"{number(done.selected)} records selected, {number(done.applied)} applied in their order")
     told_of = (
-        (done.found, "had been applied by a run that died before it said so"),
-        (done.filtered, "change no row, which is right"),
-        (done.failed, "fail again and stay; binlake quarantine list says why"),
-        (done.left_to_stream, "stay for the stream, which has yet to deliver them itself"),
-        (done.too_old, "stay: a newer delete of their row may be forgotten; --even-too-old takes them all the same"),
+        (done.found, "were applied by an earlier run that died before it marked them"),
+        (done.filtered, "rightly change no row"),
+        (done.failed, "failed again and stay; binlake quarantine list shows why"),
+        (done.left_to_stream, "stay, because the stream will deliver them itself"),
+        (done.too_old, "stay, because a newer delete of their row may be forgotten; --even-too-old applies them"),
     )
     for count, words in told_of:
         if count:
@@ -242,5 +242,5 @@ def _millis(text: str | None) -> int | None:
     try:
         given = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigError("that is no time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
+        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
     return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""``binlake query``: SQL over a table, reading only the file slices that may matter."""
+"""``binlake query``: SQL over a table, reading only the file slices that may hold matching rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, Tabl
 from pipeline.hudi.read.query import EARLIEST
 from pipeline.hudi.read.sql_engine import plan_sql, run_sql
 
-Sql = Annotated[str, typer.Argument(help="One SELECT of DuckDB's dialect; the table is called t.", metavar="SQL")]
-AsOf = Annotated[str | None, typer.Option("--as-of", help="Time travel: an instant, or 2024-02-29 12:34:56 (UTC).")]
+Sql = Annotated[str, typer.Argument(help="One SELECT in DuckDB's SQL; the table is called t.", metavar="SQL")]
+AsOf = Annotated[str | None, typer.Option("--as-of", help="Rows as of an instant, or 2024-02-29 12:34:56 (UTC).")]
 After = Annotated[
-    str | None, typer.Option("--after", help=f"Incremental: commits completed after this; {EARLIEST} for all.")
+    str | None, typer.Option("--after", help=f"Rows that commits completed after this have changed; {EARLIEST}: all.")
 ]
-Until = Annotated[str | None, typer.Option("--until", help="Incremental: the last moment that counts.")]
-BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Base files only, as of their compaction.")]
-UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or list and read all.")]
+Until = Annotated[str | None, typer.Option("--until", help="With --after: up to this time.")]
+BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Read base files only.")]
+UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]
 
 
 class Format(StrEnum):
@@ -51,8 +51,8 @@ def query(
     until: Until = None,
     read_optimized: BaseOnly = False,
     index: UseIndex = True,
-    form: Annotated[Format, typer.Option("--format", help="A table, CSV, or a JSON object a line.")] = Format.TABLE,
-    rows: Annotated[int, typer.Option("--rows", help="The most rows of a table.", min=1)] = 1000,
+    form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
+    rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
 ) -> None:
     """Run an SQL query over a table."""
     reader = open_reader(table, conf, index)

@@ -30,19 +30,17 @@ from pipeline.spark.tasks import map_in_tasks
 _HOURS_A_DAY = 24
 _NAMED = 5
 
-From = Annotated[str | None, typer.Option("--from", help="Root of the dump; dump.uri of the settings if not given.")]
-Hour = Annotated[str | None, typer.Option(help="One hour (UTC), as 2026-11-21T05.")]
-Day = Annotated[str | None, typer.Option(help="One day (UTC), as 2026-11-21.")]
+From = Annotated[str | None, typer.Option("--from", help="Root of the dump; default: dump.uri of the settings.")]
+Hour = Annotated[str | None, typer.Option(help="One hour (UTC): 2026-11-21T05.")]
+Day = Annotated[str | None, typer.Option(help="One day (UTC): 2026-11-21.")]
 Since = Annotated[str | None, typer.Option(help="From this hour or day on (UTC).")]
-Until = Annotated[str | None, typer.Option(help="Up to this hour or day, which is not taken any more (UTC).")]
-Changed = Annotated[
-    str, typer.Option("--rewritten", help="Files that changed since they were replayed: refuse|take|skip.")
-]
-TooOld = Annotated[bool, typer.Option("--even-too-old", help="Hours too whose deletes a table may have forgotten.")]
-Epoch = Annotated[int | None, typer.Option(help="The epoch of these hours, if source.epoch was raised since.")]
-InProcess = Annotated[bool, typer.Option("--in-process", help="Without Spark: for a few small files.")]
-Live = Annotated[bool, typer.Option("--display/--no-display", help="Live table, or plain lines.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON: a line for every portion, and one for the verdict.")]
+Until = Annotated[str | None, typer.Option(help="Up to this hour or day, exclusive (UTC).")]
+Changed = Annotated[str, typer.Option("--rewritten", help="Files that changed after their replay: refuse|take|skip.")]
+TooOld = Annotated[bool, typer.Option("--even-too-old", help="Include hours older than forgotten deletes.")]
+Epoch = Annotated[int | None, typer.Option(help="The epoch of these hours, if source.epoch was raised since then.")]
+InProcess = Annotated[bool, typer.Option("--in-process", help="Run without Spark, for a few small files.")]
+Live = Annotated[bool, typer.Option("--display/--no-display", help="Show a live table, or print plain lines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every portion, and one for the result.")]
 
 
 def replay(
@@ -59,8 +57,8 @@ def replay(
     live: Live = True,
     as_json: AsJson = False,
 ) -> None:
-    """Bring dumped change events into the tables, each file once; the stream may be running. SIGTERM and Ctrl-C finish
-    the portion in hand."""
+    """Apply dumped change events to the tables, each file once. The stream may run at the same time. SIGTERM and Ctrl-C
+    finish the portion in hand, then stop."""
     settings, window = _of_epoch(Settings.load(conf), epoch), window_of(hour, day, since, until)
     workers = _local() if in_process else _on_spark(settings)
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
@@ -94,7 +92,7 @@ def window_of(hour: str | None, day: str | None, since: str | None, until: str |
         return Window(first, first + 1)
     if day is not None:
         if len(day.strip()) > len("2026-11-21"):
-            raise ConfigError("that is no day", do_next="write 2026-11-21", time=day)
+            raise ConfigError("this is not a day", do_next="write 2026-11-21", time=day)
         first = _hour(day)
         return Window(first, first + _HOURS_A_DAY)
     return Window(None if since is None else _hour(since), None if until is None else _hour(until))
@@ -104,10 +102,10 @@ def _hour(text: str) -> int:
     try:
         given = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigError("that is no time", do_next="write 2026-11-21 or 2026-11-21T05", time=text) from error
+        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05", time=text) from error
     seconds = int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
     if seconds % 3600:
-        raise ConfigError("dumps are by whole hours", do_next="write 2026-11-21 or 2026-11-21T05", time=text)
+        raise ConfigError("dumps are divided by whole hours", do_next="write 2026-11-21 or 2026-11-21T05", time=text)
     return seconds // 3600
 
 
@@ -116,7 +114,7 @@ def _of_epoch(settings: Settings, epoch: int | None) -> Settings:
         return settings
     if not 0 <= epoch <= settings.source.epoch:
         raise ConfigError(
-            "--epoch is of a time past: 0 up to source.epoch", do_next="give another one", epoch=settings.source.epoch
+            "--epoch must lie between 0 and source.epoch", do_next="give another epoch", epoch=settings.source.epoch
         )
     source = settings.source.model_copy(update={"epoch": epoch})
     return settings.model_copy(update={"source": source})
@@ -168,7 +166,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
     if report.rewritten:
         say(f"  {number(len(report.rewritten))} files were written again since: {_names(report)}")
     if not report.events:
-        say("nothing to do: the tables have all of it")
+        say("nothing to do: the tables hold all of these files")
     for table in sorted(totals.tables.values(), key=lambda t: t.table):
         say(_table_line(table))
     if report.events:
@@ -176,7 +174,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
         stray = sum(e.quarantined for e in report.events)
         say(f"  of no table: {number(other)} that change no row, {number(stray)} quarantined")
     if report.stopped:
-        say("stopped as asked; the next replay of these hours takes the rest")
+        say("stopped; the next replay of these hours takes the rest")
 
 
 def _files_line(report: ReplayReport) -> str:

@@ -1,4 +1,4 @@
-"""``binlake restore``: a table as it was when a commit or a savepoint completed."""
+"""``binlake restore``: put a table back to the state of a commit or a savepoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipeline.source.ranges import format_positions
 from pipeline.storage import open_storage
 
 Moment = Annotated[
-    str, typer.Argument(help="Requested time of a commit, or a savepoint's comment.", metavar="INSTANT|SAVEPOINT")
+    str, typer.Argument(help="Requested time of a commit, or the comment of a savepoint.", metavar="INSTANT|SAVEPOINT")
 ]
 
 
@@ -34,9 +34,9 @@ def restore_table(
     table: Table,
     moment: Moment,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
 ) -> None:
-    """Take back every later write of a table. Stop its writers first; its streams catch it up when they next run."""
+    """Take back every later write of a table, for good. Stop its writers first; its stream delivers again what went."""
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
     lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)
@@ -54,7 +54,7 @@ def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run:
     print_plan(place, plan)
     if not plan.undone or dry_run:
         return
-    if not yes and not typer.confirm("Restore? No writer may be at work on the table."):
+    if not yes and not typer.confirm("Restore? No other process may write to the table."):
         raise typer.Exit(1)
     restore(held, plan.target.requested_time, index, agreed=plan)
     say(f"{place.name} is as of {plan.target.requested_time}")

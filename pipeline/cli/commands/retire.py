@@ -1,4 +1,4 @@
-"""``binlake clean`` and ``binlake archive``: what the settings' retention promises to nobody goes."""
+"""``binlake clean`` and ``binlake archive``: remove what the retention of the settings no longer needs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pipeline.lake.catalog import Place
 from pipeline.lake.table_services import archival_config, cleaning_config
 from pipeline.settings import RetentionRule, Settings
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would go and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]
 
 
 def clean_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Delete files that neither the settings' retention, a savepoint nor a pending compaction needs."""
+    """Delete files that neither the retention, a savepoint nor a pending compaction needs."""
     settings = Settings.load(conf)
 
     def act(place: Place, rule: RetentionRule) -> None:
@@ -44,7 +44,7 @@ def clean_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False,
 
 
 def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Move old instants of the timeline into its history, once there are more than the settings leave room for."""
+    """Move old instants of the timeline into the table's history, if there are more than the retention needs."""
     settings = Settings.load(conf)
 
     def act(place: Place, rule: RetentionRule) -> None:
@@ -68,7 +68,7 @@ def _for_each(
 
     def one(place: Place) -> None:
         if place.rules.retention is None:
-            _tell(place, "the settings give it no retention (tables: retention: null)", as_json)
+            _tell(place, "the settings give it no retention (retention: null)", as_json)
         else:
             act(place, place.rules.retention)
 

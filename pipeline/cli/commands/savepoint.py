@@ -1,4 +1,4 @@
-"""``binlake savepoint``: moments of a table that cleaning and archival leave alone until they are let go."""
+"""``binlake savepoint``: commits that cleaning and archival keep until the savepoint is deleted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table.table import HudiTable
 from pipeline.settings import Settings
 
-savepoint = typer.Typer(no_args_is_help=True, help="Moments of a table that are held until they are let go.")
+savepoint = typer.Typer(no_args_is_help=True, help="Create, delete and list protected commits.")
 
-Comment = Annotated[str, typer.Option("--comment", help="What it is for; binlake restore finds it by this text.")]
+Comment = Annotated[str, typer.Option("--comment", help="What it is for; binlake restore accepts this text as a name.")]
 
 
 @savepoint.command("create")
@@ -32,7 +32,7 @@ def create(
     ] = None,
     comment: Comment = "",
 ) -> None:
-    """Hold a table as of a commit: its files stay, and the commits since stay in the active timeline."""
+    """Protect a commit: its files are not cleaned, and the commits since are not archived."""
     settings = Settings.load(conf)
     held = opened(settings, chosen_one(settings, table), "savepoint").table
     newest = held.timeline.last_completed()
@@ -44,9 +44,9 @@ def create(
 
 @savepoint.command("delete")
 def delete(
-    conf: LakeConf, table: Table, instant: Annotated[str, typer.Argument(help="As binlake savepoint list says.")]
+    conf: LakeConf, table: Table, instant: Annotated[str, typer.Argument(help="As binlake savepoint list prints it.")]
 ) -> None:
-    """Let go of a savepoint; the next clean may take its files."""
+    """Delete a savepoint; the next clean may delete its files."""
     settings = Settings.load(conf)
     held = opened(settings, chosen_one(settings, table), "savepoint").table
     if not delete_savepoint(held, instant):

@@ -1,4 +1,4 @@
-"""``binlake status``: how a stream and its tables stand."""
+"""``binlake status``: the state of a stream and its tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipeline.settings import Settings
 def status(
     conf: LakeConf,
     tables: Tables = None,
-    partitions: Annotated[bool, typer.Option("--partitions", help="A line for every topic partition.")] = False,
-    ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the topics' ends.")] = True,
-    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take to answer, seconds.")] = 5.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: the stream, then tables.")] = False,
+    partitions: Annotated[bool, typer.Option("--partitions", help="Print a line for every topic partition.")] = False,
+    ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the ends of the topics.")] = True,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take to answer, in seconds.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the stream, then the tables.")] = False,
 ) -> None:
-    """Print where the stream stands, what it lacks, and how each table is. Changes nothing."""
+    """Print the position and lag of the stream, and the state of each table. Changes nothing."""
     settings = Settings.load(conf)
     stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
     if as_json:

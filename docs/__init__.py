@@ -1,0 +1,1 @@
+"""Sources of the documentation site, and what generates parts of them."""

@@ -1,0 +1,109 @@
+"""YAML of the pages is read by the settings model, Python of the pages runs on the lake."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from pipeline.settings import Settings, SettingsError
+from pipeline.settings.document import parse
+from tests.docs.pages import ROOT, Block, blocks
+
+TABLE = "/data/lake/shop/orders"
+MINIMAL = yaml.safe_load((ROOT / "conf" / "minimal.yaml").read_text())
+#: New name -> present name, of modules that users import and that are about to move.
+MOVING = {"pipeline.spark.dataframe": "pipeline.spark.dataframe"}
+
+
+class AnyVariable(dict[str, str]):
+    """An environment in which every variable is set."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return "value"
+
+
+def settings_of(text: str) -> Settings:
+    """The settings of a snippet; what it does not give comes from the minimal settings. Raises SettingsError."""
+    assert parse(text, Path(), AnyVariable()).problems == []
+    return Settings.parse(yaml.safe_dump(merged(MINIMAL, yaml.safe_load(text))), environ=AnyVariable())
+
+
+def merged(whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """``whole`` with what ``part`` gives; the two ways of naming topics exclude each other."""
+    result = dict(whole)
+    for name, value in part.items():
+        known = result.get(name)
+        result[name] = merged(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
+    if "topics" in part and "topic_pattern" not in part:
+        result.pop("topic_pattern", None)
+    return result
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_settings_are_valid(block: Block) -> None:
+    assert settings_of(block.text).name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tables: {defaults: {bucket: 3}}", "unknown setting; did you mean buckets"),
+        ("batch: {max_events: many}", "must be a whole number"),
+        ("kafka: {topics: [a], topic_pattern: b}", "exactly one of"),
+    ],
+)
+def test_control_wrong_settings_are_refused(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        settings_of(text)
+
+
+def run(block: Block, shop: Path, **names: Any) -> None:  # noqa: ANN401 - whatever the block may use
+    text = block.text.replace(TABLE, str(shop / "lake/shop/orders"))
+    for new, present in MOVING.items():
+        if not there(new):
+            text = text.replace(new, present)
+    exec(compile(text, str(block), "exec"), dict(names))
+
+
+def there(module: str) -> bool:
+    """Whether a module can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+PYTHON = [block for block in blocks("python") if block.mark != "spark"]
+ON_SPARK = [block for block in blocks("python") if block.mark == "spark"]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_python_runs(block: Block, shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(block, shop)
+    assert capsys.readouterr().out.strip() not in ("", "0")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("block", ON_SPARK, ids=str)
+def test_python_runs_on_spark(
+    block: Block, shop: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(block, shop, spark=spark)
+    assert capsys.readouterr().out.strip() == "2"
+
+
+def test_control_a_wrong_snippet_fails(shop: Path) -> None:
+    assert PYTHON
+    assert ON_SPARK
+    block = Block(ROOT / "README.md", 1, "python", "from pipeline.hudi.read import NoSuchReader\n")
+    with pytest.raises(ImportError, match="NoSuchReader"):
+        run(block, shop)
