@@ -20,7 +20,7 @@ from rich.text import Text
 
 from pipeline.cli.text import terminal
 from pipeline.errors import ConfigError
-from pipeline.monitoring.json_log import RUN_LOGGER
+from pipeline.monitoring.run_log import RUN_LOGGER
 
 _PACKAGE = logging.getLogger("pipeline")
 _STYLES = {"DEBUG": "dim", "WARNING": "bold yellow", "ERROR": "bold red", "CRITICAL": "bold red"}

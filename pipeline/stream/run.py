@@ -21,9 +21,9 @@ from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.table_services import Upkeep
-from pipeline.monitoring.json_log import RunLog
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
+from pipeline.monitoring.run_log import RunLog
 from pipeline.monitoring.server import monitored
 from pipeline.position.checkpoint import last_finished, planned_batch
 from pipeline.position.lease import StreamLease

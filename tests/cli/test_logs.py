@@ -19,7 +19,7 @@ import pipeline
 from pipeline.cli.app import app
 from pipeline.cli.logs import console_log, json_log
 from pipeline.errors import ConfigError
-from pipeline.monitoring.json_log import RunLog
+from pipeline.monitoring.run_log import RunLog
 
 ROOT = Path(pipeline.__file__).parent
 LOG = logging.getLogger("pipeline.somewhere")

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from pipeline.cli.display import LiveDisplay, PlainDisplay
 from pipeline.cli.logs import json_log
-from pipeline.monitoring.json_log import RunLog
 from pipeline.monitoring.progress import ProgressEvent
+from pipeline.monitoring.run_log import RunLog
 
 NOTICE = "shop.orders has a new partition 3"
 EVENT = ProgressEvent(batch_id=7, latency_ms=1.0, notices=(NOTICE,))

@@ -16,10 +16,11 @@ import pytest
 
 from docs import settings_reference
 from pipeline import errors
+from pipeline.cli.logs import json_log
 from pipeline.decode.quarantine import Reason
-from pipeline.monitoring.json_log import JsonLog
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
+from pipeline.monitoring.run_log import RunLog
 from pipeline.settings import Settings
 from tests.docs.pages import DOCS, ROOT, blocks, inline_code, links, pages
 
@@ -171,16 +172,18 @@ def test_every_reason_of_the_quarantine_is_explained() -> None:
 
 
 def test_every_metric_is_on_the_page() -> None:
-    told = set(re.findall(r"^# HELP (\w+)", Monitor(1.0).render(), re.MULTILINE))
+    monitor = Monitor(1.0)
+    monitor.metrics.kafka_answers(True)  # the metric appears once Kafka was asked
+    told = set(re.findall(r"^# HELP (\w+)", monitor.render(), re.MULTILINE))
     listed = set(re.findall(r"^\| `(binlake_\w+)` \|", (DOCS / "monitoring.md").read_text(), re.MULTILINE))
     assert listed == told
 
 
 def test_every_line_of_the_log_is_on_the_page(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with JsonLog("shop", str(log)) as writer:
+    with json_log("shop", str(log)), RunLog("shop") as writer:
         writer.update(everything())
-    with pytest.raises(errors.ConfigError), JsonLog("shop", str(log)):
+    with pytest.raises(errors.ConfigError), json_log("shop", str(log)), RunLog("shop"):
         raise errors.ConfigError("no", do_next="do", path="x")
     described, counts = log_fields()
     lines = [json.loads(line) for line in log.read_text().splitlines()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from tests.docs.pages import ROOT, Block, blocks
 
 TABLE = "/data/lake/shop/orders"
 MINIMAL = yaml.safe_load((ROOT / "conf" / "minimal.yaml").read_text())
-#: New name -> present name, of modules that users import and that are about to move.
-MOVING = {"pipeline.spark.dataframe": "pipeline.spark.dataframe"}
 
 
 class AnyVariable(dict[str, str]):
@@ -68,18 +65,7 @@ def test_control_wrong_settings_are_refused(text: str, message: str) -> None:
 
 def run(block: Block, shop: Path, **names: Any) -> None:  # noqa: ANN401 - whatever the block may use
     text = block.text.replace(TABLE, str(shop / "lake/shop/orders"))
-    for new, present in MOVING.items():
-        if not there(new):
-            text = text.replace(new, present)
     exec(compile(text, str(block), "exec"), dict(names))
-
-
-def there(module: str) -> bool:
-    """Whether a module can be imported."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 PYTHON = [block for block in blocks("python") if block.mark != "spark"]
