@@ -19,7 +19,7 @@ from embedded.jars import spark_packages
 from embedded.kafka import EmbeddedKafka
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.run import run_stream
+from pipeline.stream.start import run_stream
 
 TOPIC = f"bench.{DATABASE}.{TABLE}"
 WARM_UP = 2

@@ -24,8 +24,8 @@ from pipeline.settings import Settings
 from pipeline.source.ranges import OffsetRange
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
-from pipeline.stream.run import run_stream
 from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.start import run_stream
 from pipeline.tasks.decode_and_route import Item, fetch_and_decode
 from pipeline.tasks.plan import BatchPlan
 

@@ -23,7 +23,7 @@ from bench.kafka_load import create_topic, produce
 from embedded.kafka import EmbeddedKafka
 from pipeline.clock import monotonic_s
 from pipeline.monitoring.progress import ProgressEvent
-from pipeline.stream.run import run_stream
+from pipeline.stream.start import run_stream
 
 #: Batches that warm the session up.
 WARM_UP = 50

@@ -17,6 +17,8 @@ from pipeline.clock import monotonic_s
 
 TIMEOUT_S = 30.0
 _TICK_S = 0.05
+#: What librdkafka tells: warnings and errors. At its own level (6) it tells of each client that is closed.
+_LOG_LEVEL = 4
 
 #: (topic, partition) -> offset.
 Offsets = dict[tuple[str, int], int]
@@ -24,7 +26,7 @@ Offsets = dict[tuple[str, int], int]
 
 def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
     """Create topics with that many partitions each. Raises KafkaException if one is there already."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": _LOG_LEVEL})
     topics = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in partitions.items()]
     for created in admin.create_topics(topics, operation_timeout=TIMEOUT_S).values():
         created.result()
@@ -32,7 +34,8 @@ def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None
 
 def end_offsets(bootstrap_servers: str, partitions: Mapping[str, int]) -> Offsets:
     """Where every partition ends now."""
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "binlake-demo"})
+    config = {"bootstrap.servers": bootstrap_servers, "group.id": "binlake-demo", "log_level": _LOG_LEVEL}
+    consumer = Consumer(config)
     try:
         return {
             (topic, p): consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=TIMEOUT_S)[1]

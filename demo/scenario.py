@@ -18,13 +18,13 @@ from demo.recordings import RECORDINGS, read_recording
 from demo.stream_process import StreamProcess
 from demo.truth import TruthTable, load_truth
 from demo.verdict import TableVerdict, judge
-from embedded.jars import spark_packages
 from embedded.kafka import EmbeddedKafka
 from pipeline.clock import now_ms
 from pipeline.errors import ConfigError, TransientError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
+from pipeline.spark.jars import kafka_connector
 from pipeline.spark.java import java_environment
 
 CONF = Path(__file__).parents[1] / "conf" / "demo.yaml"
@@ -77,10 +77,15 @@ class Scenario:
 
     def run(self) -> list[TableVerdict]:
         """Play, stream, stop, judge. Raises BinlakeError when the stream does not do its part."""
-        recorded = [load_recorded(*r) for r in RECORDED]
         live = LiveSource(self.seed, lambda: now_ms() * 1000)
-        with EmbeddedKafka(self.directory / "kafka") as broker:
-            self._stream(broker.bootstrap_servers, recorded, live)
+        with ThreadPoolExecutor(2) as pool:  # both may have to be fetched, which takes longer than all else together
+            connector = pool.submit(kafka_connector)
+            loading = pool.submit(lambda: [load_recorded(*r) for r in RECORDED])
+            self.say("starting Kafka")
+            with EmbeddedKafka(self.directory / "kafka") as broker:
+                connector.result()
+                recorded = loading.result()
+                self._stream(broker.bootstrap_servers, recorded, live)
         self.say("reading every table back with hudi-rs")
         return list(self._verdicts(broker.bootstrap_servers, recorded, live))
 
@@ -88,7 +93,6 @@ class Scenario:
         return {
             "BINLAKE_DEMO_BROKER": servers,
             "BINLAKE_DEMO_DIR": str(self.directory.absolute()),
-            "BINLAKE_DEMO_JARS": ",".join(map(str, spark_packages())),
         }
 
     def _stream(self, servers: str, recorded: Sequence[Recorded], live: LiveSource) -> None:
@@ -101,6 +105,7 @@ class Scenario:
             {**java_environment(), **self._environment(servers)},
             self.directory / "stream.log",
             self.on_progress,
+            self.say,
         )
         try:
             self._play(servers, recorded, live, stream)

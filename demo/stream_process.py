@@ -25,28 +25,36 @@ class StreamProcess:
     Args:
         conf: its settings file.
         environment: its environment variables.
-        log: where its standard error goes.
+        log: file that keeps its standard error.
         on_progress: called for every batch, from a thread of this object.
+        say: called for every line of its standard error, from another thread; None for nobody.
     """
 
     def __init__(
-        self, conf: Path, environment: Mapping[str, str], log: Path, on_progress: Callable[[ProgressEvent], None]
+        self,
+        conf: Path,
+        environment: Mapping[str, str],
+        log: Path,
+        on_progress: Callable[[ProgressEvent], None],
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self._log = log
         self._on_progress = on_progress
+        self._say = say
         self._positions: Offsets = {}
         self._errors: dict[str, str] = {}
-        with log.open("wb") as errors:
-            # A session of its own: Ctrl-C reaches the demo first, which stops the stream in order.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline.cli", "run", str(conf), "--json"],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=dict(environment),
-                start_new_session=True,
-            )
-        self._reader = threading.Thread(target=self._read, name="stream-progress", daemon=True)
+        # A session of its own: Ctrl-C reaches the demo first, which stops the stream in order.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pipeline.cli", "run", str(conf), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read_progress, name="stream-progress", daemon=True)
+        self._log_reader = threading.Thread(target=self._read_log, name="stream-log", daemon=True)
         self._reader.start()
+        self._log_reader.start()
 
     @property
     def errors(self) -> dict[str, str]:
@@ -82,6 +90,7 @@ class StreamProcess:
         """Raise TransientError if the stream has ended by itself."""
         code = self._process.poll()
         if code is not None:
+            self._log_reader.join(5)
             raise TransientError(f"the stream ended with exit code {code}: {self._last_words()}", do_next=self._next())
 
     def stop(self, timeout_s: float = 60) -> int:
@@ -94,9 +103,19 @@ class StreamProcess:
             self._process.kill()
             self._process.wait()
         self._reader.join(5)
+        self._log_reader.join(5)
         return self._process.returncode
 
-    def _read(self) -> None:
+    def _read_log(self) -> None:
+        assert self._process.stderr is not None
+        with self._log.open("wb") as log:
+            for line in self._process.stderr:
+                log.write(line)
+                log.flush()
+                if self._say is not None:
+                    self._say(line.decode(errors="replace").rstrip())
+
+    def _read_progress(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"{"):

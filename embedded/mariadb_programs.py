@@ -6,9 +6,9 @@ import platform
 import zipfile
 from pathlib import Path
 
-from embedded.cache import cached
 from embedded.jars import MARIADB, resolve
 from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.spark.cache import cached
 
 _VERSION = MARIADB[0].rpartition(":")[2]
 #: The server's directory in the jar.

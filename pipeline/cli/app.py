@@ -4,45 +4,125 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
-from pipeline.cli.commands.audit import audit
-from pipeline.cli.commands.check import exit_code, print_checks, run_checks
-from pipeline.cli.commands.compact import compact
-from pipeline.cli.commands.dump import dump
-from pipeline.cli.commands.explain import explain
-from pipeline.cli.commands.fsck import fsck, repair
-from pipeline.cli.commands.inspect import Inspection, print_inspection
-from pipeline.cli.commands.quarantine import quarantine
-from pipeline.cli.commands.query import query
-from pipeline.cli.commands.replay import replay
-from pipeline.cli.commands.restore import restore_table
-from pipeline.cli.commands.retire import archive_tables, clean_tables
-from pipeline.cli.commands.run import run as run_settings
-from pipeline.cli.commands.savepoint import savepoint
-from pipeline.cli.commands.status import status
-from pipeline.cli.display import make_display
-from pipeline.cli.failure import print_error
-from pipeline.cli.logs import console_log
-from pipeline.cli.tables import Conf as LakeConf
-from pipeline.cli.tables import TableName
-from pipeline.cli.text import terminal
+from pipeline.cli.lazy import Lazy, lazy_group
 from pipeline.errors import BinlakeError
-from pipeline.settings import Settings, json_schema
+
+COMMANDS = (
+    Lazy(
+        "check",
+        "pipeline.cli.commands.check",
+        "check",
+        "Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing.",
+    ),
+    Lazy(
+        "run",
+        "pipeline.cli.commands.run",
+        "run_command",
+        "Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop.",
+    ),
+    Lazy(
+        "inspect",
+        "pipeline.cli.commands.inspect",
+        "inspect",
+        "Print a table's configuration, timeline and file slices.",
+    ),
+    Lazy(
+        "config-schema",
+        "pipeline.cli.commands.config_schema",
+        "config_schema",
+        "Print the JSON schema of the settings file.",
+    ),
+    Lazy("query", "pipeline.cli.commands.query", "query", "Run an SQL query over a table."),
+    Lazy(
+        "explain",
+        "pipeline.cli.commands.explain",
+        "explain",
+        "Print what an SQL query would read and why, without reading data.",
+    ),
+    Lazy(
+        "fsck",
+        "pipeline.cli.commands.fsck",
+        "fsck",
+        "Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing.",
+    ),
+    Lazy(
+        "repair",
+        "pipeline.cli.commands.fsck",
+        "repair",
+        "Repair what fsck finds, as far as that loses no rows. Stop the stream first.",
+    ),
+    Lazy(
+        "audit",
+        "pipeline.cli.commands.audit",
+        "audit",
+        "Account for every record of every commit: read = applied + superseded + filtered + quarantined.",
+    ),
+    Lazy(
+        "status",
+        "pipeline.cli.commands.status",
+        "status",
+        "Print the position and lag of the stream, and the state of each table. Changes nothing.",
+    ),
+    Lazy(
+        "compact",
+        "pipeline.cli.commands.compact",
+        "compact",
+        "Compact the tables that are due, then clean and archive them. The stream may run at the same time.",
+    ),
+    Lazy(
+        "replay",
+        "pipeline.cli.commands.replay",
+        "replay",
+        "Apply dumped change events to the tables, each file once. The stream may run at the same time. "
+        "SIGTERM and Ctrl-C finish the portion in hand, then stop.",
+    ),
+    Lazy(
+        "dump",
+        "pipeline.cli.commands.dump",
+        "dump",
+        "Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs "
+        "no Spark. SIGTERM and Ctrl-C finish the files in hand, then stop.",
+    ),
+    Lazy(
+        "clean",
+        "pipeline.cli.commands.retire",
+        "clean_tables",
+        "Delete files that neither the retention, a savepoint nor a pending compaction needs.",
+    ),
+    Lazy(
+        "archive",
+        "pipeline.cli.commands.retire",
+        "archive_tables",
+        "Move old instants of the timeline into the table's history, if there are more than the retention needs.",
+    ),
+    Lazy(
+        "restore",
+        "pipeline.cli.commands.restore",
+        "restore_table",
+        "Take back every later write of a table, for good. Stop its writers first; its stream delivers again "
+        "what went.",
+    ),
+    Lazy("savepoint", "pipeline.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
+    Lazy(
+        "quarantine",
+        "pipeline.cli.commands.quarantine",
+        "quarantine",
+        "List, show and replay records that could not be applied.",
+    ),
+)
 
 app = typer.Typer(
     name="binlake",
+    cls=lazy_group(COMMANDS),
     help="Keep Apache Hudi tables in step with MySQL, by its change events.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-Conf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
 
 
 @app.callback()
@@ -53,81 +133,12 @@ def common(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only warnings and errors.")] = False,
 ) -> None:
     """Options before the command; ``main`` evaluates --debug itself."""
+    from pipeline.cli.logs import console_log  # not above: the list of commands imports none of this
+
     if verbose and quiet:
         raise typer.BadParameter("--verbose and --quiet exclude each other")
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     context.with_resource(console_log(level))
-
-
-@app.command()
-def check(
-    conf: Conf,
-    show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
-    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take for each answer, in seconds.")] = 10.0,
-) -> None:
-    """Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing."""
-    settings, console = Settings.load(conf), terminal()
-    if show:
-        text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-    checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
-    print_checks(checks, console)
-    raise typer.Exit(exit_code(checks))
-
-
-@app.command()
-def run(
-    conf: Conf,
-    once: Annotated[bool, typer.Option("--once", help="Take the records that are there now, then stop.")] = False,
-    live: Annotated[bool, typer.Option("--display/--no-display", help="Show a live table, or print lines.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every batch.")] = False,
-    log_json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write a JSON line for every commit, failure and batch; - for stderr."),
-    ] = None,
-    skip_missing: Annotated[
-        bool,
-        typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted; the commits record them."),
-    ] = False,
-) -> None:
-    """Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
-    settings = Settings.load(conf)
-    display = make_display(settings.name, terminal(), live=live, as_json=as_json)
-    run_settings(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)
-
-
-@app.command()
-def inspect(
-    table: TableName,
-    conf: LakeConf = None,
-    instants: Annotated[int, typer.Option(help="How many of the newest instants to print.", min=0)] = 20,
-    slices: Annotated[int, typer.Option(help="How many file slices to print, the largest first.", min=0)] = 50,
-) -> None:
-    """Print a table's configuration, timeline and file slices."""
-    settings = Settings.load(conf) if conf else None
-    print_inspection(Inspection.of(table, settings), terminal(), instants=instants, slices=slices)
-
-
-@app.command("config-schema")
-def config_schema() -> None:
-    """Print the JSON schema of the settings file."""
-    sys.stdout.write(json_schema() + "\n")
-
-
-app.command()(query)
-app.command()(explain)
-app.command()(fsck)
-app.command()(repair)
-app.command()(audit)
-app.command()(status)
-app.command()(compact)
-app.command()(replay)
-app.command()(dump)
-app.command("clean")(clean_tables)
-app.command("archive")(archive_tables)
-app.command("restore")(restore_table)
-app.add_typer(savepoint, name="savepoint")
-app.add_typer(quarantine, name="quarantine")
 
 
 def main() -> None:
@@ -137,5 +148,8 @@ def main() -> None:
     except BinlakeError as error:
         if "--debug" in sys.argv[1:]:
             raise
+        from pipeline.cli.failure import print_error  # only an error needs it, as it needs half a second of imports
+        from pipeline.cli.text import terminal
+
         print_error(error, terminal(stderr=True))
         sys.exit(error.exit_code)

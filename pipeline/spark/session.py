@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pipeline.errors import ConfigError
 from pipeline.settings import Settings
+from pipeline.spark.jars import kafka_connector
 from pipeline.spark.java import java_environment
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
+
+_log = logging.getLogger(__name__)
 
 #: Names (or values) that Spark hides in its UI, its event log and its plans: its own default, and what Kafka's client
 #: is told in ``kafka.fetch: spark``.
@@ -19,21 +24,25 @@ REDACTED = r"(?i)secret|password|passwd|token|credential|access[.]?key|account[.
 #: No record crosses the JVM: it plans batches and launches tasks, so that compilers and collectors made for throughput
 #: cost more than they give (measured: 430 -> 250 ms of CPU a batch).
 _LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Properties by which a user tells Spark where packages come from: Spark then resolves the connector itself.
+_OWN_RESOLVER = {"spark.jars.ivySettings", "spark.jars.repositories", "spark.jars.ivy"}
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+_POOLS = Path(__file__).with_name("pools.xml")
 
 
 def spark_session(settings: Settings) -> SparkSession:
     """A session with what a stream needs; the settings' ``spark.conf`` overrules everything.
 
-    Raises ConfigError when no session can be made.
+    Raises ConfigError when no session can be made, and TransientError when the Kafka connector cannot be fetched.
     """
-    chosen = settings.spark.properties()
-    conf = {**_defaults(settings), **chosen}
+    conf = session_properties(settings)
     _prepare_environment(settings)
     builder = SparkSession.builder.appName(f"binlake-{settings.name}")
     if settings.spark.master:
         builder = builder.master(settings.spark.master)
     for name, value in conf.items():
         builder = builder.config(name, value)
+    _log.info("starting Spark: %s", settings.spark.master or "in the JVM of spark-submit")
     try:
         session = builder.getOrCreate()
     except Exception as error:  # whatever the gateway says: no JVM, no jars, no master
@@ -44,17 +53,27 @@ def spark_session(settings: Settings) -> SparkSession:
     return session
 
 
+def session_properties(settings: Settings) -> dict[str, str]:
+    """The ``spark.*`` properties of a stream's session.
+
+    Raises TransientError, ConfigError and UnsupportedError as ``kafka_connector`` does, where it is needed.
+    """
+    return {**_defaults(settings), **settings.spark.properties()}
+
+
 def _prepare_environment(settings: Settings) -> None:
     """Java for the driver; and in local mode workers of this very Python, whatever ``python3`` is on the path."""
     if settings.spark.master:  # under spark-submit there is a JVM already
         os.environ.update(java_environment())
     if (settings.spark.master or "").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if "SPARK_LOCAL_IP" not in os.environ:  # without a name Spark looks for an address, and warns of loopback
+            os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
 
 
 def _defaults(settings: Settings) -> dict[str, str]:
     conf = {
-        **({} if settings.spark.brings_jars else {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}),
+        **_connector(settings),
         "spark.driver.memory": f"{settings.spark.driver_memory_mb}m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.minBatchesToRetain": "5",
@@ -63,6 +82,8 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.redaction.regex": REDACTED,
     }
+    if settings.spark.master:
+        conf |= _quiet_console()
     if (settings.spark.master or "").startswith("local"):
         conf |= {
             "spark.driver.host": "127.0.0.1",
@@ -78,6 +99,31 @@ def _defaults(settings: Settings) -> dict[str, str]:
         if settings.kafka.fetch == "direct":
             conf["spark.driver.extraJavaOptions"] = _LEAN_JAVA
     return conf
+
+
+def _connector(settings: Settings) -> dict[str, str]:
+    """The Kafka connector: jars that are resolved once. What the settings say of jars and repositories goes first."""
+    if settings.spark.brings_jars:
+        return {}
+    if _OWN_RESOLVER & set(settings.spark.conf):
+        return {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}
+    return {"spark.jars": ",".join(map(str, kafka_connector()))}
+
+
+def _quiet_console() -> dict[str, str]:
+    """Properties that keep warnings of things that are fine off the console; empty in a zip, where no files are."""
+    conf = {}
+    if _LOG4J.is_file() and not _has_log4j():
+        conf["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+    if _POOLS.is_file():
+        conf["spark.scheduler.allocation.file"] = _POOLS.as_uri()
+    return conf
+
+
+def _has_log4j() -> bool:
+    """Whether the user has configured the log of Spark, in a directory that Spark puts on the class path."""
+    places = [os.environ.get("SPARK_CONF_DIR"), f"{home}/conf" if (home := os.environ.get("SPARK_HOME")) else None]
+    return any(True for place in places if place for _ in Path(place).glob("log4j2*"))
 
 
 def _own_daemon() -> dict[str, str]:

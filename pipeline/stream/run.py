@@ -23,8 +23,6 @@ from pipeline.lake.lake import Lake, locking
 from pipeline.lake.table_services import Upkeep
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
-from pipeline.monitoring.run_log import RunLog
-from pipeline.monitoring.server import monitored
 from pipeline.position.checkpoint import last_finished, planned_batch
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
@@ -34,7 +32,6 @@ from pipeline.source.client import secrets_of
 from pipeline.source.ranges import merged
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
-from pipeline.spark.session import spark_session
 from pipeline.spark.tasks import cause_of, map_in_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
@@ -75,6 +72,7 @@ class Stream:
         self._on_progress = on_progress
         self._stop = stop
         self._busy = False
+        self._started = False
         self._turn = threading.Lock()
         self._settled_s = 0.0
         self._error: BinlakeError | None = None
@@ -96,6 +94,7 @@ class Stream:
         saved = Ledger.load(state, settings.name)
         ledger = saved or recover(settings, root, lake)
         self._topics = Topics(settings.kafka, ledger)
+        _log.info("asking Kafka at %s for the topics", settings.kafka.bootstrap_servers)
         start = self._topics.start(whole=saved is not None, skip_missing=self._skip_missing)
         self._start = start.positions
         if settings.batch.transaction_consistent:
@@ -126,6 +125,8 @@ class Stream:
     def _open_known(self, lake: Lake, ledger: Ledger) -> None:
         """Open the tables that this stream has written, so that each one's position is known before the first batch."""
         rules = [self._settings.table_rules(source) for source in ledger.tables]
+        if rules:
+            _log.info("opening %d tables", len(rules))
         with ThreadPoolExecutor(8) as pool:
             for _ in pool.map(lake.get, rules):
                 pass
@@ -146,6 +147,7 @@ class Stream:
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
         try:
             self._query = writer.start()
+            _log.info("waiting for records of %d topics", len(self._start))
             self._watch(self._query)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)
@@ -204,6 +206,9 @@ class Stream:
             )
         engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
         self._topics.planned(planned.end)
+        if not self._started:
+            self._started = True
+            _log.info("first batch planned; its tasks start")
         event = self._runner.run(batch_id, planned.end, planned.trigger_ms, engine)
         self._tell(dataclasses.replace(self._with_lag(event), notices=(*event.notices, *self._topics.take_notices())))
         self._catch_up(_CATCH_UP_EVERY_S)
@@ -268,37 +273,3 @@ def _compact_in_tasks(
     """Compactions in a scheduler pool of their own, and never on every core: the batches keep one."""
     context.setLocalProperty("spark.scheduler.pool", "compaction")
     return map_in_tasks(context, function, operations, max(1, context.defaultParallelism - 1))
-
-
-def run_stream(
-    settings: Settings,
-    *,
-    once: bool = False,
-    on_progress: OnProgress | None = None,
-    stop: threading.Event | None = None,
-    skip_missing: bool = False,
-) -> None:
-    """Run a stream in this process.
-
-    Args:
-        settings: of the stream.
-        once: apply what is there and return, instead of going on.
-        on_progress: called after every batch.
-        stop: set it to end the stream after the batch in hand.
-        skip_missing: go on where offsets are gone from Kafka, without what they held.
-
-    Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
-    """
-    with RunLog(settings.name) as log, monitored(settings) as monitor:
-
-        def tell(event: ProgressEvent) -> None:
-            log.update(event)
-            if on_progress is not None:
-                on_progress(event)
-
-        spark = spark_session(settings)
-        try:
-            halt = stop or threading.Event()
-            Stream(settings, spark, tell, halt, monitor, skip_missing=skip_missing).run(once=once)
-        finally:
-            spark.stop()

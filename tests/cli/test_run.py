@@ -89,6 +89,26 @@ def test_once_takes_what_is_there_and_tells_all_of_it(pipeline: Pipeline) -> Non
     assert [e for e in pipeline.run_once() if e.events_read] == []
 
 
+def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipeline: Pipeline) -> None:
+    pipeline.produce(10)
+    settings = yaml.safe_load(pipeline.conf.read_text())
+    del settings["spark"]["conf"]  # the connector comes from the cache
+    pipeline.conf.write_text(yaml.safe_dump(settings))
+    out, err = pipeline.start("--once").communicate(timeout=180)
+    servers = settings["kafka"]["bootstrap_servers"]
+    assert [line[9:] for line in err.splitlines()] == [
+        "starting Spark: local[2]",
+        f"asking Kafka at {servers} for the topics",
+        "waiting for records of 2 topics",
+        "first batch planned; its tasks start",
+    ]
+    assert out.startswith("batch 0: ")
+    settings["spark"]["conf"] = {"spark.blacklist.enabled": "false"}  # a name that Spark has given up
+    pipeline.conf.write_text(yaml.safe_dump(settings))
+    _, err = pipeline.start("--once").communicate(timeout=180)
+    assert [line for line in err.splitlines() if "WARN" in line and "spark.blacklist.enabled" in line] != []
+
+
 def test_sigterm_finishes_the_batch_and_the_next_run_goes_on(pipeline: Pipeline) -> None:
     pipeline.produce(100)
     process = pipeline.start("--json")

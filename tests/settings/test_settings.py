@@ -24,7 +24,6 @@ ENVIRON = {
     "KAFKA_PASSWORD": "kafka-secret-value",
     "BINLAKE_DEMO_BROKER": "127.0.0.1:9092",
     "BINLAKE_DEMO_DIR": "/demo",
-    "BINLAKE_DEMO_JARS": "/jars/a.jar,/jars/b.jar",
 }
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.stream.run import run_stream
+from pipeline.stream.start import run_stream
 
 PAGES = ["jobs/", "stages/", "environment/", "executors/", "SQL/", "StreamingQuery/", "SQL/execution/?id=0"]
 PAGES += ["SQL/execution/?id=1", "jobs/job/?id=0", "stages/stage/?id=0&attempt=0"]

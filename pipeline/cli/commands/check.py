@@ -7,12 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from typing import Annotated
 
+import typer
+import yaml
 from rich.console import Console
 from rich.table import Table
 
 from pipeline.cli.commands.check_ddl import policies, statements
 from pipeline.cli.commands.check_kafka import KafkaProbe
+from pipeline.cli.options import SettingsFile
+from pipeline.cli.text import terminal
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
@@ -43,6 +48,21 @@ class Check:
     verdict: Verdict
     detail: str
     error: BinlakeError | None = None
+
+
+def check(
+    conf: SettingsFile,
+    show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long each answer of Kafka may take, seconds.")] = 10.0,
+) -> None:
+    """Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing."""
+    settings, console = Settings.load(conf), terminal()
+    if show:
+        text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
+    print_checks(checks, console)
+    raise typer.Exit(exit_code(checks))
 
 
 def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.cli.tables import table_storage
-from pipeline.cli.text import number, size
+from pipeline.cli.tables import Conf, TableName, table_storage
+from pipeline.cli.text import number, size, terminal
 from pipeline.hudi.files.view import FileSlice, file_slices
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.settings import Settings
 
 _COUNTS = "binlake.counts"
+
+
+def inspect(
+    table: TableName,
+    conf: Conf = None,
+    instants: Annotated[int, typer.Option(help="How many of the newest instants to print.", min=0)] = 20,
+    slices: Annotated[int, typer.Option(help="How many file slices to print, the largest first.", min=0)] = 50,
+) -> None:
+    """Print a table's configuration, timeline and file slices."""
+    settings = Settings.load(conf) if conf else None
+    print_inspection(Inspection.of(table, settings), terminal(), instants=instants, slices=slices)
 
 
 @dataclass(frozen=True)

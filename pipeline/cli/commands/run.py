@@ -5,12 +5,37 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Annotated
 
-from pipeline.cli.display import Display
+import typer
+
+from pipeline.cli.display import Display, make_display
 from pipeline.cli.logs import json_log
+from pipeline.cli.options import SettingsFile
+from pipeline.cli.text import terminal
 from pipeline.cli.until_stopped import stopping_on_signals, wait
 from pipeline.settings import Settings
-from pipeline.stream.run import run_stream
+from pipeline.stream.start import run_stream
+
+
+def run_command(
+    conf: SettingsFile,
+    once: Annotated[bool, typer.Option("--once", help="Take the records that are there now, then stop.")] = False,
+    live: Annotated[bool, typer.Option("--display/--no-display", help="Show a live table, or print lines.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every batch.")] = False,
+    log_json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a JSON line for every commit, failure and batch; - for stderr."),
+    ] = None,
+    skip_missing: Annotated[
+        bool,
+        typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted; the commits record them."),
+    ] = False,
+) -> None:
+    """Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
+    settings = Settings.load(conf)
+    display = make_display(settings.name, terminal(), live=live, as_json=as_json)
+    run(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)
 
 
 def run(

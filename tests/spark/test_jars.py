@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import jars
-from embedded.jars import pyspark_jars, resolve, spark_packages
+from embedded.jars import spark_packages
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
+from pipeline.spark import jars
+from pipeline.spark.jars import pyspark_jars, resolve
 from tests.embedded.maven_repository import publish, repository_environment
 
 
@@ -102,6 +103,13 @@ def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.1")
     with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1"):
         spark_packages()
+
+
+def test_a_cache_that_cannot_be_made_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no directory")
+    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="BINLAKE_CACHE"):
+        resolve(["org.example:leaf:1"], "probe")
 
 
 @pytest.mark.spark

@@ -1,0 +1,59 @@
+"""Files that are fetched once and kept: ``~/.cache/binlake/jars``, or ``$BINLAKE_CACHE/jars``.
+
+An entry is a directory. It appears by one rename when it is complete, so a process that ends early leaves no entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pipeline.errors import ConfigError
+
+
+def cached(name: str, make: Callable[[Path], Path]) -> Path:
+    """The directory of an entry; where several processes want it at the same time, one of them makes it.
+
+    Args:
+        name: of the entry.
+        make: called if there is no such entry: it works in the empty directory it is given, and returns the directory
+            in there that becomes the entry.
+
+    Raises ConfigError if the cache cannot be written, and what ``make`` raises.
+    """
+    entry = _root() / name
+    if not entry.is_dir():
+        _make_root(entry.parent)
+        with _locked(entry.with_name(f".{name}.lock")):
+            if not entry.is_dir():
+                with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=entry.parent) as scratch:
+                    make(Path(scratch)).rename(entry)
+    return entry
+
+
+def _root() -> Path:
+    base = os.environ.get("BINLAKE_CACHE")
+    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars"
+
+
+def _make_root(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make the directory for Java libraries: {error.strerror}",
+            do_next="set BINLAKE_CACHE to a directory that can be written",
+            path=str(root),
+        ) from error
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file."""
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,75 @@
+"""The start of a stream in this process. Its parts are slow, so they go on at the same time.
+
+Spark's JVM starts in a thread while this module imports the stream; Spark starts its first Python worker, which imports
+and compiles what tasks need, while the driver opens the tables and plans the first batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from pyspark.sql import SparkSession
+
+from pipeline.monitoring.progress import OnProgress, ProgressEvent
+from pipeline.settings import Settings
+from pipeline.spark.session import spark_session
+
+
+def run_stream(
+    settings: Settings,
+    *,
+    once: bool = False,
+    on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
+    skip_missing: bool = False,
+) -> None:
+    """Run a stream in this process.
+
+    Args:
+        settings: of the stream.
+        once: apply what is there and return, instead of going on.
+        on_progress: called after every batch.
+        stop: set it to end the stream after the batch in hand.
+        skip_missing: go on where offsets are gone from Kafka, without what they held.
+
+    Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
+    """
+    with _session(settings) as session:
+        # Here and not above: half a second that the JVM needs in any case.
+        from pipeline.monitoring.run_log import RunLog
+        from pipeline.monitoring.server import monitored
+        from pipeline.stream.run import Stream
+
+        with RunLog(settings.name) as log, monitored(settings) as monitor:
+
+            def tell(event: ProgressEvent) -> None:
+                log.update(event)
+                if on_progress is not None:
+                    on_progress(event)
+
+            halt = stop or threading.Event()
+            Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing).run(once=once)
+
+
+@contextlib.contextmanager
+def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
+    """Within, a session starts in a thread; the function waits for it, and raises as ``spark_session`` does."""
+    with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool:
+        starting = pool.submit(spark_session, settings)
+        worker = pool.submit(lambda: _start_worker(starting.result()))  # in the same thread, so after the session
+        try:
+            yield starting.result
+        finally:
+            wait([worker])
+            if starting.exception() is None:
+                starting.result().stop()
+
+
+def _start_worker(session: SparkSession) -> None:
+    """Run an empty task where tasks run on this machine. What fails here fails in the first batch, which tells it."""
+    context = session.sparkContext
+    if (context.master or "").startswith("local"):
+        context.parallelize([0], 1).count()
