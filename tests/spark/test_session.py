@@ -16,8 +16,8 @@ from pipeline.settings import Settings
 from pipeline.spark import jars
 from pipeline.spark.session import session_properties
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
+from tests.embedded.maven_repository import publish
 from tests.paths import ROOT
-from tests.spark.maven_repository import publish
 
 
 def properties(**spark: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
@@ -36,7 +36,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BINLAKE_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri() + "/")
     group, artifact, version = KAFKA_CONNECTORS[spark_line()].split(":")
-    publish(tmp_path / "repository", artifact, version, group=group)
+    publish(tmp_path, f"{group}:{artifact}:{version}")
     return tmp_path
 
 
