@@ -20,6 +20,7 @@ from bench.kafka_load import table_events
 from bench.model import cents_of
 from bench.spec import Recorder, Spec
 from pipeline.clock import now_ms
+from pipeline.source.offsets import Offsets
 
 _DELETED, _ORDER = "_deleted", "_order"
 
@@ -44,7 +45,7 @@ class FloorRun:
             for table, records in parts.items():
                 self._write(sources[table][0], number, done[table], [value for _, value in records])
                 done[table] += len(records)
-            self._recorder.note(number, {t: {0: n} for t, n in done.items()}, started)
+            self._recorder.note(number, Offsets.of_places((t, 0, n) for t, n in done.items()), started)
             number += 1
 
     def _write(self, shape: Shape, number: int, first: int, values: list[bytes]) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from bench.events import Shape, events
 from bench.workloads import Workload
 from pipeline.clock import monotonic_s
-from pipeline.source.ranges import Positions
+from pipeline.source.offsets import Offsets
 
 _LEADER_S = 60.0
 
@@ -97,12 +97,13 @@ class LiveProducer(threading.Thread):
             self.error = error
 
 
-def topic_ends(bootstrap: str, topics: Iterable[str]) -> Positions:
+def topic_ends(bootstrap: str, topics: Iterable[str]) -> Offsets:
     """Topic -> partition -> how many records it holds."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
     known = consumer.list_topics(timeout=30).topics
     there = [topic for topic in topics if topic in known]
-    found = {topic: {p: _end(consumer, TopicPartition(topic, p)) for p in known[topic].partitions} for topic in there}
+    places = [(topic, partition) for topic in there for partition in known[topic].partitions]
+    found = Offsets.of_places((t, p, _end(consumer, TopicPartition(t, p))) for t, p in places)
     consumer.close()
     return found
 

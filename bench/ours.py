@@ -21,7 +21,7 @@ from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.checkpoint import planned_batch
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
@@ -104,15 +104,12 @@ def _age(spec: Spec, settings: Settings) -> None:
     root = open_storage(settings.lake.uri, {"fsync": "false"})
     state = open_storage(settings.state_uri)
     upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
-    ledger = Ledger(settings.name)
-    ends = {topic: dict.fromkeys(range(spec.workload.topic_partitions), 0) for topic in spec.topics()}
-    ledger.positions = {topic: dict(parts) for topic, parts in ends.items()}
+    starts = {topic: dict.fromkeys(range(spec.workload.topic_partitions), 0) for topic in spec.topics()}
+    ledger = Ledger(settings.name, positions=starts)
     lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
     runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep, None)
     highs = topic_ends(spec.bootstrap, spec.topics())
     for number in range(1, spec.workload.age + 1):
-        reached = {
-            t: {p: high * number // spec.workload.age for p, high in parts.items()} for t, parts in highs.items()
-        }
+        reached = Offsets.of_places((t, p, high * number // spec.workload.age) for t, p, high in highs.places())
         runner.run(number, reached, now_ms(), _Here())
     runner.close()

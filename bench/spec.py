@@ -12,7 +12,7 @@ from typing import Any
 from bench.events import DATABASE, Shape
 from bench.workloads import Workload
 from pipeline.clock import now_ms
-from pipeline.source.ranges import Positions
+from pipeline.source.offsets import Offsets
 
 #: Of every session: the same for all writers.
 MASTER = "local[2]"
@@ -90,22 +90,17 @@ class Batch:
     events: int
     trigger_ms: int
     visible_ms: int
-    end: Positions
+    end: Offsets
     stage_ms: Mapping[str, float]
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps(vars(self) | {"end": self.end.to_json()})
 
     @staticmethod
     def from_json(text: str) -> Batch:
         told: dict[str, Any] = json.loads(text)
-        told["end"] = {topic: {int(p): o for p, o in ends.items()} for topic, ends in told["end"].items()}
+        told["end"] = Offsets.from_json(told["end"])
         return Batch(**told)
-
-
-def total(positions: Positions) -> int:
-    """How many events lie before these positions."""
-    return sum(offset for offsets in positions.values() for offset in offsets.values())
 
 
 class Recorder:
@@ -117,9 +112,9 @@ class Recorder:
         old = bool(spec.workload.age) and not spec.ageing
         self.done = spec.workload.age_events if old else 0
 
-    def note(self, number: int, end: Positions, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:
+    def note(self, number: int, end: Offsets, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:
         """Note a batch that is visible now; whether all are applied that the run was to apply."""
-        visible, reached = now_ms(), total(end)
+        visible, reached = now_ms(), end.total
         events = reached - self.done
         self.done = reached
         batch = Batch(number, events, trigger_ms, visible, end, stages or {})

@@ -18,10 +18,9 @@ from bench.kafka_load import LiveProducer, create_topic, delete_topics, produce,
 from bench.model import expected, newest
 from bench.peers import PEERS
 from bench.process import WorkerFailed, run_worker, tree_bytes
-from bench.spec import Spec, read_batches, total
+from bench.spec import Spec, read_batches
 from bench.summary import Metrics, freshness, summarise
 from bench.workloads import INGEST, OTHERS, Workload
-from pipeline.source.ranges import format_positions
 
 WRITERS = ("binlake", *PEERS, "floor")
 
@@ -156,7 +155,7 @@ class Suite:
 
         def begin() -> None:
             seen = read_batches(spec.place)
-            if producer.ident is None and seen and total(seen[-1].end) >= work.events:
+            if producer.ident is None and seen and seen[-1].end.total >= work.events:
                 producer.start()
 
         metrics = self._run(spec, begin)
@@ -174,7 +173,7 @@ class Suite:
             run_worker(dataclasses.replace(spec, ageing=True))
             template.parent.mkdir(parents=True, exist_ok=True)
             positions = topic_ends(self._bootstrap, spec.topics())
-            (spec.place / "starting_offsets").write_text(format_positions(positions))
+            (spec.place / "starting_offsets").write_text(positions.to_text())
             for name in ("done", "batches.jsonl"):
                 (spec.place / name).unlink(missing_ok=True)
             spec.place.rename(template)

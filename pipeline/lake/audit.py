@@ -9,23 +9,22 @@ nothing but records that change no row makes no commit there. Commits in the his
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipeline.hudi.services.fsck import Check, Finding, OffsetKeys, Severity
 from pipeline.hudi.services.fsck.evidence import Evidence
 from pipeline.hudi.services.fsck.offsets_check import check_offsets
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
-from pipeline.lake.lake_table import COUNTS, OFFSETS, POSITIONS, STREAM, TRUNCATED
-from pipeline.position.skipped import SKIPPED
+from pipeline.position.record_reader import RecordKey, RecordReader
+from pipeline.source.offsets import Ranges
 from pipeline.storage import Storage
 from pipeline.upsert.keyless import ROW_FIELD
 from pipeline.upsert.route import Counts
-from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 #: Where the commits of a stream say what they cover.
-OFFSET_KEYS = OffsetKeys(stream=STREAM, offsets=OFFSETS, counts=COUNTS)
+OFFSET_KEYS = OffsetKeys(stream=RecordKey.STREAM.value, offsets=RecordKey.OFFSETS.value, counts=RecordKey.COUNTS.value)
 #: What may become of a record.
 FATES = ("applied", "superseded", "filtered", "quarantined")
 _ASK = "find out who wrote the commit"
@@ -33,13 +32,13 @@ _ASK = "find out who wrote the commit"
 
 @dataclass(frozen=True)
 class AuditedCommit:
-    """One commit of a stream. ``offsets``: topic -> partition -> (first, end); a replay of quarantined records covers
-    none. ``rows``: upserts and deletes in its files."""
+    """One commit of a stream. ``ranges``: the offsets it covers; a replay of quarantined records covers none.
+    ``rows``: upserts and deletes in its files."""
 
     instant: str
     stream: str
     counts: Counts
-    offsets: Mapping[str, Mapping[str, tuple[int, int]]]
+    ranges: Ranges
     rows: int
     archived: bool
 
@@ -86,15 +85,16 @@ def audit(storage: Storage) -> Audit:
     keyed = evidence.config.record_key_fields != (ROW_FIELD,)
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
-        if STREAM not in body.extra:
+        record = RecordReader.of_commit(body.extra)
+        if record.stream is None:
             found.foreign += body.operation != "COMPACT" and not body.compacted
             continue
         try:
-            commit = _commit(time, body, time in evidence.archived and time not in evidence.bodies)
-            found.findings += _skipped(body, time)
-            truncates = _truncates(body).news_to(truncated)
-            truncated = truncated.merged(_truncates(body))
-            found.findings += _check(commit, body, rows_count=keyed and not truncates)
+            commit = _commit(time, body, record, time in evidence.archived and time not in evidence.bodies)
+            found.findings += _skipped(record, time)
+            truncates = record.truncates.news_to(truncated)
+            truncated = truncated.merged(record.truncates)
+            found.findings += _check(commit, record, rows_count=keyed and not truncates)
         except (ValueError, TypeError, AttributeError) as error:
             found.findings.append(_error(f"the commit's counts cannot be read: {error}", time, _ASK))
             continue
@@ -105,25 +105,17 @@ def audit(storage: Storage) -> Audit:
     return found
 
 
-def _truncates(body: CommitMetadata) -> Truncates:
-    return Truncates.from_text(body.extra.get(TRUNCATED))
-
-
-def _commit(time: str, body: CommitMetadata, archived: bool) -> AuditedCommit:
-    said = json.loads(body.extra[COUNTS]) if COUNTS in body.extra else None
-    if said is None:
+def _commit(time: str, body: CommitMetadata, record: RecordReader, archived: bool) -> AuditedCommit:
+    counts = record.counts
+    if counts is None:
         raise ValueError("there are none")
-    if strange := [name for name, count in said.items() if type(count) is not int]:
+    if strange := [name for name, count in vars(counts).items() if type(count) is not int]:
         raise ValueError(f"{', '.join(strange)} is no number")
-    offsets = {
-        topic: {partition: (int(first), int(end)) for partition, (first, end) in parts.items()}
-        for topic, parts in json.loads(body.extra.get(OFFSETS) or "{}").items()
-    }
     rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
-    return AuditedCommit(time, body.extra[STREAM], Counts(**said), offsets, rows, archived)
+    return AuditedCommit(time, record.stream or "", counts, record.ranges, rows, archived)
 
 
-def _check(commit: AuditedCommit, body: CommitMetadata, *, rows_count: bool) -> Iterator[Finding]:
+def _check(commit: AuditedCommit, record: RecordReader, *, rows_count: bool) -> Iterator[Finding]:
     fates = {name: getattr(commit.counts, name) for name in FATES}
     text = " + ".join(f"{name} {count}" for name, count in fates.items())
     if sum(fates.values()) != commit.counts.read or min(fates.values()) < 0:
@@ -132,24 +124,22 @@ def _check(commit: AuditedCommit, body: CommitMetadata, *, rows_count: bool) -> 
     if rows_count and commit.counts.applied > commit.rows:
         what = f"{commit.counts.applied} records are said to be applied, but the files hold {commit.rows} rows"
         yield _error(what, commit.instant, "replay the offsets from Kafka")
-    if POSITIONS not in body.extra and commit.archived:
+    if record.positions is None and commit.archived:
         return  # the history may keep the newest alone
-    positions = json.loads(body.extra.get(POSITIONS) or "{}").get(commit.stream, {})
-    for topic, parts in commit.offsets.items():
-        for partition, (_, end) in parts.items():
-            if (stands := positions.get(topic, {}).get(partition)) is None or stands < end:
-                what = f"{topic}/{partition}: the commit covers offsets below {end}, but leaves the position {stands}"
-                yield _error(what, commit.instant, "the stream would deliver them again: find out who wrote the commit")
+    positions = record.positions_of(commit.stream)
+    for r in commit.ranges:
+        if not positions.knows(r.topic, r.partition) or positions.at(r.topic, r.partition) < r.end:
+            stands = positions.get(r.topic, {}).get(r.partition)
+            what = f"{r.topic}/{r.partition}: the commit covers offsets below {r.end}, but leaves the position {stands}"
+            yield _error(what, commit.instant, "the stream would deliver them again: find out who wrote the commit")
 
 
-def _skipped(body: CommitMetadata, instant: str) -> Iterator[Finding]:
+def _skipped(record: RecordReader, instant: str) -> Iterator[Finding]:
     """What was gone from Kafka and passed over on demand before this commit."""
-    for topic, parts in json.loads(body.extra.get(SKIPPED) or "{}").items():
-        for partition, gone in parts.items():
-            for first, end in gone:
-                what = f"{topic}/{partition}: offsets {first} to {end - 1} were gone from Kafka and left out on demand"
-                advice = "a new snapshot of the table at a raised source.epoch brings its rows back"
-                yield Finding(Severity.WARNING, Check.OFFSETS, what, instant=instant, advice=advice)
+    for r in record.skipped:
+        what = f"{r.topic}/{r.partition}: offsets {r.start} to {r.end - 1} were gone from Kafka and left out on demand"
+        advice = "a new snapshot of the table at a raised source.epoch brings its rows back"
+        yield Finding(Severity.WARNING, Check.OFFSETS, what, instant=instant, advice=advice)
 
 
 def _error(what: str, instant: str, advice: str, path: str = "") -> Finding:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.lake_table import SOURCE, named_source
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings, TableRules
 from pipeline.storage import Storage
 
@@ -55,7 +55,7 @@ def place(settings: Settings, root: Storage, name: str) -> Place:
         path, source = name, None
     if not HudiTable.exists(root.sub(path)):
         raise ConfigError("there is no such table in the lake", do_next="check its name and lake.uri", table=name)
-    found = _at(settings, root, path)
+    found = place_at(settings, root, path)
     if found is None or (source is not None and found.source != source):
         raise ConfigError(
             "the table that lies there was not written under these settings",
@@ -74,7 +74,7 @@ def places(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list
 
     def look(name: str) -> Place | Unknown | None:
         try:
-            return place(settings, root, name) if names else _at(settings, root, name)
+            return place(settings, root, name) if names else place_at(settings, root, name)
         except BinlakeError as error:
             return Unknown(name, error)
 
@@ -83,13 +83,12 @@ def places(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list
     return [known for known in found if known is not None]
 
 
-def _at(settings: Settings, root: Storage, path: str) -> Place | None:
+def place_at(settings: Settings, root: Storage, path: str) -> Place | None:
     """The table at a path, by the source table that its commits name; None if that one's place is another."""
     storage = root.sub(path)
-    said = HudiTable.open(storage).extra_metadata(SOURCE)
-    if said is None:
+    source = RecordReader.newest_of(HudiTable.open(storage)).source
+    if source is None:
         return None
-    source, _ = named_source(said)
     rules = settings.table_rules(source)
     return Place(source, rules, storage) if rules.path == path else None
 

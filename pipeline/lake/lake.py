@@ -7,8 +7,8 @@ import pyarrow as pa
 from pipeline.hudi.locking.choose import LockConfig
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.lake_table import SOURCE, LakeTable, named_source
-from pipeline.settings import LockingSettings, Settings, TableRules
+from pipeline.lake.lake_table import LakeTable
+from pipeline.settings import LockingSettings, TableRules
 from pipeline.storage import AlreadyExistsError, Storage
 from pipeline.upsert.target import Target
 
@@ -71,15 +71,6 @@ class Lake:
             return LakeTable.create(storage, rules, target, columns, self._locking)
         except AlreadyExistsError:  # another writer of the same table was first
             return LakeTable.open(storage, rules, self._locking)
-
-    def at(self, path: str, settings: Settings) -> LakeTable | None:
-        """The table that is stored at a path, under the rules of the source table it names; None if it names none."""
-        storage = self.root.sub(path)
-        said = HudiTable.open(storage).extra_metadata(SOURCE)
-        if said is None:
-            return None
-        rules = settings.table_rules(named_source(said)[0])
-        return self.get(rules) if rules.path == path else None
 
     def opened(self, path: str) -> LakeTable | None:
         """The table at a path if it has been opened; asks no storage."""

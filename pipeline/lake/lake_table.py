@@ -1,14 +1,9 @@
-"""A table of the lake as the driver holds it, and what its commits say of the stream.
-
-Everything that makes the stream exactly-once is in the commits' extra metadata (names below): which offsets a commit
-covers, and up to where each stream's events are in the table.
-"""
+"""A table of the lake as the driver holds it, and what the records of its commits say of the stream."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,50 +23,27 @@ from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
+from pipeline.position.commit_record import CommitRecord
+from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved, retyped
-from pipeline.schema_changes.rules.history import DDL, Entry, entries_from_text
+from pipeline.schema_changes.rules.history import Entry
 from pipeline.settings import TableRules
-from pipeline.source.ranges import OffsetRange, Positions, covered_until, furthest
+from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
-from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD, Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
-STREAM = "binlake.stream"
-BATCH = "binlake.batch"
-SOURCE = "binlake.source"
-OFFSETS = "binlake.offsets"
-POSITIONS = "binlake.positions"
-COUNTS = "binlake.counts"
-SOURCE_TIMES = "binlake.source_times"
-TRUNCATED = "binlake.truncated"
-KEYLESS = "binlake.keyless"
-
-
-@dataclass
-class CommitFacts:
-    """What a commit records about its batch. ``origin``: the source table, where a route names it otherwise and merges
-    no others into it. ``extra``: further keys; without ``ranges`` it moves no position."""
-
-    stream: str
-    batch: int
-    source: SourceTable | None
-    ranges: Sequence[OffsetRange]
-    counts: Counts
-    truncates: Truncates = NOTHING_TRUNCATED
-    keyless: KeylessState | None = None
-    origin: SourceTable | None = None
-    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class LakeTable:
-    """One open table. ``positions``: stream -> topic -> partition -> offset below which everything is applied.
+    """One open table. ``positions``: stream -> offsets below which everything is applied.
 
     ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
     ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
@@ -82,7 +54,7 @@ class LakeTable:
     rules: TableRules
     source: SourceTable | None = None
     origin: SourceTable | None = None
-    positions: dict[str, Positions] = field(default_factory=dict)
+    positions: Mapping[str, Offsets] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
     foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -121,18 +93,14 @@ class LakeTable:
         return cls(storage, table, rules, keyless=None if target.key else KeylessState())
 
     def _load(self) -> None:
-        table = self.table
+        table, recorded = self.table, self.recorded
         self._seen = table.generation
-        self.positions = {
-            stream: {topic: {int(p): o for p, o in parts.items()} for topic, parts in topics.items()}
-            for stream, topics in json.loads(table.extra_metadata(POSITIONS) or "{}").items()
-        }
-        said = table.extra_metadata(SOURCE)
-        self.source, self.origin = named_source(said) if said else (None, None)
-        self.truncates = Truncates.from_text(table.extra_metadata(TRUNCATED))
-        self.ddl = entries_from_text(table.extra_metadata(DDL))
+        self.positions = recorded.positions or {}
+        self.source, self.origin = recorded.source, recorded.origin
+        self.truncates = recorded.truncates
+        self.ddl = recorded.ddl or ()
         if table.config.record_key_fields == (ROW_FIELD,):
-            self.keyless = KeylessState.from_text(table.extra_metadata(KEYLESS))
+            self.keyless = recorded.keyless or KeylessState()
         self.foreign_file_ids = {}
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
@@ -147,6 +115,11 @@ class LakeTable:
             if piece.file_id != file_id(table.config.name, *place):
                 self.foreign_file_ids[place] = piece.file_id
 
+    @property
+    def recorded(self) -> RecordReader:
+        """What its commits record, each value the newest."""
+        return RecordReader.newest_of(self.table)
+
     def refresh(self, stream: str) -> None:
         """Notice what others committed since; read again what this table has applied if they did.
 
@@ -155,10 +128,10 @@ class LakeTable:
         self.table.refresh()
         if self.table.generation == self._seen:
             return
-        before = self.positions.get(stream, {})
+        before = self.standing(stream)
         self.table.config.check_writable()
         self._load()
-        if self.positions.get(stream, {}) != before:
+        if self.standing(stream) != before:
             ahead = self.ahead_of(stream, before)
             raise LostOwnershipError(
                 "another run of this stream has written to the table" if ahead else "the table was restored meanwhile",
@@ -233,60 +206,31 @@ class LakeTable:
                 _log.warning(text, self.rules.path, instant, error, extra=fields)
             raise
 
-    def commit(self, context: WriteContext, results: Sequence[WriteResult], facts: CommitFacts) -> str:
-        """Publish an instant with the offsets it covers; the completion time. Errors as ``HudiTable.commit``.
+    def commit(self, context: WriteContext, results: Sequence[WriteResult], record: CommitRecord) -> str:
+        """Publish an instant with the record of its batch; the completion time. Errors as ``HudiTable.commit``.
 
-        The positions are those of the table as of ``begin``: a commit that others have overtaken is refused.
+        ``record``: what the batch has truncated, and no positions: they are worked out from those of the table as of
+        ``begin``, since a commit that others have overtaken is refused.
         """
-        positions = self.positions
-        truncates = self.truncates.merged(facts.truncates)
-        extra = {
-            STREAM: facts.stream,
-            BATCH: str(facts.batch),
-            COUNTS: json.dumps(vars(facts.counts), separators=(",", ":")),
-            TRUNCATED: truncates.to_text(),
-            **facts.extra,
-        }
-        if facts.ranges:
-            covered = covered_until(facts.ranges)
-            positions = {**positions, facts.stream: furthest(positions.get(facts.stream, {}), covered)}
-            extra[OFFSETS] = json.dumps(offsets_of(facts.ranges), separators=(",", ":"))
-            extra[POSITIONS] = json.dumps(positions, separators=(",", ":"))
-        if facts.source is not None:
-            names = [facts.source, facts.origin] if facts.origin not in (None, facts.source) else [facts.source]
-            extra[SOURCE] = json.dumps([n for s in names if s for n in (s.database, s.table)], ensure_ascii=False)
-        if facts.keyless is not None:
-            extra[KEYLESS] = facts.keyless.to_text()
-        completed = self.table.commit(context.instant, results, extra, context.arrow_schema)
-        self.positions, self.truncates, self.source, self.origin = positions, truncates, facts.source, facts.origin
-        self.keyless = facts.keyless if facts.keyless is not None else self.keyless
-        self.ddl = entries_from_text(facts.extra[DDL]) if DDL in facts.extra else self.ddl
+        record = record.upon(self.positions, self.truncates)
+        completed = self.table.commit(context.instant, results, record.to_extra(), context.arrow_schema)
+        self.positions = record.positions if record.positions is not None else self.positions
+        self.truncates, self.source, self.origin = record.truncates, record.source, record.origin
+        self.keyless = record.keyless if record.keyless is not None else self.keyless
+        self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         return completed
+
+    def standing(self, stream: str) -> Offsets:
+        """The offsets below which everything of a stream is applied."""
+        return self.positions.get(stream, NO_OFFSETS)
 
     def topics(self, stream: str) -> set[str]:
         """The topics that have fed this table."""
-        return set(self.positions.get(stream, {}))
+        return set(self.standing(stream))
 
-    def ahead_of(self, stream: str, positions: Positions) -> Positions:
+    def ahead_of(self, stream: str, positions: OffsetMap) -> Offsets:
         """Where this table has applied more than lies below ``positions``; other partitions are left out."""
-        ahead: Positions = {}
-        for topic, parts in positions.items():
-            mine = self.positions.get(stream, {}).get(topic, {})
-            for partition, start in parts.items():
-                if mine.get(partition, 0) > start:
-                    ahead.setdefault(topic, {})[partition] = mine[partition]
-        return ahead
-
-    def newest_start(self, stream: str) -> Positions:
-        """Where the batch of the stream's newest commit began; for partitions it did not cover, the position."""
-        start: Positions = {topic: dict(parts) for topic, parts in self.positions.get(stream, {}).items()}
-        newest = json.loads(self.table.extra_metadata(OFFSETS) or "{}")
-        for topic, parts in newest.items():
-            for partition, (first, _) in parts.items():
-                mine = start.get(topic, {})
-                if int(partition) in mine:
-                    mine[int(partition)] = min(first, mine[int(partition)])  # another stream's commit may be further on
-        return start
+        return self.standing(stream).ahead_of(positions)
 
     def report(self, source: SourceTable) -> TableReport:
         """An empty report, for a batch that brings no rows of this table but concerns it."""
@@ -307,12 +251,6 @@ class LakeTable:
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
                 found.setdefault(digest, []).append((order, path, key))
         return found
-
-
-def named_source(text: str) -> tuple[SourceTable, SourceTable | None]:
-    """The table that a commit names (SOURCE), and the one at the source where a route names it otherwise."""
-    names = json.loads(text)
-    return SourceTable(*names[:2]), SourceTable(*names[2:4]) if len(names) > 2 else None
 
 
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
@@ -339,11 +277,3 @@ def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
     return pa.schema([*columns, *hidden])
-
-
-def offsets_of(ranges: Sequence[OffsetRange]) -> dict[str, dict[str, list[int]]]:
-    """The ranges as a commit tells them: topic -> partition -> [first, end]."""
-    result: dict[str, dict[str, list[int]]] = {}
-    for r in ranges:
-        result.setdefault(r.topic, {})[str(r.partition)] = [r.start, r.end]
-    return result

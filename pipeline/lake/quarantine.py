@@ -20,8 +20,9 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableWork, write_and_commit
 from pipeline.lake.table_services import Upkeep
+from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import NO_RANGES, Ranges
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import KEY, Counts
@@ -56,16 +57,16 @@ class QuarantineTable:
         self._lake = lake
         self._upkeep = upkeep
         self._rules = quarantine_rules(settings)
-        #: Further keys of the commits.
-        self.extra: Mapping[str, str] = {}
+        #: What else the commits record.
+        self.notes: CommitNotes = NO_NOTES
         self._seal = Seal(settings.quarantine.secret())
 
-    def write(self, records: Sequence[Quarantined], ranges: Sequence[OffsetRange], batch: int, pool: Executor) -> None:
+    def write(self, records: Sequence[Quarantined], ranges: Ranges, batch: int, pool: Executor) -> None:
         """Commit the records with the offsets of their batch; nothing happens where there are none."""
         if not records:
             return
         topics = {q.topic for q in records}
-        covered = [r for r in ranges if r.topic in topics]
+        covered = ranges.of_topics(topics)
         stamp_us = now_ms() * 1000
         rows = [_row(q, stamp_us) for q in records]
         self._commit(self._rules, rows, covered, self._stream, batch, pool)
@@ -77,13 +78,13 @@ class QuarantineTable:
         ``rows``: whole rows, by the names of ``COLUMNS``.
         """
         rules = dataclasses.replace(self._rules, compaction=None, retention=None)
-        self._commit(rules, rows, (), stream, 0, pool)
+        self._commit(rules, rows, NO_RANGES, stream, 0, pool)
 
     def _commit(
         self,
         rules: TableRules,
         rows: Sequence[Mapping[str, Any]],
-        covered: Sequence[OffsetRange],
+        covered: Ranges,
         stream: str,
         batch: int,
         pool: Executor,
@@ -91,7 +92,7 @@ class QuarantineTable:
         target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
         report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
         parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
-        work = TableWork(report, covered, parcels, extra=self.extra)
+        work = TableWork(report, covered, parcels, notes=self.notes)
         table = self._lake.get_or_create(rules, target, COLUMNS)
         table.refresh(stream)
         write_and_commit(table, work, stream, batch, pool, self._upkeep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
@@ -18,9 +18,10 @@ from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.first_write import write_new_file_group
 from pipeline.hudi.read.slice import read_file_slice
-from pipeline.lake.lake_table import SOURCE_TIMES, CommitFacts, LakeTable
+from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import Upkeep, UpkeepOutcome
-from pipeline.source.ranges import OffsetRange
+from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
+from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
 from pipeline.upsert.merge import Place, merge, records, truncated
@@ -37,17 +38,17 @@ class TableWork:
     """What one batch brings for one table.
 
     ``context`` is set when tasks have written for the table already (``written``). ``truncates``: what
-    TRUNCATE takes away in this batch. ``extra``: further keys for the commit. ``stage_ms``: what files and instant
+    TRUNCATE takes away in this batch. ``notes``: what else the commit records. ``stage_ms``: what files and instant
     took, known afterwards.
     """
 
     report: TableReport
-    ranges: Sequence[OffsetRange]
+    ranges: Ranges
     parcels: list[Parcel] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     context: WriteContext | None = None
     truncates: Truncates = NOTHING_TRUNCATED
-    extra: Mapping[str, str] = field(default_factory=dict)
+    notes: CommitNotes = NO_NOTES
     stage_ms: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -103,19 +104,26 @@ def _write_and_commit(
         context, started = table.context(instant, work.report.columns), monotonic_s()
         results, keyless = _write(table, work, context, pool)
         counts.settle()
-        extra = {**work.extra, **_source_times(work.report)}
-        facts = CommitFacts(
-            stream, batch, work.report.target.source, work.ranges, counts, work.truncates, keyless, origin, extra
+        record = CommitRecord(
+            stream,
+            batch,
+            counts,
+            work.report.target.source,
+            origin,
+            work.ranges,
+            truncates=work.truncates,
+            keyless=keyless,
+            notes=replace(work.notes, source_times=_source_times(work.report)),
         )
         written = monotonic_s()
-        table.commit(context, results, facts)
+        table.commit(context, results, record)
     work.stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
     return TableOutcome(instant, sum(r.size_bytes for r in results), now_ms())
 
 
-def _source_times(report: TableReport) -> dict[str, str]:
+def _source_times(report: TableReport) -> tuple[int, int] | None:
     """The source's times (ms) of the oldest and the newest change, where it gives them: how fresh a commit was."""
-    return {SOURCE_TIMES: f"[{report.oldest_ms},{report.newest_ms}]"} if report.newest_ms else {}
+    return (report.oldest_ms, report.newest_ms) if report.newest_ms else None
 
 
 def _write(

@@ -35,7 +35,8 @@ from pipeline.hudi.services.compaction import (
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
-from pipeline.lake.lake_table import KEYLESS, LakeTable
+from pipeline.lake.lake_table import LakeTable
+from pipeline.position.record_reader import RecordKey
 from pipeline.settings import CompactionRule, RetentionRule, TableRules
 
 #: How long a table is left alone after upkeep that failed.
@@ -185,7 +186,7 @@ def archival_config(rules: TableRules, rule: RetentionRule) -> ArchivalConfig:
     """The rules as archival takes them: what retention and the next compaction count stays active."""
     after = rules.compaction.after_commits if rules.compaction is not None else None
     least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
-    return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE, newest_only=(KEYLESS,))
+    return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE, newest_only=(RecordKey.KEYLESS.value,))
 
 
 def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from prometheus_client import Counter
 
@@ -20,7 +20,7 @@ from pipeline.lake.lake import Lake
 from pipeline.monitoring.metrics import Children, StreamMetrics
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
 from pipeline.position.ledger import Ledger
-from pipeline.source.ranges import Positions, merged
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 
 _log = logging.getLogger(__name__)
 
@@ -58,8 +58,8 @@ class _Moment:
     """What the last look saw. ``finished_s``: when the last batch was done, on the monotonic clock."""
 
     finished_s: float
-    positions: Positions = field(default_factory=dict)
-    ends: Positions = field(default_factory=dict)
+    positions: Offsets = NO_OFFSETS
+    ends: Offsets = NO_OFFSETS
     behind: tuple[str, ...] = ()
 
 
@@ -90,30 +90,29 @@ class Monitor:
         """Take in a finished batch, in the thread that ran it. Raises nothing of binlake's."""
         with self._lock:
             self._count(event)
-            for p in event.partitions:
-                ends = self._at.ends.setdefault(p.topic, {})
-                ends[p.partition] = max(p.end, ends.get(p.partition, 0))
+            ends = Offsets.of_places((p.topic, p.partition, p.end) for p in event.partitions)
+            self._at.ends = self._at.ends.furthest(ends)
             self._look(finished=True)
         for part in event.tables:
             if part.commit_instant is not None:
                 self._measure(part)
 
-    def kafka_said(self, ends: Positions | None) -> None:
+    def kafka_said(self, ends: Offsets | None) -> None:
         """Take in the ends of the topics; None if Kafka gave no answer."""
         with self._lock:
             self.metrics.kafka_answers(ends is not None)
-            self._at.ends = merged(self._at.ends, ends or {})
+            self._at.ends = self._at.ends.merge(ends or NO_OFFSETS)
 
-    def positions(self) -> Positions:
+    def positions(self) -> Offsets:
         """Where the stream stands, as of the last look."""
         with self._lock:
-            return {topic: dict(parts) for topic, parts in self._at.positions.items()}
+            return self._at.positions
 
     def health(self) -> Health:
         """Whether the stream gets on and no table is left behind."""
         with self._lock:
             reasons, age_s = [], self._clock() - self._at.finished_s
-            lag = sum(self._lags().values())
+            lag = self._lags().total
             if lag and age_s > self._stalled_s:
                 reasons.append(f"no batch has finished for {age_s:.0f} s, and {lag} offsets wait")
             if behind := self._at.behind:
@@ -137,24 +136,18 @@ class Monitor:
             at.finished_s = self._clock()
         if known is None:
             return
-        at.positions = {topic: dict(parts) for topic, parts in known.ledger.positions.items()}
+        at.positions = known.ledger.positions
         before, at.behind = at.behind, tuple(sorted(map(str, known.ledger.behind)))
         for table in {*before, *at.behind}:
             self.metrics.behind.labels(table).set(table in at.behind)
 
-    def _lags(self) -> dict[tuple[str, int], int]:
-        return {
-            (topic, partition): max(0, end - self._at.positions[topic][partition])
-            for topic, parts in self._at.ends.items()
-            for partition, end in parts.items()
-            if partition in self._at.positions.get(topic, {})
-        }
+    def _lags(self) -> Offsets:
+        return self._at.ends.within(self._at.positions).minus(self._at.positions)
 
     def _set_positions(self) -> None:
-        for topic, parts in self._at.positions.items():
-            for partition, offset in parts.items():
-                self.metrics.position.labels(topic, partition).set(offset)
-        for (topic, partition), lag in self._lags().items():
+        for topic, partition, offset in self._at.positions.places():
+            self.metrics.position.labels(topic, partition).set(offset)
+        for topic, partition, lag in self._lags().places():
             self.metrics.lag.labels(topic, partition).set(lag)
 
     def _count(self, event: ProgressEvent) -> None:

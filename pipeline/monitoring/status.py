@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,12 +14,12 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.lake.catalog import Place
-from pipeline.lake.lake_table import COUNTS, SOURCE_TIMES
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.source.positions import end_offsets
-from pipeline.source.ranges import Positions
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 
@@ -47,7 +46,7 @@ class StreamStatus:
     name: str
     run: Writer | None
     ledger: Ledger | None
-    ends: Positions | None = None
+    ends: Offsets | None = None
     kafka: str = ""
 
     @property
@@ -55,15 +54,11 @@ class StreamStatus:
         """Offsets not applied yet."""
         if self.ledger is None or self.ends is None:
             return None
-        return sum(lag for parts in self.lags().values() for lag in parts.values())
+        return self.lags().total
 
-    def lags(self) -> Positions:
-        """Topic -> partition -> lag."""
-        positions = self.ledger.positions if self.ledger is not None else {}
-        return {
-            topic: {p: max(0, end - positions.get(topic, {}).get(p, 0)) for p, end in parts.items()}
-            for topic, parts in (self.ends or {}).items()
-        }
+    def lags(self) -> Offsets:
+        """The lag of every partition."""
+        return (self.ends or NO_OFFSETS).minus(self.ledger.positions if self.ledger is not None else NO_OFFSETS)
 
 
 @dataclass
@@ -125,9 +120,10 @@ def table_status(place: Place, ledger: Ledger | None, heartbeat_timeout_s: float
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
         status.commit, status.age_ms = newest.requested_time, now_ms() - visible
         status.rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
-        status.counts = json.loads(body.extra.get(COUNTS) or "{}")
-        times = json.loads(body.extra.get(SOURCE_TIMES) or "null")
-        status.freshness_ms = visible - times[1] if times else None
+        record = RecordReader.of_commit(body.extra)
+        counts, times = record.counts, record.source_times
+        status.counts = vars(counts) if counts is not None else {}
+        status.freshness_ms = visible - times[1] if times is not None else None
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
     for piece in table.file_slices():
         status.log_bytes += piece.log_size

@@ -9,7 +9,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ _FILES = (1 << FILE_BITS) - 1
 _POSITIONS = (1 << POSITION_BITS) - 1
 
 #: Of a table, by topic and partition: the newest ordering value and the newest source time (ms) among its changes.
-Heights = dict[SourceTable, dict[str, dict[int, tuple[int, int]]]]
+Heights = Mapping[SourceTable, Mapping[str, Mapping[int, tuple[int, int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,12 @@ def _back(orders: np.ndarray, millis: np.ndarray, offsets: np.ndarray) -> tuple[
 def climbed(heights: Heights, stretches: Iterable[Stretch]) -> Heights:
     """The heights after these stretches. Raises BinlogRestartedError where new data lies before old."""
     stretches = list(stretches)
-    result = dict(heights)
-    for source in {stretch.source for stretch in stretches}:
-        result[source] = {topic: dict(parts) for topic, parts in heights.get(source, {}).items()}
+    changed = {
+        source: {topic: dict(parts) for topic, parts in heights.get(source, {}).items()}
+        for source in {stretch.source for stretch in stretches}
+    }
     for stretch in sorted(stretches, key=lambda s: (s.topic, s.partition, s.first_offset)):
-        parts = result[stretch.source].setdefault(stretch.topic, {})
+        parts = changed[stretch.source].setdefault(stretch.topic, {})
         order, millis = parts.get(stretch.partition, (0, 0))
         if stretch.back is not None:
             raise _restarted(stretch, *stretch.back)
@@ -102,7 +103,7 @@ def climbed(heights: Heights, stretches: Iterable[Stretch]) -> Heights:
             # its first change may be the first of the new ones; what is delivered again is dropped by the tables
             raise _restarted(stretch, stretch.first_offset, stretch.newest[1], order)
         parts[stretch.partition] = max(order, stretch.order), max(millis, stretch.millis)
-    return result
+    return {**heights, **changed}
 
 
 def place_of(order: int) -> str:
@@ -134,7 +135,7 @@ def heights_to_json(heights: Heights) -> list[list[object]]:
 
 def heights_from_json(data: Iterable[tuple[str, str, str, int, int, int]]) -> Heights:
     """What ``heights_to_json`` gave."""
-    found: Heights = {}
+    found: dict[SourceTable, dict[str, dict[int, tuple[int, int]]]] = {}
     for database, table, topic, partition, order, millis in data:
         found.setdefault(SourceTable(database, table), {}).setdefault(topic, {})[partition] = (order, millis)
     return found

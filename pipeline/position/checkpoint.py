@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from pipeline.errors import UnsupportedError
-from pipeline.source.ranges import Positions, parse_positions
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.storage import Storage, StorageNotFoundError
 
 _NONE = "-"
@@ -20,15 +20,15 @@ _NONE = "-"
 class PlannedBatch:
     """What Spark planned: end offsets, and when the trigger fired (ms since the epoch)."""
 
-    end: Positions
+    end: Offsets
     trigger_ms: int
 
 
-def last_finished(checkpoint: Storage) -> Positions:
+def last_finished(checkpoint: Storage) -> Offsets:
     """Where Spark goes on: the end of the last batch that it knows finished; empty for a new checkpoint."""
     finished = [int(name) for info in checkpoint.list("commits") if (name := info.path.rpartition("/")[2]).isdigit()]
     planned = planned_batch(checkpoint, max(finished)) if finished else None
-    return planned.end if planned else {}
+    return planned.end if planned else NO_OFFSETS
 
 
 def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
@@ -44,4 +44,4 @@ def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
             do_next="use Spark 3.5 or 4.0, or kafka.fetch: spark",
             path=f"{checkpoint.uri}/{path}",
         )
-    return PlannedBatch(parse_positions(lines[2]), int(json.loads(lines[1])["batchTimestampMs"]))
+    return PlannedBatch(Offsets.from_text(lines[2]), int(json.loads(lines[1])["batchTimestampMs"]))

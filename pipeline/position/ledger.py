@@ -2,59 +2,58 @@
 
 It is not what makes the stream exactly-once (every table's commits hold the offsets they cover); it says where to go on
 quickly, and shows a gap: records that Spark passed over without anybody having seen them. With the ledger lost, the
-start is worked out from the tables' newest commits (``recovery.recover``).
+start is worked out from the tables' newest commits (``recovery.recovered``).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, CorruptDataError
-from pipeline.position.binlog_height import Heights, heights_from_json, heights_to_json
-from pipeline.position.skipped import Skipped
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.position.binlog_height import Heights
+from pipeline.position.ledger_content import VERSION, LedgerContent
+from pipeline.position.recorded import NO_TRANSACTIONS, PassedTransactions
+from pipeline.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Ranges
 from pipeline.storage import Storage, StorageNotFoundError
 
 LEDGER = "ledger.json"
-_VERSION = 1
 
 
-@dataclass
 class Ledger:
-    """Where a stream stands.
+    """Where a stream stands. Only the methods of a ledger change it; what its properties give is read-only.
+
+    ``table_met`` and ``table_committed`` may be called for different tables at once, all else by one thread at a time.
 
     Args:
         stream: the stream's name.
         batch: number of batches finished.
-        positions: topic -> partition -> next offset; everything below is in the tables.
+        positions: the next offset of every partition; everything below is in the tables.
         behind: tables that could not commit, and from where each must be caught up.
-        applied: where each table stood itself when the ledger was saved.
         tables: every table ever seen, and its path below the lake's root.
-        topic_ids: what tells each topic from another one of its name.
-        skipped: topic -> partition -> [first, end] of the offsets that were gone from Kafka and passed over on demand.
-        heights: how far the binlog has come, for each table and topic partition.
-        planned: the end that Spark planned for the newest batch, where the batch was cut before it.
-        transactions_ms: time of the newest record of the transaction topic that is below ``positions``; 0 if none is.
-        transactions_ended: the transactions that ended at that very time.
-        torn: transactions that a connector died in, as far as the transaction topic is below ``positions``.
+        transactions: the end of the transaction topic below ``positions``.
     """
 
-    stream: str
-    batch: int = 0
-    positions: Positions = field(default_factory=dict)
-    behind: dict[SourceTable, Positions] = field(default_factory=dict)
-    applied: dict[SourceTable, Positions] = field(default_factory=dict)
-    tables: dict[SourceTable, str] = field(default_factory=dict)
-    topic_ids: dict[str, str] = field(default_factory=dict)
-    skipped: Skipped = field(default_factory=dict)
-    heights: Heights = field(default_factory=dict)
-    planned: Positions = field(default_factory=dict)
-    transactions_ms: int = 0
-    transactions_ended: list[str] = field(default_factory=list)
-    torn: list[str] = field(default_factory=list)
+    def __init__(
+        self,
+        stream: str,
+        *,
+        batch: int = 0,
+        positions: OffsetMap = NO_OFFSETS,
+        behind: Mapping[SourceTable, OffsetMap] = MappingProxyType({}),
+        tables: Mapping[SourceTable, str] = MappingProxyType({}),
+        transactions: PassedTransactions = NO_TRANSACTIONS,
+    ) -> None:
+        self._content = LedgerContent(
+            stream,
+            batch,
+            Offsets(positions),
+            {table: Offsets(start) for table, start in behind.items()},
+            tables=dict(tables),
+            transactions=transactions,
+        )
 
     @staticmethod
     def load(state: Storage, stream: str) -> Ledger | None:
@@ -65,91 +64,172 @@ class Ledger:
             return None
         except ValueError as error:
             raise _unusable(state, f"is not JSON: {error}") from error
-        if data.get("version") != _VERSION or data.get("stream") != stream:
+        if data.get("version") != VERSION or data.get("stream") != stream:
             raise _unusable(state, f"is of stream {data.get('stream')!r}, version {data.get('version')!r}")
-        return Ledger(
-            stream=stream,
-            batch=data["batch"],
-            positions=_positions(data["positions"]),
-            behind={_source(name): _positions(p) for name, p in data["behind"].items()},
-            applied={_source(name): _positions(p) for name, p in data.get("applied", {}).items()},
-            tables={_source(name): path for name, path in data["tables"].items()},
-            topic_ids=data.get("topic_ids", {}),
-            skipped={t: {int(p): gone for p, gone in ps.items()} for t, ps in data.get("skipped", {}).items()},
-            heights=heights_from_json(data.get("heights", ())),
-            planned=_positions(data.get("planned", {})),
-            transactions_ms=data.get("transactions_ms", 0),
-            transactions_ended=data.get("transactions_ended", []),
-            torn=data.get("torn", []),
-        )
+        ledger = Ledger(stream)
+        ledger._content = LedgerContent.from_json(data)
+        return ledger
 
     def save(self, state: Storage) -> None:
         """Replace the stored ledger by this one, whole or not at all."""
-        data = {
-            "version": _VERSION,
-            "stream": self.stream,
-            "batch": self.batch,
-            "positions": self.positions,
-            "behind": {_name(t): p for t, p in self.behind.items()},
-            "applied": {_name(t): p for t, p in self.applied.items()},
-            "tables": {_name(t): p for t, p in self.tables.items()},
-            "topic_ids": self.topic_ids,
-            "skipped": self.skipped,
-            "heights": heights_to_json(self.heights),
-            "planned": self.planned,
-            "transactions_ms": self.transactions_ms,
-            "transactions_ended": self.transactions_ended,
-            "torn": self.torn,
-        }
-        state.write(LEDGER, json.dumps(data, separators=(",", ":")).encode())
+        state.write(LEDGER, json.dumps(self._content.to_json(), separators=(",", ":")).encode())
 
-    def note_behind(self, table: SourceTable, start: Positions) -> None:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self._content == other._content
+
+    def __repr__(self) -> str:
+        return repr(self._content).replace("LedgerContent", "Ledger", 1)
+
+    # -- what it knows ---------------------------------------------------------------------------------------------
+
+    @property
+    def stream(self) -> str:
+        """The stream's name."""
+        return self._content.stream
+
+    @property
+    def batch(self) -> int:
+        """The number of batches finished."""
+        return self._content.batch
+
+    @property
+    def positions(self) -> Offsets:
+        """The next offset of every partition; everything below is in the tables, but for those ``behind``."""
+        return self._content.positions
+
+    @property
+    def behind(self) -> Mapping[SourceTable, Offsets]:
+        """Tables that could not commit, and from where each must be caught up."""
+        return MappingProxyType(self._content.behind)
+
+    @property
+    def tables(self) -> Mapping[SourceTable, str]:
+        """Every table ever seen, and its path below the lake's root."""
+        return MappingProxyType(self._content.tables)
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """What tells each topic from another one of its name."""
+        return MappingProxyType(self._content.topic_ids)
+
+    @property
+    def skipped(self) -> Ranges:
+        """Offsets that were gone from Kafka before they were read, and were passed over on demand."""
+        return self._content.skipped
+
+    @property
+    def heights(self) -> Heights:
+        """How far the binlog has come, for each table and topic partition."""
+        return self._content.heights
+
+    @property
+    def transactions(self) -> PassedTransactions:
+        """The end of the transaction topic as far as it is below ``positions``."""
+        return self._content.transactions
+
+    def skipped_before(self, ranges: Ranges, standing: OffsetMap) -> Ranges:
+        """What was passed over between the offsets at which a table stands and the ends of the ranges it commits."""
+        applied = Offsets(standing)
+        return Ranges(
+            gone
+            for r in ranges
+            for gone in self._content.skipped
+            if (gone.topic, gone.partition) == (r.topic, r.partition)
+            and applied.at(r.topic, r.partition) < gone.end <= r.end
+        )
+
+    def waiting(self, table: SourceTable) -> Ranges:
+        """The ranges that a table which is behind must still be given."""
+        start = self._content.behind[table]
+        positions = self._content.positions
+        return start.ranges_to(Offsets.of_places((t, p, positions[t][p]) for t, p, _ in start.places()))
+
+    def check_no_gap(self, spark_start: OffsetMap) -> None:
+        """Raise BadInputError when Spark goes on past records that this stream has not applied."""
+        for topic, partition, start in Offsets(spark_start).places():
+            mine = self._content.positions.at(topic, partition)
+            known = max(mine, self._content.planned.at(topic, partition))
+            if self._content.positions.knows(topic, partition) and start > known:
+                raise BadInputError(
+                    f"Spark's checkpoint goes on at offset {start}, but the tables hold everything only up to "
+                    f"{mine}: {start - mine} offsets would be lost",
+                    do_next="delete the stream's checkpoint directory: the stream goes on at the ledger's position",
+                    topic=topic,
+                    partition=partition,
+                    spark=start,
+                    ledger=mine,
+                )
+
+    # -- how it changes --------------------------------------------------------------------------------------------
+
+    def begin_at(self, start: OffsetMap) -> None:
+        """Take the offsets at which the stream starts for its positions."""
+        self._content.positions = self._content.positions.merge(start)
+
+    def number(self, batch: int) -> None:
+        """Set the number of the batch in hand, for batches that are numbered by somebody else."""
+        self._content.batch = batch
+
+    def note_planned(self, end: OffsetMap) -> None:
+        """Note the end that Spark planned, where the batch may be cut before it."""
+        self._content.planned = self._content.planned.merge(end)
+
+    def advance(self, end: OffsetMap) -> None:
+        """A batch is finished: everything below ``end`` is in the tables, but for those noted as behind."""
+        self._content.batch += 1
+        self._content.positions = self._content.positions.merge(end)
+
+    def climb(self, heights: Heights) -> None:
+        """Note how far the binlog has come."""
+        self._content.heights = heights
+
+    def table_met(self, table: SourceTable, path: str) -> None:
+        """Note a table that is there, and its path."""
+        self._content.tables[table] = path
+
+    def table_committed(self, table: SourceTable, path: str, standing: OffsetMap) -> None:
+        """Note a table that has committed. ``standing``: the stream's positions in it now."""
+        self._content.tables[table] = path
+        self._content.applied[table] = Offsets(standing)
+
+    def note_behind(self, table: SourceTable, start: OffsetMap) -> None:
         """Note from where a table must be caught up, unless it is from further back already."""
-        noted = self.behind.setdefault(table, {})
-        for topic, parts in start.items():
-            mine = noted.setdefault(topic, {})
-            for partition, offset in parts.items():
-                mine[partition] = min(offset, mine.get(partition, offset))
+        self._content.behind[table] = self._content.behind.get(table, NO_OFFSETS).earliest(start)
 
-    def note_skipped(self, gone: OffsetRange) -> None:
-        """Note offsets that were gone from Kafka before they were read, and are passed over because that was asked."""
-        known = self.skipped.setdefault(gone.topic, {}).setdefault(gone.partition, [])
-        if [gone.start, gone.end] not in known:
-            known.append([gone.start, gone.end])
+    def caught_up(self, table: SourceTable, ranges: Ranges) -> None:
+        """A table that is behind was given ranges; with nothing left to give it is not behind any more."""
+        self._content.behind[table] = self._content.behind[table].merge(ranges.ends())
+        if not self.waiting(table):
+            del self._content.behind[table]
 
-    def notice_restore(self, table: SourceTable, standing: Positions) -> bool:
+    def notice_restore(self, table: SourceTable, standing: OffsetMap) -> bool:
         """Note a table as behind that stands further back than when the ledger was saved: it was restored, and what it
         had been given since must be delivered again. A partition it no longer knows is read from offset 0 on.
 
         Returns whether it was. ``standing``: the stream's positions in the table.
         """
-        back: Positions = {}
-        for topic, parts in self.applied.get(table, {}).items():
-            for partition, offset in parts.items():
-                now = standing.get(topic, {}).get(partition, 0)
-                if now < offset:
-                    back.setdefault(topic, {})[partition] = now
+        back = Offsets(standing).short_of(self._content.applied.get(table, NO_OFFSETS))
         if back:
             self.note_behind(table, back)
-            self.applied[table] = {topic: dict(parts) for topic, parts in standing.items()}
+            self._content.applied[table] = Offsets(standing)
         return bool(back)
 
-    def check_no_gap(self, spark_start: Mapping[str, Mapping[int, int]]) -> None:
-        """Raise BadInputError when Spark goes on past records that this stream has not applied."""
-        for topic, parts in spark_start.items():
-            for partition, start in parts.items():
-                mine = self.positions.get(topic, {}).get(partition)
-                known = max(mine or 0, self.planned.get(topic, {}).get(partition, 0))
-                if mine is not None and start > known:
-                    raise BadInputError(
-                        f"Spark's checkpoint goes on at offset {start}, but the tables hold everything only up to "
-                        f"{mine}: {start - mine} offsets would be lost",
-                        do_next="delete the stream's checkpoint directory: the stream goes on at the ledger's position",
-                        topic=topic,
-                        partition=partition,
-                        spark=start,
-                        ledger=mine,
-                    )
+    def note_topic_ids(self, ids: Mapping[str, str]) -> None:
+        """Note what tells topics from others of their names."""
+        self._content.topic_ids |= ids
+
+    def note_skipped(self, gone: OffsetRange) -> None:
+        """Note offsets that were gone from Kafka before they were read, and are passed over because that was asked."""
+        if gone not in self._content.skipped:
+            self._content.skipped = Ranges([*self._content.skipped, gone])
+
+    def skip_behind(self, table: SourceTable, gone: OffsetRange) -> None:
+        """Catch up a table that is behind only from the end of offsets that are gone from Kafka."""
+        self._content.behind[table] = self._content.behind[table].merge(Ranges([gone]).ends())
+
+    def note_transactions(self, passed: PassedTransactions) -> None:
+        """Note how far the transaction topic was taken."""
+        self._content.transactions = passed
 
 
 def _unusable(state: Storage, what: str) -> CorruptDataError:
@@ -158,16 +238,3 @@ def _unusable(state: Storage, what: str) -> CorruptDataError:
         do_next="check state.uri and name; or delete the file: the position is then worked out from the tables",
         path=f"{state.uri}/{LEDGER}",
     )
-
-
-def _positions(data: Mapping[str, Mapping[str, int]]) -> Positions:
-    return {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data.items()}
-
-
-def _name(source: SourceTable) -> str:
-    return json.dumps([source.database, source.table], ensure_ascii=False)
-
-
-def _source(name: str) -> SourceTable:
-    database, table = json.loads(name)
-    return SourceTable(database, table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import TransientError
@@ -11,8 +10,8 @@ from pipeline.position.ledger import Ledger
 from pipeline.settings import KafkaSettings
 from pipeline.source.log_tail import watermarks
 from pipeline.source.missing import describe, missing_error
+from pipeline.source.offsets import OffsetMap, OffsetRange, Offsets
 from pipeline.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
-from pipeline.source.ranges import OffsetRange
 
 _log = logging.getLogger(__name__)
 
@@ -67,13 +66,12 @@ class Topics:
         self._check_ids(names)
         starting_positions(self._config, names, self._ledger.positions, self._kafka.start)
 
-    def planned(self, end: Mapping[str, Mapping[int, int]]) -> None:
+    def planned(self, end: OffsetMap) -> None:
         """Notice partitions that a batch covers and the stream has not seen before."""
-        for topic, parts in end.items():
-            mine = self._ledger.positions.get(topic, {})
-            for partition in parts:
-                if mine and partition not in mine:
-                    self._notice_added(topic, partition)
+        mine = self._ledger.positions
+        for topic, partition, _ in Offsets(end).places():
+            if mine.get(topic) and not mine.knows(topic, partition):
+                self._notice_added(topic, partition)
 
     def take_notices(self) -> tuple[str, ...]:
         """What is to be told, once."""
@@ -83,19 +81,20 @@ class Topics:
     def _check_ids(self, names: list[str]) -> None:
         now = topic_ids(self._config, names)
         check_topic_ids(self._ledger.topic_ids, now)
-        self._ledger.topic_ids |= now
+        self._ledger.note_topic_ids(now)
         self._checked_s = monotonic_s()
 
     def _missing_for_tables_behind(self, *, skip_missing: bool) -> list[OffsetRange]:
         """What is gone of the records that tables which could not commit have yet to be given."""
         missing: dict[OffsetRange, None] = {}
-        for start in self._ledger.behind.values():
-            for topic, parts in start.items():
-                for partition, position in parts.items():
-                    low, _ = watermarks(self._config, topic, partition)
-                    if position < low:
-                        missing[OffsetRange(topic, partition, position, low)] = None
-                        parts[partition] = low if skip_missing else position
+        for table, start in dict(self._ledger.behind).items():
+            for topic, partition, position in start.places():
+                low, _ = watermarks(self._config, topic, partition)
+                if position < low:
+                    gone = OffsetRange(topic, partition, position, low)
+                    missing[gone] = None
+                    if skip_missing:
+                        self._ledger.skip_behind(table, gone)
         if missing and not skip_missing:
             raise missing_error(missing)
         return list(missing)

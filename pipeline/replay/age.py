@@ -7,7 +7,6 @@ when it forgot: hours that follow it cannot hold an event that such a delete bea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
@@ -15,7 +14,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import table_paths
-from pipeline.lake.lake_table import SOURCE, SOURCE_TIMES, named_source
+from pipeline.position.record_reader import RecordReader
 from pipeline.replay.quarantine_table import all_commits, forgets_deletes_since
 from pipeline.settings import CompactionRule, Settings, TableRules
 from pipeline.source.dump_layout import DumpFile, told
@@ -42,10 +41,10 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
         oldest[of] = min(file.hour, oldest.get(of, file.hour))
     for path, hour in _places(settings, root, oldest).items():
         table = HudiTable.open(root.sub(path))
-        said = table.extra_metadata(SOURCE)
-        if said is None or table.config.record_key_fields == (ROW_FIELD,):
+        source = RecordReader.newest_of(table).source
+        if source is None or table.config.record_key_fields == (ROW_FIELD,):
             continue
-        rules = settings.table_rules(named_source(said)[0])
+        rules = settings.table_rules(source)
         if (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):
             continue  # nothing so young is forgotten
         known = _newest_when_forgotten(table, rules)
@@ -78,5 +77,5 @@ def _newest_when_forgotten(table: HudiTable, rules: TableRules) -> int | None:
     if since is None:
         return None
     forgotten = (body for time, body in all_commits(table) if parse_instant(time) <= since)
-    times = [json.loads(body.extra[SOURCE_TIMES])[1] for body in forgotten if SOURCE_TIMES in body.extra]
-    return max(times, default=None)
+    times = (RecordReader.of_commit(body.extra).source_times for body in forgotten)
+    return max((newest for _, newest in filter(None, times)), default=None)

@@ -21,22 +21,19 @@ from pipeline.decode.changes import SourceTable
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.lake.catalog import table_paths
-from pipeline.lake.lake_table import STREAM
+from pipeline.position.record_reader import RecordReader
+from pipeline.position.recorded import DumpHours, RecordedPortion
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Window
 from pipeline.storage import Storage
 
-#: Keys of extraMetadata: the portion of a commit; and all hours so far, as ``{root: [[first, end], ...]}``.
-PORTION, HOURS = "binlake.dump", "binlake.dump_hours"
-#: The table whose rows of the portion a commit holds; not there where it holds none.
-OF_TABLE = "binlake.dump_table"
 _MOST_RANGES = 200
 #: A commit names the files of its portion, so they are bounded.
 MOST_FILES = 500
 _PARALLEL_READS = 8
 
 #: Hours from the first up to but not including the second.
-Ranges = list[tuple[int, int]]
+Hours = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -56,23 +53,15 @@ class Portion:
         """The hours from its first to its last file, the end not included."""
         return self.files[0].hour, self.files[-1].hour + step
 
-    def described(self, uri: str, tables: Iterable[SourceTable], settled: Iterable[SourceTable] = ()) -> str:
-        """What a commit says of it.
+    def recorded(self, uri: str, tables: Iterable[SourceTable], settled: Iterable[SourceTable] = ()) -> RecordedPortion:
+        """What a commit records of it.
 
         Args:
             uri: the dump's root.
             tables: all that it has rows for.
             settled: tables that get no commit of their own.
         """
-        said: dict[str, object] = {
-            "from": uri,
-            "portion": self.name,
-            "tables": sorted([t.database, t.table] for t in tables),
-            "files": [[file.hour, *file.identity] for file in self.files],
-        }
-        if of_none := sorted([t.database, t.table] for t in settled):
-            said["settled"] = of_none
-        return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+        return RecordedPortion(uri, self.name, _sorted(tables), self.files, _sorted(settled))
 
 
 @dataclass
@@ -137,8 +126,8 @@ class Coverage:
             paths.append(settings.quarantine_path)
         seen: dict[str, _Seen] = {}
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            for said in pool.map(lambda path: list(_told(root.sub(path), uri, stream, window)), paths):
-                for portion, source in said:
+            for commits in pool.map(lambda path: list(_recorded(root.sub(path), uri, stream, window)), paths):
+                for portion, source in commits:
                     _note(seen, portion, source)
         coverage = cls()
         for one in seen.values():
@@ -150,56 +139,50 @@ class Coverage:
         return coverage
 
 
-def _told(storage: Storage, uri: str, stream: str, window: Window) -> Iterator[tuple[Mapping[str, object], object]]:
-    """What a table's commits say of portions of this dump, each with the source table of the commit."""
+def _recorded(
+    storage: Storage, uri: str, stream: str, window: Window
+) -> Iterator[tuple[RecordedPortion, SourceTable | None]]:
+    """What a table's commits record of portions of this dump, each with the source table of the commit."""
     table = HudiTable.open(storage)
     for instant in table.timeline.completed():
         yield from _portion(table.timeline.commit_metadata(instant), uri, stream)
     history = table.timeline.history()
-    archived = ranges_of(history.newest_extra(HOURS), uri)
+    archived = (RecordReader.newest_of(history).hours or {}).get(uri, [])
     if any(first < (window.end or end) and (window.first or 0) < end for first, end in archived):
         for old in history.commits():
             body = CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
             yield from _portion(body, uri, stream)
 
 
-def _portion(body: CommitMetadata, uri: str, stream: str) -> Iterator[tuple[Mapping[str, object], object]]:
-    if body.extra.get(STREAM) == stream and PORTION in body.extra:
-        portion = json.loads(body.extra[PORTION])
-        if portion["from"] == uri:
-            yield portion, json.loads(body.extra.get(OF_TABLE) or "null")
+def _portion(body: CommitMetadata, uri: str, stream: str) -> Iterator[tuple[RecordedPortion, SourceTable | None]]:
+    record = RecordReader.of_commit(body.extra)
+    portion = record.portion if record.stream == stream else None
+    if portion is not None and portion.root == uri:
+        yield portion, record.portion_table
 
 
-def _note(seen: dict[str, _Seen], portion: Mapping[str, object], of_table: object) -> None:
-    files = [DumpFile(*file) for file in portion["files"]]  # type: ignore[attr-defined]
-    wanted = _sources(portion["tables"])
-    one = seen.setdefault(str(portion["portion"]), _Seen({file.path: file for file in files}, wanted))
-    one.wanted |= wanted
-    one.found |= _sources(portion.get("settled", []))
+def _note(seen: dict[str, _Seen], portion: RecordedPortion, of_table: SourceTable | None) -> None:
+    files = {file.path: file for file in portion.files}
+    one = seen.setdefault(portion.name, _Seen(files, set(portion.tables)))
+    one.wanted |= set(portion.tables)
+    one.found |= set(portion.settled)
     if of_table is not None:
-        one.found |= _sources([of_table])
+        one.found.add(of_table)
 
 
-def _sources(pairs: object) -> set[SourceTable]:
-    return {SourceTable(database, table) for database, table in pairs}  # type: ignore[attr-defined]
+def _sorted(tables: Iterable[SourceTable]) -> tuple[SourceTable, ...]:
+    return tuple(sorted(tables, key=lambda table: (table.database, table.table)))
 
 
-def ranges_of(said: str | None, uri: str) -> Ranges:
-    """The hours of one dump that a commit's ``HOURS`` tells of."""
-    return [(first, end) for first, end in json.loads(said or "{}").get(uri, [])]
+def with_hours(hours: DumpHours, uri: str, span: tuple[int, int]) -> DumpHours:
+    """The hours of dumps, with more of one. Of too many ranges those closest together become one: hours between them
+    that were not replayed are then looked up in vain, and no more."""
+    return {**hours, uri: fewer(united([*hours.get(uri, []), span]), _MOST_RANGES)}
 
 
-def with_hours(said: str | None, uri: str, span: tuple[int, int]) -> str:
-    """``HOURS`` with more hours. Of too many ranges those closest together become one: hours between them that were not
-    replayed are then looked up in vain, and no more."""
-    told = json.loads(said or "{}")
-    told[uri] = fewer(united([*ranges_of(said, uri), span]), _MOST_RANGES)
-    return json.dumps(told, separators=(",", ":"))
-
-
-def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in order, those that touch made one."""
-    found: Ranges = []
+def united(ranges: Iterable[tuple[int, int]]) -> Hours:
+    """Hours in order, those that touch made one."""
+    found: Hours = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:
             found[-1] = found[-1][0], max(end, found[-1][1])
@@ -208,11 +191,11 @@ def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
     return found
 
 
-def fewer(ranges: Ranges, most: int) -> Ranges:
+def fewer(ranges: Hours, most: int) -> Hours:
     """At most so many ranges, the smallest gaps filled."""
     gaps = sorted(range(1, len(ranges)), key=lambda at: ranges[at][0] - ranges[at - 1][1])
     filled = set(gaps[: max(0, len(ranges) - most)])
-    found: Ranges = []
+    found: Hours = []
     for at, (first, end) in enumerate(ranges):
         if at in filled:
             found[-1] = found[-1][0], end

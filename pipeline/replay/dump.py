@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -25,8 +25,8 @@ from pipeline.settings import Settings
 from pipeline.source.dump_layout import safe_topic
 from pipeline.source.dump_source import KafkaRecords, RecordSource
 from pipeline.source.dump_write import DumpFormat, NewFile, range_of
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, OffsetRange, Offsets, Ranges
 from pipeline.source.positions import TopicIds, check_topic_ids
-from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged, ranges_between
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 STATE = "_binlake"
@@ -42,7 +42,7 @@ _RECORD_BYTES = 600.0
 class RollReport:
     """A roll that is done: its ranges, the files with their records, bytes written, and offsets still to come."""
 
-    ranges: tuple[OffsetRange, ...]
+    ranges: Ranges
     files: tuple[tuple[str, int], ...]
     size: int
     lag: int
@@ -58,8 +58,8 @@ class RollReport:
 class _Position:
     """``done``: everything below is in files. ``roll``: what was begun on top of that. ``ids``: of the topics."""
 
-    done: Positions = field(default_factory=dict)
-    roll: list[OffsetRange] = field(default_factory=list)
+    done: Offsets = NO_OFFSETS
+    roll: Ranges = NO_RANGES
     ids: TopicIds = field(default_factory=dict)
 
 
@@ -104,7 +104,7 @@ class DumpService:
                 if monotonic_s() - self._looked_s > _LOOK_S:
                     self._look()
                 reach = ends or self._source.ends(self._position.done)
-                ranges = ranges_between(self._position.done, reach)
+                ranges = self._position.done.ranges_to(reach)
                 if once and not ranges:
                     break
                 if ranges and (once or self._is_due(ranges, monotonic_s() - last)):
@@ -113,15 +113,15 @@ class DumpService:
                     last = monotonic_s()
                 elif not once:
                     stopped.wait(min(_POLL_S, self._settings.dump.roll_seconds))
-            self._save(())
+            self._save(NO_RANGES)
 
-    def _is_due(self, ranges: Sequence[OffsetRange], waited_s: float) -> bool:
+    def _is_due(self, ranges: Ranges, waited_s: float) -> bool:
         rules = self._settings.dump
-        return waited_s >= rules.roll_seconds or sum(map(len, ranges)) * self._mean_bytes >= rules.roll_bytes
+        return waited_s >= rules.roll_seconds or ranges.records * self._mean_bytes >= rules.roll_bytes
 
     def _look(self) -> None:
         """Take in topics and partitions that are new, and notice those that are not what they were."""
-        self._position.done = merged(self._position.done, self._source.start(self._position.done))
+        self._position.done = self._position.done.merge(self._source.start(self._position.done))
         ids = self._source.ids(sorted(self._position.done))
         check_topic_ids(self._position.ids, ids)
         self._position.ids |= ids
@@ -140,8 +140,8 @@ class DumpService:
             data = json.loads(self._state.read(_POSITION))
             if data["version"] != _VERSION:
                 raise ValueError(f"it is of version {data['version']}")
-            done = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["done"].items()}
-            return _Position(done, [OffsetRange(*r) for r in data["roll"]], dict(data["topic_ids"]))
+            roll = Ranges(OffsetRange(*r) for r in data["roll"])
+            return _Position(Offsets.from_json(data["done"]), roll, dict(data["topic_ids"]))
         except StorageNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -159,29 +159,26 @@ class DumpService:
             if told is not None:
                 topic, partition, first, end = told
                 newest[topic, partition] = max((first, end), newest.get((topic, partition), (0, 0)))
-        position = _Position()
-        known = {safe_topic(topic): topic for topic in self._source.start({})} if newest else {}
-        for (name, partition), (first, end) in newest.items():
-            if name in known:
-                position.done.setdefault(known[name], {})[partition] = first
-                position.roll.append(OffsetRange(known[name], partition, first, end))
-        return position
+        known = {safe_topic(topic): topic for topic in self._source.start(NO_OFFSETS)} if newest else {}
+        roll = Ranges(OffsetRange(known[t], p, first, end) for (t, p), (first, end) in newest.items() if t in known)
+        return _Position(roll.starts(), roll)
 
-    def _save(self, roll: Sequence[OffsetRange]) -> None:
+    def _save(self, roll: Ranges) -> None:
         told = [[r.topic, r.partition, r.start, r.end] for r in roll]
-        data = {"version": _VERSION, "done": self._position.done, "roll": told, "topic_ids": self._position.ids}
+        data: dict[str, object] = {"version": _VERSION, "done": self._position.done.to_json(), "roll": told}
+        data["topic_ids"] = self._position.ids
         self._state.write(_POSITION, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode())
-        self._position.roll = list(roll)
+        self._position.roll = roll
 
     # -- a roll ---------------------------------------------------------------------------------------------------
 
-    def _roll(self, ranges: Sequence[OffsetRange], ends: Mapping[str, Mapping[int, int]]) -> RollReport:
+    def _roll(self, ranges: Ranges, ends: Offsets) -> RollReport:
         """Dump the ranges, or as much of them as one roll takes."""
         chunks, taken = self._take(ranges)
         self._save(taken)
         return self._write(taken, iter(chunks), ends)
 
-    def _take(self, ranges: Sequence[OffsetRange]) -> tuple[list[RawRecords], list[OffsetRange]]:
+    def _take(self, ranges: Ranges) -> tuple[list[RawRecords], Ranges]:
         """Records up to the size of a roll, and the ranges that they are."""
         chunks: list[RawRecords] = []
         size = 0
@@ -192,18 +189,16 @@ class DumpService:
             if size >= self._settings.dump.roll_bytes:
                 break
         else:
-            return chunks, list(ranges)
-        reached: Positions = {}
-        for chunk in chunks:
-            reached.setdefault(chunk.topic, {})[chunk.partition] = int(chunk.offsets[-1]) + 1
-        cut = [OffsetRange(r.topic, r.partition, r.start, reached.get(r.topic, {}).get(r.partition, 0)) for r in ranges]
-        return chunks, [r for r in cut if len(r)]
+            return chunks, ranges
+        reached = Offsets.of_places((c.topic, c.partition, int(c.offsets[-1]) + 1) for c in chunks)
+        cut = (OffsetRange(r.topic, r.partition, r.start, reached.at(r.topic, r.partition)) for r in ranges)
+        return chunks, Ranges(r for r in cut if len(r))
 
     def _write(
         self,
-        ranges: Sequence[OffsetRange],
+        ranges: Ranges,
         records: Iterator[RawRecords],
-        ends: Mapping[str, Mapping[int, int]] | None = None,
+        ends: Offsets = NO_OFFSETS,
         *,
         repeated: bool = False,
     ) -> RollReport:
@@ -224,9 +219,9 @@ class DumpService:
 
         with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
             written = sum(pool.map(put, files))
-        self._position.done = merged(self._position.done, covered_until(ranges))
-        lag = sum(map(len, ranges_between(self._position.done, ends or {})))
-        return RollReport(tuple(ranges), tuple((f.path, f.records) for f in files), written, lag, repeated)
+        self._position.done = self._position.done.merge(ranges.ends())
+        lag = self._position.done.ranges_to(ends).records
+        return RollReport(ranges, tuple((f.path, f.records) for f in files), written, lag, repeated)
 
 
 def _size(chunk: RawRecords) -> int:

@@ -17,7 +17,7 @@ from pipeline.errors import BadInputError, BinlakeError, TransientError
 from pipeline.replay.runner import FILE
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_read import read_dump, record_bytes
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import run_shares
 from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels

@@ -5,7 +5,7 @@ the binlog, so a row that is newer stays. What the ordinary path would drop, bec
 is taken here on purpose: the plan says nothing of positions, and the commit is one of another stream,
 ``<name>.quarantine``, which covers no offsets and moves no position.
 
-Once: the commit names the records it took up (``binlake.replayed``), so the table itself knows them. A run that dies
+Once: the commit records the names of the records it took up, so the table itself knows them. A run that dies
 between that commit and the mark in the quarantine table is followed by one that finds the names and only marks. A table
 that is restored forgets the commit together with its rows, and the records wait again. Records that the stream has yet
 to deliver itself (its table is behind, or the batch is not finished) are left to it.
@@ -31,14 +31,13 @@ from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableWork, write_and_commit
 from pipeline.lake.table_services import Upkeep
+from pipeline.position.commit_record import CommitNotes
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
 from pipeline.replay.quarantine_table import (
-    REPLAYED,
     LiveKeys,
     commit_times,
-    described,
     forgets_deletes_since,
     replayed_records,
     replaying_rules,
@@ -46,6 +45,7 @@ from pipeline.replay.quarantine_table import (
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.schema_changes.rules.plan import named
 from pipeline.settings import Settings
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.tasks.decode_and_route import decode_records
@@ -188,9 +188,10 @@ class _Replay:
         """Whether the stream will deliver a record itself: it is not past it, or its table is to be caught up."""
         if "/" in held.topic:  # a file's path: it came from a dump that does not say where it was in Kafka
             return False
-        behind = self._ledger.behind.get(source, {}).get(held.topic, {}).get(held.partition)
-        passed = self._ledger.positions.get(held.topic, {}).get(held.partition, 0)
-        return held.offset >= passed or (behind is not None and held.offset >= behind)
+        topic, partition = held.topic, held.partition
+        behind = self._ledger.behind.get(source, NO_OFFSETS)
+        is_behind = behind.knows(topic, partition) and held.offset >= behind.at(topic, partition)
+        return is_behind or held.offset >= self._ledger.positions.at(topic, partition)
 
     # -- one table --------------------------------------------------------------------------------------------------
 
@@ -237,9 +238,9 @@ class _Replay:
         instant = None
         if report is not None:
             report.counts.read += len(truncates)
-            extra = {REPLAYED: described(taken)}
+            notes = CommitNotes(replayed={held.name: held.digest for held in taken})
             taken_away = truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED)
-            work = TableWork(report, (), parcels, truncates=taken_away, extra=extra)
+            work = TableWork(report, NO_RANGES, parcels, truncates=taken_away, notes=notes)
             try:
                 instant = self._commit(source, work, pool)
             except UnsupportedError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
 
 import pyarrow.compute as pc
@@ -16,20 +15,13 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT
 from pipeline.lake.lake_table import LakeTable
-from pipeline.replay.quarantine_records import Held
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import CompactionRule, TableRules
 from pipeline.upsert.merge import Place
 from pipeline.upsert.parcel import Parcel, unpack
 from pipeline.upsert.route import KEY
 
-#: Key of extraMetadata: the records that a commit took up, as ``{"topic/partition:offset": digest}``.
-REPLAYED = "binlake.replayed"
 _MS_PER_HOUR = 3_600_000
-
-
-def described(records: Sequence[Held]) -> str:
-    """The records as a commit names them."""
-    return json.dumps({held.name: held.digest for held in records}, separators=(",", ":"), ensure_ascii=False)
 
 
 def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
@@ -40,7 +32,7 @@ def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
     return {
         (name, digest): time
         for time, body in all_commits(table)
-        for name, digest in json.loads(body.extra.get(REPLAYED) or "{}").items()
+        for name, digest in (RecordReader.of_commit(body.extra).replayed or {}).items()
     }
 
 

@@ -7,8 +7,7 @@ nor its recovery sees them. Rows are decided by the order of their events, whoev
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
@@ -17,17 +16,18 @@ from pipeline.decode.changes import ControlKind, SourceTable
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.lake_table import CommitFacts, LakeTable
+from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableOutcome, TableWork
 from pipeline.lake.table_services import Upkeep
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
+from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.ledger import Ledger
-from pipeline.replay.coverage import HOURS, OF_TABLE, PORTION, Portion, with_hours
+from pipeline.replay.coverage import Portion, with_hours
 from pipeline.replay.truncates import EarlyTruncates
 from pipeline.settings import Settings, TableRules
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_read import record_bytes
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.source.offsets import NO_RANGES, OffsetRange, Offsets, Ranges
 from pipeline.storage import Storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.engine import Engine
@@ -122,10 +122,12 @@ class ReplayRunner(BatchRunner):
         A table whose commit was overtaken is tried again; the records of one that refuses them go to quarantine. Raises
         BinlakeError: what is committed stays, and the portion is taken up again by the next replay.
         """
-        self._portion, self.ledger.batch = portion, number
+        self._portion = portion
+        self.ledger.number(number)
         self._open_hinted(portion.files)
-        ranges = [OffsetRange(f"{FILE}{f.path}", 0, 0, max(1, record_bytes(f) // _RECORD_BYTES)) for f in portion.files]
-        unmeasured = [OffsetRange(r.topic, 0, 0, 0) for r in ranges]  # not shuffled: what the driver holds it can redo
+        records = {f"{FILE}{f.path}": max(1, record_bytes(f) // _RECORD_BYTES) for f in portion.files}
+        ranges = Ranges(OffsetRange(name, 0, 0, count) for name, count in records.items())
+        unmeasured = Ranges(OffsetRange(name, 0, 0, 0) for name in records)  # not shuffled: the driver can redo it
         try:
             events = [self._attempt(ranges, number, engine, None)]
         except OvertakenError:  # of every table: no other commit stands
@@ -142,9 +144,7 @@ class ReplayRunner(BatchRunner):
                     raise error
         return events
 
-    def _attempt(
-        self, ranges: list[OffsetRange], number: int, engine: Engine, only: SourceTable | None
-    ) -> ProgressEvent:
+    def _attempt(self, ranges: Ranges, number: int, engine: Engine, only: SourceTable | None) -> ProgressEvent:
         self._errors = {}
         event, _, _ = self._apply(ranges, number, now_ms(), engine, only)
         return event
@@ -156,7 +156,7 @@ class ReplayRunner(BatchRunner):
         for source in {destination(s, tables) for s in named if tables.selects(s)} - self.ledger.tables.keys():
             rules = self._settings.table_rules(source)
             if self._lake.get(rules) is not None:
-                self.ledger.tables[source] = rules.path
+                self.ledger.table_met(source, rules.path)
 
     # -- what differs from a batch of the stream ------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class ReplayRunner(BatchRunner):
         """Which tables a file has rows for is not known before it is read: all that this replay has met."""
         return {*self.ledger.tables, *self._portion.done, *self._truncates}
 
-    def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Positions) -> TableState:
+    def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Offsets) -> TableState:
         state = super()._table_state(source, only, starts)
         truncates = state.truncates.merged(self._truncates.of(source))
         return dataclasses.replace(state, truncates=truncates, skipped=state.skipped or source in self._portion.done)
@@ -177,14 +177,12 @@ class ReplayRunner(BatchRunner):
                 writers[path] = dataclasses.replace(writer, existing=frozenset(table.groups()))
         return writers
 
-    def _execute(
-        self, ranges: list[OffsetRange], engine: Engine, only: SourceTable | None
-    ) -> tuple[Outcome, BatchPlan]:
+    def _execute(self, ranges: Ranges, engine: Engine, only: SourceTable | None) -> tuple[Outcome, BatchPlan]:
         outcome, plan = super()._execute(ranges, engine, only)
         if only is None:
             self._touched = self._tables_of(outcome) | self._portion.done
         settled = {only} if only is not None and only in self._refused else set()
-        self._quarantine.extra = {PORTION: self._portion.described(self._uri, self._touched, settled)}
+        self._quarantine.notes = CommitNotes(portion=self._portion.recorded(self._uri, self._touched, settled))
         return outcome, plan
 
     def _tables_of(self, outcome: Outcome) -> frozenset[SourceTable]:
@@ -198,16 +196,16 @@ class ReplayRunner(BatchRunner):
                 found.add(source)
         return frozenset(found)
 
-    def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
+    def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Ranges) -> list[TableWork]:
         truncates = truncates_of(outcome.report.controls, self._settings.tables)
         rules = {source: self._settings.table_rules(source) for source in truncates}
         self._truncates.keep({s: one for s, one in truncates.items() if self._lake.get(rules[s]) is None})
-        works = super()._works(outcome, plan, ())
+        works = super()._works(outcome, plan, NO_RANGES)
         for work in works:
             source = work.report.target.source
             work.truncates = work.truncates.merged(self._truncates.of(source))
-            portion = self._portion.described(self._uri, self._touched)
-            work.extra = {**work.extra, PORTION: portion, OF_TABLE: json.dumps([source.database, source.table])}
+            portion = self._portion.recorded(self._uri, self._touched)
+            work.notes = dataclasses.replace(work.notes, portion=portion, portion_table=source)
         return works
 
     def _commit_table(
@@ -217,14 +215,14 @@ class ReplayRunner(BatchRunner):
         rules = self._settings.table_rules(source)
         try:
             table = self._lake.get(rules)
-            before = table.table.extra_metadata(HOURS) if table is not None else None
+            before = table.recorded.hours if table is not None else None
         except BinlakeError as failure:
-            return table_progress(work.report, TableOutcome(None), trigger_ms, failure, ()), failure
+            return table_progress(work.report, TableOutcome(None), trigger_ms, failure, NO_RANGES), failure
         if table is None and not work.parcels and not work.written:
             work.report.counts.settle()  # none of its rows was left, and there is nothing to take them from
-            return table_progress(work.report, TableOutcome(None), trigger_ms, None, ()), None
-        hours = with_hours(before, self._uri, self._portion.span(self._step))
-        work.extra = {**work.extra, HOURS: hours}
+            return table_progress(work.report, TableOutcome(None), trigger_ms, None, NO_RANGES), None
+        hours = with_hours(before or {}, self._uri, self._portion.span(self._step))
+        work.notes = dataclasses.replace(work.notes, hours=hours)
         progress, error = super()._commit_table(work, trigger_ms, errors)
         if error is None and progress.commit_instant is None and source in self._touched:
             return self._commit_nothing(work, progress)
@@ -237,21 +235,19 @@ class ReplayRunner(BatchRunner):
             table = self._lake.get(self._settings.table_rules(source))
             if table is not None:
                 context = table.begin(table.table.schema)
-                facts = CommitFacts(
-                    self._settings.name, self.ledger.batch, source, (), work.report.counts, extra=work.extra
-                )
-                table.commit(context, [], facts)
+                name, counts = self._settings.name, work.report.counts
+                table.commit(context, [], CommitRecord(name, self.ledger.batch, counts, source, notes=work.notes))
         except BinlakeError as error:
             self._lake.forget(work.report.target.path)
             return progress, error
         return progress, None
 
     def _commit_tables(
-        self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], trigger_ms: int
+        self, outcome: Outcome, plan: BatchPlan, ranges: Ranges, trigger_ms: int
     ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
         progress, failed = super()._commit_tables(outcome, plan, ranges, trigger_ms)
         self._errors = failed
         return progress, failed
 
-    def _note_behind(self, report: object, failed: Collection[SourceTable], ranges: Sequence[OffsetRange]) -> None:
+    def _note_behind(self, report: object, failed: Collection[SourceTable], ranges: Ranges) -> None:
         """No table is behind: a portion that is not done is taken up again."""

@@ -8,8 +8,8 @@ from typing import Protocol
 from pipeline.decode.changes import RawRecords
 from pipeline.settings import Settings
 from pipeline.source.fetch import fetch
+from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.source.positions import TopicIds, end_offsets, starting_positions, topic_ids, topics_of
-from pipeline.source.ranges import OffsetRange, Positions, merged
 
 _CHUNK_RECORDS = 10_000
 _TIMEOUT_S = 60.0
@@ -18,7 +18,7 @@ _TIMEOUT_S = 60.0
 class RecordSource(Protocol):
     """Where records come from."""
 
-    def start(self, known: Positions) -> Positions:
+    def start(self, known: Offsets) -> Offsets:
         """The next offset of every partition there is, given those that are known."""
         ...
 
@@ -26,7 +26,7 @@ class RecordSource(Protocol):
         """What tells topics from others of their names; those that have no such thing are left out."""
         ...
 
-    def ends(self, places: Positions) -> Positions:
+    def ends(self, places: Offsets) -> Offsets:
         """The end of every partition."""
         ...
 
@@ -45,21 +45,21 @@ class KafkaRecords:
         self._kafka, self._skip_missing = settings.kafka, skip_missing
         self._config = settings.kafka.client_properties()
 
-    def start(self, known: Positions) -> Positions:
+    def start(self, known: Offsets) -> Offsets:
         """See RecordSource. Errors as ``starting_positions``."""
         data = topics_of(self._config, self._kafka.topics, self._kafka.topic_pattern)
         found = self._start(data, known, self._kafka.start)
         ddl = [topic for topic in self._kafka.ddl_topics if topic not in found]
-        return merged(found, self._start(ddl, known, "earliest"))
+        return found.merge(self._start(ddl, known, "earliest"))
 
-    def _start(self, topics: Sequence[str], known: Positions, start: str) -> Positions:
+    def _start(self, topics: Sequence[str], known: Offsets, start: str) -> Offsets:
         return starting_positions(self._config, topics, known, start, skip_missing=self._skip_missing).positions
 
     def ids(self, topics: Sequence[str]) -> TopicIds:
         """See RecordSource. Raises TransientError."""
         return topic_ids(self._config, topics)
 
-    def ends(self, places: Positions) -> Positions:
+    def ends(self, places: Offsets) -> Offsets:
         """See RecordSource. Raises TransientError."""
         return end_offsets(self._config, places, _TIMEOUT_S)
 

@@ -23,7 +23,7 @@ from pipeline.settings import DumpSettings
 from pipeline.settings.dumps import WRITTEN
 from pipeline.source.dump_layout import Layout, safe_topic, times
 from pipeline.source.dump_records import COLUMNS, line_of
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 
 _NAME = re.compile(r"(?P<topic>.+)\+(?P<partition>\d+)\+(?P<first>\d+)-(?P<end>\d+)\.")
 _GZIP_LEVEL = 6

@@ -21,7 +21,7 @@ from pipeline.decode.changes import RawRecords
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.source.client import Complaints, failure, make_consumer
 from pipeline.source.missing import made_anew, missing_error
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 
 _WAIT_S = 0.02
 _AT_ONCE = 20_000

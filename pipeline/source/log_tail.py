@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import ConfigError
 from pipeline.source.fetch import broker_failure, consumer_for, fetch
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 
 _ASK_S = 10.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.errors import BadInputError
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 
 _GO_ON = (
     "bring the records back into the topic; or go on without them by `binlake run CONF --skip-missing`, then raise "

@@ -16,7 +16,7 @@ from pipeline.source.client import Complaints, failure
 from pipeline.source.fetch import broker_failure, consumer_for
 from pipeline.source.log_tail import partitions_of, watermarks
 from pipeline.source.missing import NEW_TOPIC, made_anew, missing_error
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Place
 
 #: What tells a topic from another one that had its name before.
 TopicIds = dict[str, str]
@@ -34,7 +34,7 @@ class Start:
         added: partitions that a topic has got since the stream read it last.
     """
 
-    positions: Positions = field(default_factory=dict)
+    positions: Offsets = NO_OFFSETS
     missing: list[OffsetRange] = field(default_factory=list)
     added: list[tuple[str, int]] = field(default_factory=list)
 
@@ -58,7 +58,7 @@ def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | No
 def starting_positions(
     config: Mapping[str, str],
     topics: Sequence[str],
-    known: Mapping[str, Mapping[int, int]],
+    known: OffsetMap,
     start: str,
     *,
     whole: bool = True,
@@ -70,7 +70,7 @@ def starting_positions(
     that the stream ever saw, so that others are new. Raises BadInputError with all of them where offsets are not there
     any more (aged out), unless ``skip_missing``; or not there yet (topic recreated).
     """
-    result = Start()
+    result, places = Start(), list[Place]()
     for topic in topics:
         mine = known.get(topic, {})
         for partition in partitions_of(config, topic):
@@ -84,27 +84,25 @@ def starting_positions(
                 raise made_anew(topic, partition, first, high)
             if first < low:
                 result.missing.append(OffsetRange(topic, partition, first, low))
-            result.positions.setdefault(topic, {})[partition] = max(first, low)
+            places.append((topic, partition, max(first, low)))
     if result.missing and not skip_missing:
         raise missing_error(result.missing)
+    result.positions = Offsets.of_places(places)
     return result
 
 
-def end_offsets(config: Mapping[str, str], places: Positions, timeout_s: float) -> Positions:
+def end_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) -> Offsets:
     """The next offset of every partition (of committed transactions), asked for at once.
 
     Raises TransientError, ConfigError.
     """
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(t, p): latest for t, parts in places.items() for p in parts}
-    ends: Positions = {}
+    wanted = {TopicPartition(topic, partition): latest for topic, partition, _ in places.places()}
     if not wanted:
-        return ends
+        return NO_OFFSETS
     with _admin(config, "Kafka does not tell offsets") as admin:
         asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
-        for place, answer in asked.items():
-            ends.setdefault(place.topic, {})[place.partition] = answer.result().offset
-    return ends
+        return Offsets.of_places((p.topic, p.partition, answer.result().offset) for p, answer in asked.items())
 
 
 def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:

@@ -8,25 +8,24 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from pipeline.source.fetch import broker_failure, consumer_for, fetch
 from pipeline.source.log_tail import watermarks
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange, Offsets
 
 _ASK_S = 10.0
 #: Not every offset has a record: transaction markers and compaction leave holes.
 _LOOK_BACK = 100
 
 
-def newest_read_ms(config: Mapping[str, str], positions: Mapping[str, Mapping[int, int]]) -> int:
+def newest_read_ms(config: Mapping[str, str], positions: Offsets) -> int:
     """The time (ms since the epoch) of the newest record below the positions, 0 if none is there.
 
     The records of a partition are taken to be in the order of their times. Raises TransientError, ConfigError.
     """
     found = 0
-    for topic, parts in positions.items():
-        for partition, position in parts.items():
-            low, _ = watermarks(config, topic, partition)
-            last = OffsetRange(topic, partition, max(low, position - _LOOK_BACK), position)
-            for records in fetch(config, [last], timeout_s=30.0, chunk_records=_LOOK_BACK) if len(last) else ():
-                found = max(found, *records.timestamps_ms.tolist())
+    for topic, partition, position in positions.places():
+        low, _ = watermarks(config, topic, partition)
+        last = OffsetRange(topic, partition, max(low, position - _LOOK_BACK), position)
+        for records in fetch(config, [last], timeout_s=30.0, chunk_records=_LOOK_BACK) if len(last) else ():
+            found = max(found, *records.timestamps_ms.tolist())
     return found
 
 

@@ -12,18 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.settings import Settings
 from pipeline.source.client import GROUP
 from pipeline.source.java_client import java_properties
-from pipeline.source.ranges import Positions, format_positions
+from pipeline.source.offsets import Offsets
 from pipeline.spark.java_keys import unlocked
 
 
-def kafka_source(spark: SparkSession, settings: Settings, start: Positions) -> DataFrame:
+def kafka_source(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
     """The stream's topics from ``start`` on. Raises ConfigError for properties that Spark's client cannot be given."""
     kafka = settings.kafka
     config = kafka.client_properties()
     reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("startingOffsets", format_positions(start))
+        .option("startingOffsets", start.to_text())
         .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", str(settings.batch.max_events))
         .option("kafka.isolation.level", "read_committed")

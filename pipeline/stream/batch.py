@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pipeline.clock import monotonic_s, now_ms
@@ -24,12 +24,11 @@ from pipeline.lake.table_commit import TableOutcome, TableWork, write_and_commit
 from pipeline.lake.table_services import Upkeep
 from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.position.binlog_height import BinlogRestartedError, climbed
+from pipeline.position.commit_record import CommitNotes
 from pipeline.position.ledger import Ledger
-from pipeline.position.skipped import skipped_extra
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
-from pipeline.schema_changes.rules.history import DDL, entries_to_text
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange, Positions, at_most, covered_until, merged, ranges_between
+from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets, Ranges
 from pipeline.storage import Storage
 from pipeline.stream.engine import Engine
 from pipeline.stream.record_counts import (
@@ -94,26 +93,24 @@ class BatchRunner:
         self._tables.shutdown()
         self._files.shutdown()
 
-    def run(
-        self, batch_id: int, end: Mapping[str, Mapping[int, int]], trigger_ms: int, engine: Engine
-    ) -> ProgressEvent:
+    def run(self, batch_id: int, end: OffsetMap, trigger_ms: int, engine: Engine) -> ProgressEvent:
         """Apply everything from the ledger's positions to ``end``, or to the last transaction boundary before it where
         only whole transactions are wanted. Raises BinlakeError; nothing is lost by it."""
-        ranges = ranges_between(self.ledger.positions, end)
+        ranges = self.ledger.positions.ranges_to(end)
         cut = self._transactions.cut(ranges) if self._transactions is not None else None
         if cut is not None:
-            ranges, self.ledger.planned = cut.ranges, merged(self.ledger.planned, end)
-            end = covered_until(ranges)
+            self.ledger.note_planned(end)
+            ranges = Ranges(cut.ranges)
+            end = ranges.ends()
         try:
             event, outcome, failed = self._apply(ranges, batch_id, trigger_ms, engine, None)
         except BinlogRestartedError as restart:
             # what lies before is applied, so that a new epoch begins right there
             place = {str(restart.where["topic"]): {int(restart.where["partition"]): int(restart.where["offset"])}}
-            if ranges_between(self.ledger.positions, before := merged(end, place)):
+            if self.ledger.positions.ranges_to(before := Offsets(end).merge(place)):
                 self.run(batch_id, before, trigger_ms, engine)
             raise
-        self.ledger.batch += 1
-        self.ledger.positions = merged(self.ledger.positions, end)
+        self.ledger.advance(end)
         self._note_behind(outcome.report, failed, ranges)
         self.ledger.save(self._state)
         return event if cut is None else dataclasses.replace(event, notices=cut.notices)
@@ -135,24 +132,18 @@ class BatchRunner:
         except BinlakeError:
             return None
         self._notice_restore(source)
-        start = self.ledger.behind[source]
-        end = {topic: {p: self.ledger.positions[topic][p] for p in parts} for topic, parts in start.items()}
-        ranges = ranges_between(start, end)
+        ranges = self.ledger.waiting(source)
         if self._transactions is None:
-            ranges = at_most(ranges, self._settings.batch.max_events)  # else all of it: between it may be no boundary
+            ranges = ranges.at_most(self._settings.batch.max_events)  # else all of it: between it may be no boundary
         event, _, failed = self._apply(ranges, self.ledger.batch, now_ms(), engine, source)
         if failed:
             return None
-        reached = merged(start, {t: {r.partition: r.end for r in ranges if r.topic == t} for t in start})
-        if ranges_between(reached, end):
-            self.ledger.behind[source] = reached
-        else:
-            del self.ledger.behind[source]
+        self.ledger.caught_up(source, ranges)
         self.ledger.save(self._state)
         return event
 
     def _apply(
-        self, ranges: list[OffsetRange], batch_id: int, trigger_ms: int, engine: Engine, only: SourceTable | None
+        self, ranges: Ranges, batch_id: int, trigger_ms: int, engine: Engine, only: SourceTable | None
     ) -> tuple[ProgressEvent, Outcome, Collection[SourceTable]]:
         started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
@@ -167,7 +158,7 @@ class BatchRunner:
             raise
         tables, failed = self._commit_tables(outcome, plan, ranges, trigger_ms)
         committed = monotonic_s()
-        self.ledger.heights = heights
+        self.ledger.climb(heights)
         stages = {
             **outcome.report.stage_ms,
             "plan": max(0.0, began_ms - trigger_ms),
@@ -189,15 +180,12 @@ class BatchRunner:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _execute(
-        self, ranges: list[OffsetRange], engine: Engine, only: SourceTable | None
-    ) -> tuple[Outcome, BatchPlan]:
+    def _execute(self, ranges: Ranges, engine: Engine, only: SourceTable | None) -> tuple[Outcome, BatchPlan]:
         """Run plans until one knows all that the batch needs."""
         if not ranges:
             return Outcome(), self._plan(ranges, only, shuffle=False)
         for attempt in range(_PASSES):
-            total = sum(len(r) for r in ranges)
-            shuffle = attempt == 0 and total * self._mean_bytes > self._settings.batch.shuffle_above_bytes
+            shuffle = attempt == 0 and ranges.records * self._mean_bytes > self._settings.batch.shuffle_above_bytes
             plan = self._plan(ranges, only, shuffle=shuffle)
             try:
                 outcome = Outcome.of(engine.run(plan, ranges, shuffle=shuffle))
@@ -211,11 +199,9 @@ class BatchRunner:
             self._abort(plan)
         return outcome, plan
 
-    def _plan(self, ranges: Sequence[OffsetRange], only: SourceTable | None, *, shuffle: bool) -> BatchPlan:
+    def _plan(self, ranges: Ranges, only: SourceTable | None, *, shuffle: bool) -> BatchPlan:
         settings = self._settings
-        starts: Positions = {}
-        for r in ranges:
-            starts.setdefault(r.topic, {})[r.partition] = r.start
+        starts = ranges.starts()
         self._settle_ddl()
         ddl = self._ddl.plan(starts)
         concerned = self._sources_of(starts) | self.ledger.behind.keys() | self._refused.keys()
@@ -235,11 +221,11 @@ class BatchRunner:
             ddl=ddl,
         )
 
-    def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Positions) -> TableState:
+    def _table_state(self, source: SourceTable, only: SourceTable | None, starts: Offsets) -> TableState:
         """What tasks need of a table; nothing for one that is where the batch starts."""
         table = self._lake.opened(self._settings.table_rules(source).path)
         return TableState(
-            applied_until=table.ahead_of(self._settings.name, starts) if table else {},
+            applied_until=table.ahead_of(self._settings.name, starts) if table else NO_OFFSETS,
             truncates=table.truncates if table else NOTHING_TRUNCATED,
             refused=self._refused.get(source),
             skipped=source in self.ledger.behind and source != only,
@@ -254,7 +240,7 @@ class BatchRunner:
     def _notice_restore(self, source: SourceTable) -> None:
         table = self._lake.opened(self._settings.table_rules(source).path)
         if table is not None:
-            self.ledger.notice_restore(source, table.positions.get(self._settings.name, {}))
+            self.ledger.notice_restore(source, table.standing(self._settings.name))
 
     def _sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
         return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
@@ -288,7 +274,7 @@ class BatchRunner:
                 self._before_of |= table.origins
                 again = True
             if source not in self.ledger.tables and self._lake.get(rules) is not None:
-                self.ledger.tables[source] = rules.path  # made by a run that died before its ledger
+                self.ledger.table_met(source, rules.path)  # made by a run that died before its ledger
                 self._note_topics(source)
                 again = True
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
@@ -303,7 +289,7 @@ class BatchRunner:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _commit_tables(
-        self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], trigger_ms: int
+        self, outcome: Outcome, plan: BatchPlan, ranges: Ranges, trigger_ms: int
     ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
         """Commit every table the batch touched; a table that fails does not hold the others up."""
         works = self._works(outcome, plan, ranges)
@@ -319,21 +305,16 @@ class BatchRunner:
             raise next(iter(failed.values()))
         return [progress for progress, _ in done], failed
 
-    def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange]) -> list[TableWork]:
+    def _works(self, outcome: Outcome, plan: BatchPlan, ranges: Ranges) -> list[TableWork]:
         works = table_works(outcome, plan, ranges, self._lake, self._settings)
         for work in works:
-            work.extra = self._skipped(work.report.target.path, ranges) | self._recorded()
+            table = self._lake.opened(work.report.target.path)
+            standing = table.standing(self._settings.name) if table is not None else NO_OFFSETS
+            work.notes = CommitNotes(
+                skipped=self.ledger.skipped_before(ranges, standing),
+                transactions=self._transactions.recorded if self._transactions is not None else None,
+            )
         return works
-
-    def _recorded(self) -> dict[str, str]:
-        return self._transactions.recorded if self._transactions is not None else {}
-
-    def _skipped(self, path: str, ranges: Sequence[OffsetRange]) -> dict[str, str]:
-        """What a table's commit says of offsets that were gone and passed over on demand."""
-        if not self.ledger.skipped:
-            return {}
-        table = self._lake.opened(path)
-        return skipped_extra(self.ledger.skipped, ranges, table.positions.get(self._settings.name, {}) if table else {})
 
     def _commit_table(
         self, work: TableWork, trigger_ms: int, errors: Mapping[str, BinlakeError]
@@ -350,13 +331,11 @@ class BatchRunner:
                 )
             table = self._lake.get_or_create(self._settings.table_rules(target.source), target, work.report.columns)
             if not table.ddl and (entries := self._ddl.entries_for(target.source)):
-                work.extra = {**work.extra, DDL: entries_to_text(entries)}  # of a table that was not there
+                work.notes = dataclasses.replace(work.notes, ddl=tuple(entries))  # of a table that was not there
             if work.context is None:
                 table.refresh(self._settings.name)
             outcome = write_and_commit(table, work, self._settings.name, self.ledger.batch, self._files, self._upkeep)
-            self.ledger.tables[target.source] = target.path
-            standing = table.positions.get(self._settings.name, {})
-            self.ledger.applied[target.source] = {topic: dict(parts) for topic, parts in standing.items()}
+            self.ledger.table_committed(target.source, target.path, table.standing(self._settings.name))
             self._note_topics(target.source)
         except BinlakeError as failure:
             error = failure
@@ -365,14 +344,10 @@ class BatchRunner:
                 self._refused[target.source] = str(failure)
         return table_progress(work.report, outcome, trigger_ms, error, work.ranges), error
 
-    def _note_behind(self, report: TaskReport, failed: Collection[SourceTable], ranges: Sequence[OffsetRange]) -> None:
+    def _note_behind(self, report: TaskReport, failed: Collection[SourceTable], ranges: Ranges) -> None:
         """Remember from where tables that could not commit, or were skipped, must be caught up."""
         for source in {*failed, *report.skipped}:
             missed = report.skipped.get(source, set())
             if source in failed:
                 missed = missed | report.tables[source].topics
-            start: Positions = {}
-            for r in ranges:
-                if r.topic in missed:
-                    start.setdefault(r.topic, {})[r.partition] = r.start
-            self.ledger.note_behind(source, start)
+            self.ledger.note_behind(source, ranges.of_topics(missed).starts())

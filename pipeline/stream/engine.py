@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from pipeline.decode.changes import RawRecords
-from pipeline.source.ranges import OffsetRange, split_ranges
+from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.stream.transactions import fetch_and_survey
 from pipeline.tasks.boundary import Survey
 from pipeline.tasks.decode_and_route import Item, decode_records, fetch_and_decode, write_parcels
@@ -47,16 +47,16 @@ class DirectEngine:
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
         """See Engine."""
         cores = self._context.defaultParallelism
-        total = sum(len(r) for r in ranges)
-        shares = split_ranges(ranges, max(1, min(cores, total // MIN_RECORDS_PER_TASK)))
+        whole = Ranges(ranges)
+        shares = whole.split(max(1, min(cores, whole.records // MIN_RECORDS_PER_TASK)))
         return run_shares(self._context, plan, shares, fetch_and_decode, shuffle=shuffle)
 
     def survey(self, kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Survey:
         """What the records of the ranges say of transactions; ``topic``: the transaction topic."""
-        total, found = sum(len(r) for r in ranges), Survey()
-        if not total:
+        whole, found = Ranges(ranges), Survey()
+        if not whole.records:
             return found
-        shares = split_ranges(ranges, max(1, min(self._context.defaultParallelism, total // MIN_RECORDS_PER_TASK)))
+        shares = whole.split(max(1, min(self._context.defaultParallelism, whole.records // MIN_RECORDS_PER_TASK)))
         looked = self._context.parallelize(shares, len(shares)).mapPartitions(
             lambda mine: (part for share in mine for part in fetch_and_survey(kafka, topic, share))
         )

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, BinlakeError
-from pipeline.lake.lake_table import offsets_of
 from pipeline.lake.table_commit import TableOutcome
 from pipeline.monitoring.progress import DdlProgress, TableProgress
 from pipeline.schema_changes.apply.keeper import DdlNote
 from pipeline.schema_changes.rules.plan import DDL_REFUSED
 from pipeline.settings import QuarantineSettings
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, TaskReport
 
 #: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
 _SHARE_JUDGED_FROM = 100
 
 
-def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Sequence[OffsetRange]) -> None:
+def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Ranges) -> None:
     """Raise BadInputError, before anything is written, when too much of a batch cannot be applied."""
     bad = report.quarantined_count
     judged = report.records >= _SHARE_JUDGED_FROM
@@ -44,7 +43,7 @@ def table_progress(
     outcome: TableOutcome,
     trigger_ms: int,
     error: BinlakeError | None,
-    ranges: Sequence[OffsetRange],
+    ranges: Ranges,
 ) -> TableProgress:
     """What a table's part of the batch came to."""
     visible, counts, instant = outcome.visible_ms, report.counts, outcome.instant
@@ -64,7 +63,7 @@ def table_progress(
         error=str(error) if error is not None else None,
         compaction_instant=outcome.upkeep.compacted,
         warning=outcome.upkeep.warning,
-        offsets=offsets_of(ranges),
+        offsets=ranges.to_json(),
     )
 
 

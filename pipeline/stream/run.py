@@ -29,7 +29,6 @@ from pipeline.position.ledger import Ledger
 from pipeline.position.topics import Topics
 from pipeline.settings import Settings
 from pipeline.source.client import secrets_of
-from pipeline.source.ranges import merged
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
 from pipeline.spark.tasks import cause_of, map_in_tasks
@@ -98,8 +97,8 @@ class Stream:
         start = self._topics.start(whole=saved is not None, skip_missing=self._skip_missing)
         self._start = start.positions
         if settings.batch.transaction_consistent:
-            begin_transactions(settings.kafka, ledger, self._start)
-        ledger.positions = merged(ledger.positions, self._start)
+            self._start = begin_transactions(settings.kafka, ledger, self._start)
+        ledger.begin_at(self._start)
         self._open_known(lake, ledger)
         upkeep = Upkeep(partial(_compact_in_tasks, self._spark.sparkContext))
         transactions = self._transactions(ledger)

@@ -9,7 +9,7 @@ from pipeline.decode.changes import Control, ControlKind
 from pipeline.lake.lake import Lake
 from pipeline.lake.table_commit import TableWork
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import Ranges
 from pipeline.stream.record_counts import count_fates
 from pipeline.tasks.decode_and_route import Item
 from pipeline.tasks.plan import BatchPlan, TableFailed, TaskFailed, TaskReport, Written
@@ -45,9 +45,7 @@ class Outcome:
         return outcome
 
 
-def table_works(
-    outcome: Outcome, plan: BatchPlan, ranges: Sequence[OffsetRange], lake: Lake, settings: Settings
-) -> list[TableWork]:
+def table_works(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableWork]:
     """The work for every table that the batch touched, the fates of its records counted. Errors as ``Lake.get``."""
     truncates = truncates_of(outcome.report.controls, settings.tables)
     for control in outcome.report.controls:
@@ -61,7 +59,7 @@ def table_works(
         works.append(
             TableWork(
                 report=report,
-                ranges=[r for r in ranges if r.topic in report.topics],
+                ranges=ranges.of_topics(report.topics),
                 parcels=outcome.parcels.get(path, []),
                 written=outcome.written.get(path, []),
                 context=writer.context if writer else None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -12,15 +12,14 @@ from pipeline.decode.changes import RawRecords, SourceTable
 from pipeline.decode.messages.transactions import marks, members
 from pipeline.errors import BadInputError
 from pipeline.position.ledger import Ledger
+from pipeline.position.recorded import PassedTransactions, RecordedTransactions
 from pipeline.settings import KafkaSettings, Settings
 from pipeline.source.fetch import fetch
-from pipeline.source.ranges import OffsetRange, Positions, covered_until, merged
+from pipeline.source.offsets import OffsetRange, Offsets, Ranges
 from pipeline.source.times import newest_read_ms, offset_at
 from pipeline.source.topic_names import topic_suffix
 from pipeline.tasks.boundary import Boundary, Passed, Survey, boundary
 
-#: Key of extraMetadata: the transaction that a commit ends with, and how far the transaction topic was taken.
-TRANSACTIONS = "binlake.transactions"
 #: (topic, partition, time in ms) -> offset of the first record of that time or later.
 OffsetAt = Callable[[str, int, int], int]
 #: Looks through offset ranges, given the transaction topic.
@@ -43,21 +42,22 @@ def fetch_and_survey(kafka: Mapping[str, str], topic: str, ranges: Sequence[Offs
     yield survey_records(topic, fetch(kafka, ranges, timeout_s=60.0, chunk_records=50_000))
 
 
-def begin_transactions(kafka: KafkaSettings, ledger: Ledger, start: Positions) -> None:
-    """Where to begin in the transaction topic (in ``start``, changed) when only the data topics' positions are known.
+def begin_transactions(kafka: KafkaSettings, ledger: Ledger, start: Offsets) -> Offsets:
+    """``start`` with the offsets of the transaction topic at which a stream begins that knows only the data topics'.
 
     That is when whole transactions are asked for of a stream that has run without: from the time of the newest record
     that it has read. What is older and not read yet is read freely; from then on transactions are whole. Raises
     TransientError, ConfigError.
     """
     topic = kafka.transaction_topic or ""
-    read = {t: parts for t, parts in ledger.positions.items() if t != topic and any(parts.values())}
+    read = Offsets({t: parts for t, parts in ledger.positions.items() if t != topic and any(parts.values())})
     if topic in ledger.positions or not read:
-        return
+        return start
     config = kafka.client_properties()
-    ledger.transactions_ms = newest_read_ms(config, read) + 1
-    for partition in start.get(topic, {}):
-        start[topic][partition] = offset_at(config, topic, partition, ledger.transactions_ms)
+    passed = replace(ledger.transactions, ms=newest_read_ms(config, read) + 1)
+    ledger.note_transactions(passed)
+    partitions = start.get(topic, {})
+    return start.merge(Offsets.of_places((topic, p, offset_at(config, topic, p, passed.ms)) for p in partitions))
 
 
 class Transactions:
@@ -74,7 +74,7 @@ class Transactions:
         self._offset_at = offset_at
         self._met: set[str] = set()
         self._waits_for: tuple[str, float] | None = None
-        self.recorded: dict[str, str] = {}
+        self.recorded: RecordedTransactions | None = None
 
     def cut(self, planned: Sequence[OffsetRange]) -> Boundary:
         """What of the planned ranges the batch takes. ``recorded`` is then what its commits say of it.
@@ -87,9 +87,10 @@ class Transactions:
         self._met.update(table for part in found.members for _, table in part.kinds)
         consumed = {table for mark in found.marks for table in mark.counts or {} if self._consumes(table, planned)}
         ledger = self._ledger
-        if not ledger.transactions_ms and found.marks:
-            ledger.transactions_ms = min(mark.timestamp_ms for mark in found.marks)
-        passed = Passed(ledger.transactions_ms, frozenset(ledger.transactions_ended), frozenset(ledger.torn))
+        if not ledger.transactions.ms and found.marks:
+            ledger.note_transactions(replace(ledger.transactions, ms=min(mark.timestamp_ms for mark in found.marks)))
+        before = ledger.transactions
+        passed = Passed(before.ms, frozenset(before.ended), frozenset(before.torn))
         made = boundary(
             planned,
             found,
@@ -108,19 +109,20 @@ class Transactions:
 
     def _reached(self, planned: Sequence[OffsetRange], time_ms: int) -> bool:
         """Whether all records of the data topics that are older than a time lie below the end of what was planned."""
-        for topic, parts in merged(self._ledger.positions, covered_until(planned)).items():
-            for partition, end in parts.items():
-                if topic != self._topic and self._offset_at(topic, partition, time_ms) > end:
-                    return False
-        return True
+        reached = self._ledger.positions.merge(Ranges(planned).ends())
+        return all(
+            self._offset_at(topic, partition, time_ms) <= end
+            for topic, partition, end in reached.places()
+            if topic != self._topic
+        )
 
     def _horizon_ms(self, survey: Survey, planned: Sequence[OffsetRange]) -> float:
         """Until when all records of the transaction topic are among what was planned; it may be written to several
         partitions, which are not planned up to the same moment."""
-        ends = merged(self._ledger.positions, covered_until(planned)).get(self._topic, {})
+        ends = self._ledger.positions.merge(Ranges(planned).ends()).get(self._topic, {})
         if len(ends) < 2:
             return inf
-        newest = dict.fromkeys(ends, self._ledger.transactions_ms)
+        newest = dict.fromkeys(ends, self._ledger.transactions.ms)
         for mark in survey.marks:
             newest[mark.partition] = max(newest[mark.partition], mark.timestamp_ms)
         last = max(newest.values())
@@ -135,18 +137,16 @@ class Transactions:
 
     def _taken(self, made: Boundary, survey: Survey) -> Boundary:
         """Remember, and have recorded, how far the transaction topic was taken."""
-        ledger = self._ledger
-        until = merged(ledger.positions, covered_until(made.ranges)).get(self._topic, {})
-        passed = [mark for mark in survey.marks if mark.offset < until.get(mark.partition, 0)]
-        if passed:
-            ledger.transactions_ms = max(mark.timestamp_ms for mark in passed)
-            newest = [mark for mark in passed if mark.timestamp_ms == ledger.transactions_ms]
-            ledger.transactions_ended = [mark.transaction for mark in newest if mark.counts is not None]
-        ledger.torn = sorted(made.torn)
-        told: dict[str, object] = {"last": made.last, "split": made.split, "torn": ledger.torn}
-        told |= {"ms": ledger.transactions_ms, "ended": ledger.transactions_ended}
-        told["offsets"] = until
-        self.recorded = {TRANSACTIONS: json.dumps(told, separators=(",", ":"))}
+        until = self._ledger.positions.merge(Ranges(made.ranges).ends()).get(self._topic, {})
+        passed = replace(self._ledger.transactions, torn=tuple(sorted(made.torn)))
+        marks = [mark for mark in survey.marks if mark.offset < until.get(mark.partition, 0)]
+        if marks:
+            newest_ms = max(mark.timestamp_ms for mark in marks)
+            newest = [mark for mark in marks if mark.timestamp_ms == newest_ms]
+            ended = tuple(mark.transaction for mark in newest if mark.counts is not None)
+            passed = PassedTransactions(newest_ms, ended, passed.torn)
+        self._ledger.note_transactions(passed)
+        self.recorded = RecordedTransactions(made.last, made.split, passed, dict(until))
         return made
 
     def _overdue(self, transaction: str, held: int) -> bool:

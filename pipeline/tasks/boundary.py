@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.decode.messages.transactions import Mark, Members
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 
 
 @dataclass

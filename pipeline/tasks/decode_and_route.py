@@ -19,7 +19,7 @@ from pipeline.position.binlog_height import stretch_of
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, SourceDdl, named, refused
 from pipeline.schema_changes.rules.restatement import deleted, restate_batch
 from pipeline.source.fetch import fetch
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import (
     BatchPlan,

@@ -22,6 +22,7 @@ from bench.suite import Plan, Suite, in_turns, read_runs, writers_of
 from bench.summary import freshness, over_rounds, percentile, summarise
 from bench.workloads import INGEST, Workload
 from pipeline.hudi.read import TableReader
+from pipeline.source.offsets import Offsets
 
 SHAPES = {"plain": Shape(), "wide": Shape(columns=100), "partitioned": Shape(partitions=100)}
 
@@ -97,7 +98,7 @@ def test_the_digest_does_not_depend_on_order_and_widths() -> None:
 
 
 def batch(number: int, count: int, trigger: int, visible: int, end: int = 0, **stages: float) -> Batch:
-    return Batch(number, count, trigger, visible, {"t": {0: end}}, stages)
+    return Batch(number, count, trigger, visible, Offsets({"t": {0: end}}), stages)
 
 
 def test_the_warm_up_and_part_batches_are_left_out() -> None:
@@ -149,11 +150,11 @@ def test_a_spec_and_its_batches_go_through_json(tmp_path: Path) -> None:
     assert Spec.from_json(spec.to_json()) == spec
     assert list(spec.topics()) == ["p.bench.orders"]
     recorder = Recorder(spec)
-    assert not recorder.note(0, {"t": {0: 10, 1: 5}}, 7, {"commit": 1.5})
-    assert recorder.note(1, {"t": {0: 20, 1: 10}}, 9)
+    assert not recorder.note(0, Offsets({"t": {0: 10, 1: 5}}), 7, {"commit": 1.5})
+    assert recorder.note(1, Offsets({"t": {0: 20, 1: 10}}), 9)
     assert [(b.number, b.events, b.trigger_ms, b.end) for b in read_batches(tmp_path)] == [
-        (0, 15, 7, {"t": {0: 10, 1: 5}}),
-        (1, 15, 9, {"t": {0: 20, 1: 10}}),
+        (0, 15, 7, Offsets({"t": {0: 10, 1: 5}})),
+        (1, 15, 9, Offsets({"t": {0: 20, 1: 10}})),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
-from pipeline.lake.lake_table import COUNTS, OFFSETS, POSITIONS
+from pipeline.position.record_reader import RecordKey
 from tests.cli.fed_lake import FedLake
 from tests.stream.topic_log import event
 
@@ -88,31 +88,32 @@ def test_replays_of_quarantined_records_are_a_stream_of_their_own(lake: FedLake)
 
 
 def lose_a_record(extra: Extra) -> None:
-    extra[COUNTS]["applied"] -= 1
+    extra[RecordKey.COUNTS]["applied"] -= 1
 
 
 def count_below_nothing(extra: Extra) -> None:
-    extra[COUNTS] |= {"applied": extra[COUNTS]["applied"] + 1, "filtered": -1}
+    extra[RecordKey.COUNTS] |= {"applied": extra[RecordKey.COUNTS]["applied"] + 1, "filtered": -1}
 
 
 def claim_a_row(extra: Extra) -> None:
-    extra[COUNTS] |= {"applied": extra[COUNTS]["applied"] + 1, "read": extra[COUNTS]["read"] + 1}
+    counts = extra[RecordKey.COUNTS]
+    counts |= {"applied": counts["applied"] + 1, "read": counts["read"] + 1}
 
 
 def cover_more(extra: Extra) -> None:
-    extra[OFFSETS]["s.shop.a"]["0"][1] += 1
+    extra[RecordKey.OFFSETS]["s.shop.a"]["0"][1] += 1
 
 
 def stand_further_back(extra: Extra) -> None:
-    extra[POSITIONS]["shop"]["s.shop.a"]["0"] -= 1
+    extra[RecordKey.POSITIONS]["shop"]["s.shop.a"]["0"] -= 1
 
 
 def forget_the_counts(extra: Extra) -> None:
-    del extra[COUNTS]
+    del extra[RecordKey.COUNTS]
 
 
 def count_in_words(extra: Extra) -> None:
-    extra[COUNTS]["read"] = "many"
+    extra[RecordKey.COUNTS]["read"] = "many"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_what_is_wrong_is_told(lake: FedLake, change: Callable[[Extra], None], w
 
 def test_a_gap_is_told_and_strictly_an_error(lake: FedLake) -> None:
     def cover_less(extra: Extra) -> None:
-        extra[OFFSETS]["s.shop.a"]["0"][0] += 1
+        extra[RecordKey.OFFSETS]["s.shop.a"]["0"][0] += 1
 
     forge(lake, cover_less)
     assert "1 gaps between the offset ranges" in told(lake)[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.hudi.services import restore as service
-from pipeline.lake.lake_table import POSITIONS
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
+from pipeline.position.record_reader import RecordKey
 from pipeline.storage import open_storage
 from tests.cli.fed_lake import FedLake
 
@@ -49,7 +49,7 @@ def test_the_stream_brings_all_back(lake: FedLake, ledger_is_lost: bool) -> None
     done = lake.run("restore", "shop.a", lake.commits()[1], "--yes")
     assert "stream shop delivers again from" in done.stdout
     assert (
-        json.loads(lake.table().extra_metadata(POSITIONS) or "")["shop"]["s.shop.a"]["0"]
+        json.loads(lake.table().extra_metadata(RecordKey.POSITIONS) or "")["shop"]["s.shop.a"]["0"]
         < lake.log.end()["s.shop.a"][0]
     )
     if ledger_is_lost:

@@ -13,9 +13,9 @@ import pytest
 from pipeline.decode.changes import Quarantined, SourceTable
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake
-from pipeline.lake.lake_table import COUNTS, OFFSETS
 from pipeline.lake.quarantine import QuarantineTable
-from pipeline.source.ranges import OffsetRange
+from pipeline.position.record_reader import RecordKey
+from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import open_storage
 from tests.judges.agreement import assert_judges_agree, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
@@ -52,7 +52,7 @@ def write(path: Path, *batches: list[Quarantined]) -> str:
     config = settings(str(path), ["a"])
     for number, records in enumerate(batches):
         table = QuarantineTable(config, Lake(open_storage(str(path), {"fsync": "false"})), upkeep())
-        ranges = [OffsetRange(topic, 0, 0, 8) for topic in ("s.shop.a", "s.shop.b", "s.shop.c")]
+        ranges = Ranges(OffsetRange(topic, 0, 0, 8) for topic in ("s.shop.a", "s.shop.b", "s.shop.c"))
         with ThreadPoolExecutor(1) as pool:
             table.write(records, ranges, number, pool)
     return f"{path}/_quarantine/shop"
@@ -80,8 +80,8 @@ def test_the_commit_covers_the_topics_of_the_bad_records(tmp_path: Path) -> None
     write(tmp_path, RECORDS)
     table = HudiTable.open(open_storage(str(tmp_path)).sub("_quarantine/shop"))
     covered = {"s.shop.a": {"0": [0, 8]}, "s.shop.b": {"0": [0, 8]}}
-    assert json.loads(table.extra_metadata(OFFSETS) or "") == covered
-    assert json.loads(table.extra_metadata(COUNTS) or "")["applied"] == len(RECORDS)
+    assert json.loads(table.extra_metadata(RecordKey.OFFSETS) or "") == covered
+    assert json.loads(table.extra_metadata(RecordKey.COUNTS) or "")["applied"] == len(RECORDS)
 
 
 @pytest.mark.spark

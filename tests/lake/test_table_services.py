@@ -19,10 +19,10 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT
 from pipeline.lake import table_services as module
 from pipeline.lake.lake import Lake
-from pipeline.lake.lake_table import POSITIONS
 from pipeline.lake.table_services import Upkeep
 from pipeline.monitoring.progress import TableProgress
 from pipeline.position.ledger import Ledger
+from pipeline.position.record_reader import RecordKey
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
@@ -209,8 +209,8 @@ def test_what_the_upkeep_notices_first_is_not_missed(tmp_path: Path) -> None:
     table = here.runner._lake.get(here.config.table_rules(SourceTable("shop", "a")))
     assert table is not None
     other = here.table()
-    positions = {**table.positions, "another": {"t": {0: 5}}}
-    other.commit(other.begin(), [], {POSITIONS: json.dumps(positions)})
+    positions = {stream: o.to_json() for stream, o in table.positions.items()} | {"another": {"t": {0: 5}}}
+    other.commit(other.begin(), [], {RecordKey.POSITIONS: json.dumps(positions)})
     assert table.table.refresh()
     assert "another" not in table.positions
     table.refresh(here.config.name)

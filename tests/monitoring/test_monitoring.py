@@ -24,6 +24,7 @@ from pipeline.errors import ConfigError
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, OnProgress, PartitionProgress, ProgressEvent, TableProgress
 from pipeline.monitoring.server import MonitoringServer, monitored
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 from tests.cli.fed_lake import FedLake
 from tests.paths import CONF
 from tests.stream.topic_log import event, settings
@@ -105,7 +106,7 @@ def test_position_lag_and_age(lake: Watched) -> None:
     m, end = lake.monitor, lake.log.end()["s.shop.a"][0]
     place = {"topic": "s.shop.a", "partition": "0"}
     assert (value(m, "binlake_position", **place), value(m, "binlake_lag", **place)) == (end, 0)
-    m.kafka_said({"s.shop.a": {0: end + 7}})
+    m.kafka_said(Offsets({"s.shop.a": {0: end + 7}}))
     assert (value(m, "binlake_lag", **place), value(m, "binlake_kafka_answers")) == (7, 1)
     lake.clock.now += 42
     assert value(m, "binlake_last_batch_age_seconds") == 42
@@ -172,7 +173,7 @@ def test_a_stream_that_stands_while_records_wait(lake: Watched) -> None:
     m, end = lake.monitor, lake.log.end()["s.shop.a"][0]
     lake.clock.now += 301
     assert m.health().well
-    m.kafka_said({"s.shop.a": {0: end + 3}})
+    m.kafka_said(Offsets({"s.shop.a": {0: end + 3}}))
     assert m.health().reasons == ("no batch has finished for 301 s, and 3 offsets wait",)
     lake.clock.now -= 2
     assert m.health().well
@@ -206,7 +207,7 @@ METRICS = {
 
 def kinds(monitor: Monitor) -> dict[str, str]:
     """The type of every metric that Kafka's answer makes complete."""
-    monitor.kafka_said({})
+    monitor.kafka_said(NO_OFFSETS)
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", monitor.render(), re.MULTILINE))
 
 

@@ -15,7 +15,7 @@ from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake, locking
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.source.ranges import Positions
+from pipeline.source.offsets import Offsets
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
@@ -64,7 +64,7 @@ def test_at_the_same_time(tmp_path: Path, shuffled: bool) -> None:
         runner = stream(config, log)
         begun.wait()
         for number in range(1, ROUNDS + 1):
-            end: Positions = {"s.shop.orders": {0: 2 * number}}
+            end = Offsets({"s.shop.orders": {0: 2 * number}})
             while runner.ledger.positions != end:
                 with contextlib.suppress(OvertakenError):  # it stops, and is started again
                     runner.run(number, end, 0, LocalEngine(log))

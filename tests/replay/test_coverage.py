@@ -8,7 +8,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.replay.coverage import MOST_FILES, Portion, fewer, portions, ranges_of, united, with_hours
+from pipeline.position.commit_record import CommitNotes
+from pipeline.position.recorded import DumpHours
+from pipeline.replay.coverage import MOST_FILES, Portion, fewer, portions, united, with_hours
 from pipeline.replay.engine import shared_out
 from pipeline.source.dump_layout import DumpFile
 
@@ -40,14 +42,15 @@ def test_the_smallest_gaps_are_filled() -> None:
 
 
 def test_two_dumps_are_told_apart() -> None:
-    said = None
+    said: DumpHours = {}
     for hour in range(0, 900, 3):
         said = with_hours(said, "file:///a", (hour, hour + 1))
     said = with_hours(said, "file:///b", (5, 6))
-    assert ranges_of(said, "file:///b") == [(5, 6)]
-    assert len(ranges_of(said, "file:///a")) == 200
-    assert hours(ranges_of(said, "file:///a")) >= set(range(0, 900, 3))
-    assert len(said) < 5_000
+    assert said["file:///b"] == [(5, 6)]
+    assert len(said["file:///a"]) == 200
+    assert hours(said["file:///a"]) >= set(range(0, 900, 3))
+    (text,) = CommitNotes(hours=said).to_extra().values()
+    assert len(text) < 5_000
 
 
 def files(sizes: list[int]) -> list[DumpFile]:
@@ -72,7 +75,7 @@ def test_a_portion_has_the_name_of_its_files() -> None:
     assert Portion(some).name == Portion(some, frozenset()).name
     assert Portion(some).name != Portion(some[:1]).name
     assert Portion(some).name != Portion((some[0], DumpFile(0, some[1].path, 2, 1))).name
-    said = json.loads(Portion(some).described("file:///a", ()))
+    said = json.loads(Portion(some).recorded("file:///a", ()).to_text())
     assert said["files"] == [[0, "f00000.jsonl", 1, 0], [0, "f00001.jsonl", 2, 0]]
 
 

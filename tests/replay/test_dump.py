@@ -21,7 +21,7 @@ from pipeline.replay.dump import STATE, DumpService, RollReport
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Layout, Window
 from pipeline.source.dump_read import read_dump
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.storage import Storage, open_storage
 from tests.conftest import BUCKET
 from tests.replay.dumped import HOUR, Record, replay, settings
@@ -46,19 +46,16 @@ class Records:
     def ids(self, topics: Sequence[str]) -> dict[str, str]:
         return dict.fromkeys(topics, self.made)
 
-    def start(self, known: Positions) -> Positions:
-        found: Positions = {}
-        for topic, partition, *_ in self.held:
-            found.setdefault(topic, {})[partition] = known.get(topic, {}).get(partition, 0)
-        return found
+    def start(self, known: Offsets) -> Offsets:
+        return Offsets.of_places((topic, partition, known.at(topic, partition)) for topic, partition, *_ in self.held)
 
-    def ends(self, places: Positions) -> Positions:
+    def ends(self, places: Offsets) -> Offsets:
         limit = self.limits.pop(0) if self.limits else 1 << 40
-        ends: Positions = {}
+        ends: dict[str, dict[int, int]] = {}
         for topic, partition, offset, *_ in self.held:
             parts = ends.setdefault(topic, {})
             parts[partition] = max(parts.get(partition, 0), min(offset + 1, limit))
-        return ends
+        return Offsets(ends)
 
     def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
         self.reads.append(list(ranges))

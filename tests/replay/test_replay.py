@@ -15,7 +15,8 @@ from pipeline.errors import BadInputError, ConfigError, CorruptDataError
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.audit import audit
-from pipeline.replay.coverage import HOURS, PORTION, Coverage
+from pipeline.position.record_reader import RecordKey
+from pipeline.replay.coverage import Coverage
 from pipeline.replay.quarantine import replay as replay_quarantine
 from pipeline.replay.quarantine_records import Selection
 from pipeline.settings import Settings
@@ -220,9 +221,9 @@ def test_what_commits_say_does_not_grow(place: Place) -> None:
         replay(config, Window(HOUR + n, HOUR + n + 1))
     table = HudiTable.open(open_storage(str(lake / "shop" / "orders")))
     last = table.timeline.commit_metadata(table.timeline.completed()[-1])
-    (ranges,) = json.loads(last.extra[HOURS]).values()
+    (ranges,) = json.loads(last.extra[RecordKey.HOURS]).values()
     assert ranges == [[HOUR, HOUR + 30]]
-    assert len(json.loads(last.extra[PORTION])["files"]) == 1
+    assert len(json.loads(last.extra[RecordKey.PORTION])["files"]) == 1
     assert len(replay(config).taken) == 0
 
 

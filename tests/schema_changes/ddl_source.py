@@ -17,6 +17,7 @@ from pipeline.lake.lake import Lake
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
+from pipeline.source.offsets import Offsets
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
@@ -225,10 +226,10 @@ class Follower:
             self._runner = BatchRunner(config, lake, state, ledger, self._registry, upkeep())
         self._registry.learn(self.source.ddl[: self.delivered])
         stands, end = self._runner.ledger.positions, self.source.log.end()
-        for topic, parts in end.items():
-            for partition, until in parts.items():
-                start = stands.get(topic, {}).get(partition, 0)
-                parts[partition] = start + round((until - start) * share)
+        on_the_way = (
+            (t, p, stands.at(t, p) + round((until - stands.at(t, p)) * share)) for t, p, until in end.places()
+        )
+        end = Offsets.of_places(on_the_way)
         event = self._runner.run(len(self.told), end, 0, LocalEngine(self.source.log))
         self.told.append(event)
         assert [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error] == []

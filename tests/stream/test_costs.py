@@ -30,7 +30,7 @@ from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.fetch import fetch
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.run import Stream

@@ -21,6 +21,7 @@ from pipeline.cli.commands.check import Check, run_checks
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.source import log_tail, positions
 from pipeline.source.client import GROUP
+from pipeline.source.offsets import Offsets
 from pipeline.spark.java import java_environment
 from tests.services.secure_kafka import KEY_PASSWORD, PASSWORD, SecureBroker, start_secure_broker
 from tests.stream.kafka_bank import Bank, make_topic, send
@@ -144,7 +145,7 @@ def refused(servers: str, properties: dict[str, str], hint: str, place: Path) ->
     errors = failures(run_checks(settings, kafka_timeout_s=3))
     for ask in (
         lambda: positions.starting_positions(config, [TOPIC], {}, "earliest"),
-        lambda: positions.end_offsets(config, {TOPIC: {0: 0}}, 3),
+        lambda: positions.end_offsets(config, Offsets({TOPIC: {0: 0}}), 3),
     ):
         try:
             ask()

@@ -10,12 +10,17 @@ import pyarrow as pa
 import pytest
 
 from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.errors import UnsupportedError
+from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.position.commit_record import CommitRecord
 from pipeline.position.ledger import Ledger
+from pipeline.position.record_reader import VERSION, RecordKey
+from pipeline.position.recovery import newest_start
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.recovery import recover
 from pipeline.tasks.plan import TableReport
@@ -44,7 +49,7 @@ def commit(
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}
     report = TableReport(TableSchema(source, (), ("id",)), target, COLUMNS, {r[0] for r in ranges}, Counts(read=1))
-    work = TableWork(report, [OffsetRange(*r) for r in ranges], list(pack(rules.path, "", 0, pa.table(rows))))
+    work = TableWork(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
     with ThreadPoolExecutor(1) as pool:
         assert write_and_commit(table, work, stream, 0, pool, upkeep()).instant is not None
@@ -131,7 +136,22 @@ def test_what_a_table_has_applied_is_known_again(tmp_path: Path) -> None:
     assert table.ahead_of("shop", {"t": {0: 7, 1: 4, 2: 0}, "u": {0: 0}}) == {"t": {0: 9}}
     assert table.ahead_of("other", {"t": {0: 0}}) == {}
     assert table.topics("shop") == {"t"}
-    assert table.newest_start("shop") == {"t": {0: 5, 1: 0}}
+    assert newest_start(table.recorded, "shop") == {"t": {0: 5, 1: 0}}
+
+
+def test_a_record_of_a_later_version_is_refused_by_all_who_open_the_table(tmp_path: Path) -> None:
+    config, lake = settings(str(tmp_path), ["a"]), Lake(storage(tmp_path))
+    table = commit(lake, config, "a", ("t", 0, 0, 5))
+    later = CommitRecord("shop", 1, Counts(), SourceTable("shop", "a"), ranges=Ranges([OffsetRange("t", 0, 5, 9)]))
+    extra = later.upon(table.positions, table.truncates).to_extra() | {RecordKey.VERSION: str(VERSION + 1)}
+    table.table.commit(table.begin(COLUMNS).instant, [], extra)
+    with pytest.raises(UnsupportedError, match="version 2") as raised:
+        Lake(storage(tmp_path)).get(table.rules)
+    assert raised.value.where["table"] == table.storage.uri
+    with pytest.raises(UnsupportedError, match="version 2"):
+        recovered(tmp_path, config)
+    with pytest.raises(UnsupportedError, match="version 2"):
+        audit(table.storage)
 
 
 def test_a_batch_cut_anew_takes_no_position_back(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from pipeline.hudi.definition.bucket import file_id
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
 from pipeline.lake import table_commit as tablewrite
-from pipeline.lake.lake_table import POSITIONS
 from pipeline.position.lease import StreamLease
+from pipeline.position.record_reader import RecordKey
 from pipeline.storage import open_storage
 from pipeline.upsert.target import ORDER_FIELD
 from tests.lake.test_table_services import Gate, World
@@ -155,7 +155,7 @@ def test_an_overtaken_batch_is_written_again_at_once(
 def test_another_run_of_the_same_stream_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = fed(tmp_path, 2)
     moved = '{"shop": {"s.shop.a": {"0": 999}}}'
-    interfering(monkeypatch, here, 1, {POSITIONS: moved})
+    interfering(monkeypatch, here, 1, {RecordKey.POSITIONS: moved})
     told = here.update()
     assert told.error is not None
     assert "another run of this stream" in told.error

@@ -19,7 +19,7 @@ from pipeline.hudi.read import TableReader
 from pipeline.lake.lake import Lake
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.ledger import Ledger
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
@@ -131,7 +131,7 @@ class Bank:
     def whole(self) -> bool:
         return self.settings.batch.transaction_consistent
 
-    def batch(self, end: Positions) -> ProgressEvent:
+    def batch(self, end: Offsets) -> ProgressEvent:
         self.batches += 1
         event = self.runner.run(self.batches, end, 0, Engine())
         assert [t.error for t in event.tables if t.error] == []
@@ -143,23 +143,17 @@ class Bank:
         return Decimal(sum(rows.column("balance").to_pylist()))
 
 
-def ends(random: Random, steps: int) -> list[Positions]:
+def ends(random: Random, steps: int) -> list[Offsets]:
     """Where Kafka stood at busy moments of the recording, after the snapshot; no two partitions at quite the same
     moment, for that is how a consumer sees them."""
     records = recorded()
     changed = sorted(int(ms) for (t, _), r in records.items() if t.endswith(".transfers") for ms in r.timestamps_ms)
     moments = sorted(random.choices(changed, k=steps))
-    found: list[Positions] = []
+    found: list[Offsets] = []
     for moment in moments:
-        end: Positions = {}
-        for topic, partition in records:
-            reached = offset_at(topic, partition, moment - random.randint(0, 300))
-            before = found[-1][topic][partition] if found else 0
-            end.setdefault(topic, {})[partition] = max(reached, before)
-        found.append(end)
-    whole: Positions = {}
-    for (topic, partition), held in records.items():
-        whole.setdefault(topic, {})[partition] = int(held.offsets[-1]) + 1
+        reached = ((t, p, offset_at(t, p, moment - random.randint(0, 300))) for t, p in records)
+        found.append(Offsets.of_places(reached).furthest(found[-1] if found else {}))
+    whole = Offsets.of_places((t, p, int(held.offsets[-1]) + 1) for (t, p), held in records.items())
     return [*found, whole]
 
 
@@ -202,7 +196,7 @@ def test_without_it_the_sum_breaks(tmp_path: Path) -> None:
 
 def test_a_transaction_that_takes_too_long_stops_the_stream_or_is_split(tmp_path: Path) -> None:
     end = ends(Random(5), 3)[0]
-    end[TRANSACTIONS] = {p: offset - 200 for p, offset in end[TRANSACTIONS].items()}
+    end = end.merge({TRANSACTIONS: {p: offset - 200 for p, offset in end[TRANSACTIONS].items()}})
     bank = Bank(tmp_path / "stop", whole=True, transaction_max_events=20)
     with pytest.raises(BadInputError, match="is not complete") as caught:
         bank.batch(end)
@@ -221,7 +215,7 @@ def test_a_stream_begins_at_the_oldest_record_of_the_transaction_topic(tmp_path:
     cutter = Transactions(Bank(tmp_path, whole=True).settings, ledger, lambda *_: Survey([late, early]), lambda *_: 99)
     planned = [OffsetRange(TRANSACTIONS, 0, 0, 1), OffsetRange(TRANSACTIONS, 1, 0, 1)]
     assert cutter.cut(planned).ranges == []
-    assert ledger.transactions_ms == 1_000
+    assert ledger.transactions.ms == 1_000
 
 
 def test_messages_without_metadata_stop_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.decode.changes import RawRecords
 from pipeline.lake.table_services import Upkeep
 from pipeline.settings import Settings
-from pipeline.source.ranges import OffsetRange, Positions
+from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
 from pipeline.tasks.plan import BatchPlan
 
@@ -39,12 +39,9 @@ class TopicLog:
         place = self.records.setdefault((topic, partition), [])
         place.append((None if key is None else json.dumps(key).encode(), raw))
 
-    def end(self) -> Positions:
+    def end(self) -> Offsets:
         """The next offsets."""
-        result: Positions = {}
-        for (topic, partition), records in self.records.items():
-            result.setdefault(topic, {})[partition] = len(records)
-        return result
+        return Offsets.of_places((topic, partition, len(held)) for (topic, partition), held in self.records.items())
 
     def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
         """The records of the ranges."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.decode.changes import RawRecords
 from pipeline.position.ledger import Ledger
-from pipeline.source.ranges import OffsetRange, Positions, merged, ranges_between
+from pipeline.source.offsets import OffsetMap, OffsetRange, Offsets
 from pipeline.stream.transactions import survey_records
 from pipeline.tasks.boundary import Boundary, Passed, boundary
 
@@ -89,11 +89,8 @@ class Connector:
         offsets = np.arange(of.start, of.end, dtype=np.int64)
         return RawRecords(of.topic, of.partition, offsets, stamps, [None] * len(held), [value for _, value in held])
 
-    def end(self) -> Positions:
-        ends: Positions = {}
-        for (topic, partition), records in self.log.items():
-            ends.setdefault(topic, {})[partition] = len(records)
-        return ends
+    def end(self) -> Offsets:
+        return Offsets.of_places((topic, partition, len(records)) for (topic, partition), records in self.log.items())
 
 
 @dataclass
@@ -104,20 +101,21 @@ class Reader:
     ledger: Ledger = field(default_factory=lambda: Ledger("s"))
     seen: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
 
-    def step(self, end: Positions) -> Boundary:
-        ranges = ranges_between(self.ledger.positions, end)
+    def step(self, end: OffsetMap) -> Boundary:
+        ranges = self.ledger.positions.ranges_to(end)
         survey = survey_records(TOPIC, [self.source.read(r) for r in ranges])
-        if not self.ledger.transactions_ms and survey.marks:
-            self.ledger.transactions_ms = survey.marks[0].timestamp_ms
-        passed = Passed(self.ledger.transactions_ms, torn=frozenset(self.ledger.torn))
+        if not self.ledger.transactions.ms and survey.marks:
+            before = self.ledger.transactions
+            self.ledger.note_transactions(replace(before, ms=survey.marks[0].timestamp_ms))
+        passed = Passed(self.ledger.transactions.ms, torn=frozenset(self.ledger.transactions.torn))
         cut = boundary(ranges, survey, TOPIC, TABLES, passed, lambda ms: self._reached(end, ms))
-        self.ledger.torn = sorted(cut.torn)
+        self.ledger.note_transactions(replace(self.ledger.transactions, torn=tuple(sorted(cut.torn))))
         for r in cut.ranges:
             self._take(self.source.read(r))
-            self.ledger.positions = merged(self.ledger.positions, {r.topic: {r.partition: r.end}})
+            self.ledger.begin_at({r.topic: {r.partition: r.end}})
         return cut
 
-    def _reached(self, end: Positions, ms: int) -> bool:
+    def _reached(self, end: OffsetMap, ms: int) -> bool:
         older = {place: sum(at < ms for at, _ in records) for place, records in self.source.log.items()}
         return all(end.get(t, {}).get(p, 0) >= n for (t, p), n in older.items() if t != TOPIC)
 
@@ -130,19 +128,17 @@ class Reader:
             table = f"{document['source']['db']}.{document['source']['table']}"
             self.seen.setdefault(name, set()).add((table, document["key"]))
         last = max(records.timestamps_ms.tolist(), default=0) if records.topic == TOPIC else 0
-        self.ledger.transactions_ms = max(self.ledger.transactions_ms, last)
+        before = self.ledger.transactions
+        self.ledger.note_transactions(replace(before, ms=max(before.ms, last)))
 
     def halves(self) -> list[str]:
         """Transactions of which some rows are there and some are not."""
         return [name for name, rows in self.seen.items() if rows != self.source.rows[name]]
 
 
-def _partial(end: Positions, start: Positions, random: Random) -> Positions:
+def _partial(end: Offsets, start: Offsets, random: Random) -> Offsets:
     """An end somewhere on the way, another one for each partition."""
-    return {
-        topic: {p: random.randint(start.get(topic, {}).get(p, 0), until) for p, until in parts.items()}
-        for topic, parts in end.items()
-    }
+    return Offsets.of_places((t, p, random.randint(start.at(t, p), until)) for t, p, until in end.places())
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -151,7 +147,7 @@ def test_no_batch_holds_half_a_transaction(seed: int) -> None:
     source = Connector(random)
     source.run(random.randint(1, 25), deaths=random.choice([0.0, 0.2]))
     reader = Reader(source)
-    planned: Positions = {}
+    planned = Offsets()
     for _ in range(random.randint(1, 12)):
         planned = _partial(source.end(), planned, random)
         reader.step(planned)
@@ -174,9 +170,10 @@ def test_without_a_boundary_halves_are_seen() -> None:
         source.run(20, deaths=0.0)
         reader = Reader(source)
         for _ in range(5):
-            for r in ranges_between(reader.ledger.positions, _partial(source.end(), reader.ledger.positions, random)):
+            positions = reader.ledger.positions
+            for r in positions.ranges_to(_partial(source.end(), positions, random)):
                 reader._take(source.read(r))
-                reader.ledger.positions = merged(reader.ledger.positions, {r.topic: {r.partition: r.end}})
+                reader.ledger.begin_at({r.topic: {r.partition: r.end}})
             halves += len(reader.halves())
     assert halves > 20
 
@@ -207,7 +204,7 @@ def test_a_reader_that_begins_late_takes_what_it_finds_of_the_first_transaction(
     source._send("t-1", [("bank.a", 1), ("bank.a", 4), ("bank.b", 2)], None)
     source._send("t-2", [("bank.a", 7)], None)
     reader = Reader(source)
-    reader.ledger.positions = {TOPIC: {0: 1}, "p.bank.a": {1: 1}}
+    reader.ledger.begin_at({TOPIC: {0: 1}, "p.bank.a": {1: 1}})
     cut = reader.step(source.end())
     assert (cut.last, cut.waiting) == ("t-2", None)
     assert reader.seen == {"t-1": {("bank.a", 4), ("bank.b", 2)}, "t-2": {("bank.a", 7)}}

@@ -22,7 +22,7 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableOutcome, TableWork, write_and_commit
 from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
-from pipeline.source.ranges import OffsetRange
+from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.decode_and_route import write_parcels
 from pipeline.tasks.plan import BatchPlan, TableReport, TableWriter, Written
@@ -154,12 +154,12 @@ class Ingest:
         if work.context is None:  # keyless: the driver would have written
             self.table.begin(self.table.table.schema)
 
-    def _ranges(self, records: Sequence[Delivered]) -> list[OffsetRange]:
+    def _ranges(self, records: Sequence[Delivered]) -> Ranges:
         ends = {d.partition: d.offset + 1 for d in sorted(records, key=lambda d: d.offset)}
-        return [OffsetRange(TOPIC, p, self.positions.get(p, 0), end) for p, end in sorted(ends.items())]
+        return Ranges(OffsetRange(TOPIC, p, self.positions.get(p, 0), end) for p, end in sorted(ends.items()))
 
     def _work(
-        self, records: Sequence[Delivered], ranges: list[OffsetRange], chunks: int, shuffle: bool
+        self, records: Sequence[Delivered], ranges: Ranges, chunks: int, shuffle: bool
     ) -> tuple[TableWork, object]:
         table = self.lake.get(self.rules)
         truncates = [d.change.order for d in records if d.change.is_truncate]
@@ -176,7 +176,7 @@ class Ingest:
         return work, work.context
 
     def _routed(
-        self, records: Sequence[Delivered], ranges: list[OffsetRange], table: LakeTable | None, chunks: int
+        self, records: Sequence[Delivered], ranges: Ranges, table: LakeTable | None, chunks: int
     ) -> tuple[TableReport, list[Parcel]]:
         starts = {TOPIC: {r.partition: r.start for r in ranges}}
         applied = table.ahead_of(STREAM, starts).get(TOPIC, {}) if table else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -65,12 +64,23 @@ def _print(table: str, done: Audit, *, each: bool) -> None:
 def _write(table: str, done: Audit, *, each: bool) -> None:
     lines: list[dict[str, Any]] = []
     if each:
-        lines = [{"table": table, **dataclasses.asdict(commit)} for commit in done.commits]
+        lines = [{"table": table, **_fields(commit)} for commit in done.commits]
     sums = {stream: vars(counts) for stream, counts in done.sums().items()}
     findings = [{"severity": f.severity, "what": f.what, "instant": f.instant} for f in done.findings]
     counts = {"commits": len(done.commits), "foreign": done.foreign, "gaps": len(done.gaps)}
     for line in [*lines, {"table": table, **counts, "streams": sums, "findings": findings}]:
         sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _fields(commit: AuditedCommit) -> dict[str, Any]:
+    return {
+        "instant": commit.instant,
+        "stream": commit.stream,
+        "counts": vars(commit.counts),
+        "offsets": commit.ranges.to_json(),
+        "rows": commit.rows,
+        "archived": commit.archived,
+    }
 
 
 def _sum(counts: Counts) -> str:
@@ -80,6 +90,5 @@ def _sum(counts: Counts) -> str:
 
 
 def _ranges(commit: AuditedCommit) -> Iterator[str]:
-    for topic, parts in commit.offsets.items():
-        for partition, (first, end) in parts.items():
-            yield f"{topic}/{partition} {first} to {end - 1}"
+    for r in commit.ranges:
+        yield f"{r.topic}/{r.partition} {r.start} to {r.end - 1}"

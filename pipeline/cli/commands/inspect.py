@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,9 +14,9 @@ from pipeline.cli.text import number, size, terminal
 from pipeline.hudi.files.view import FileSlice, file_slices
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings
-
-_COUNTS = "binlake.counts"
+from pipeline.upsert.route import Counts
 
 
 def inspect(
@@ -95,13 +94,13 @@ def _instant_cells(table: HudiTable, instant: Instant) -> tuple[str, ...]:
         written,
         number(upserts),
         number(deletes),
-        _counts(body.extra.get(_COUNTS)),
+        _counts(RecordReader.of_commit(body.extra).counts),
     )
 
 
-def _counts(text: str | None) -> str:
+def _counts(counts: Counts | None) -> str:
     """A commit's own account of its events, where binlake wrote it."""
-    return ", ".join(f"{k} {v}" for k, v in json.loads(text).items() if v) if text else ""
+    return ", ".join(f"{k} {v}" for k, v in vars(counts).items() if v) if counts is not None else ""
 
 
 def _print_slices(slices: list[FileSlice], console: Console, limit: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Annotated
 
 import typer
@@ -18,10 +17,10 @@ from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores,
 from pipeline.hudi.services.restore_plan import instant_of
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import Place
-from pipeline.lake.lake_table import POSITIONS, metadata_config
+from pipeline.lake.lake_table import metadata_config
 from pipeline.position.lease import StreamLease
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings
-from pipeline.source.ranges import format_positions
 from pipeline.storage import open_storage
 
 Moment = Annotated[
@@ -58,8 +57,8 @@ def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run:
         raise typer.Exit(1)
     restore(held, plan.target.requested_time, index, agreed=plan)
     say(f"{place.name} is as of {plan.target.requested_time}")
-    for stream, positions in json.loads(held.extra_metadata(POSITIONS) or "{}").items():
-        say(f"stream {stream} delivers again from {format_positions(positions)} on when it next runs")
+    for stream, positions in (RecordReader.newest_of(held).positions or {}).items():
+        say(f"stream {stream} delivers again from {positions.to_text()} on when it next runs")
 
 
 def print_plan(place: Place, plan: RestorePlan) -> None:

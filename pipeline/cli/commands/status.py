@@ -59,10 +59,9 @@ def _print_stream(stream: StreamStatus, *, each: bool) -> None:
         say(f"  behind: {source}; the stream brings it up to date by itself")
     if each:
         lags = stream.lags()
-        for topic, parts in sorted(ledger.positions.items()):
-            for partition, position in sorted(parts.items()):
-                behind = lags.get(topic, {}).get(partition)
-                say(f"  {topic}/{partition}: {position}" + (f", lag {number(behind)}" if behind is not None else ""))
+        for topic, partition, position in sorted(ledger.positions.places()):
+            lag = f", lag {number(lags.at(topic, partition))}" if lags.knows(topic, partition) else ""
+            say(f"  {topic}/{partition}: {position}{lag}")
 
 
 def _run(run: Writer | None) -> str:
@@ -108,9 +107,9 @@ def _stream_fields(stream: StreamStatus) -> dict[str, Any]:
         "stream": stream.name,
         "run": dataclasses.asdict(stream.run) if stream.run is not None else None,
         "batches": ledger.batch if ledger is not None else None,
-        "positions": ledger.positions if ledger is not None else {},
+        "positions": ledger.positions.to_json() if ledger is not None else {},
         "lag": stream.lag,
-        "lags": stream.lags(),
+        "lags": stream.lags().to_json(),
         "kafka": stream.kafka,
         "behind": [str(source) for source in ledger.behind] if ledger is not None else [],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -123,11 +123,19 @@ class TableState:
 
     def extra_metadata(self, key: str) -> str | None:
         """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
+        return self.extra_values(key).get(key)
+
+    def extra_values(self, key: str, *beside: str) -> Mapping[str, str]:
+        """The value of ``key`` as ``extra_metadata``, and the values that the same commit has of the keys ``beside``.
+
+        Of archived commits each key has its newest value, whichever commit that is of. Keys without a value are left
+        out; without a value of ``key`` there is none at all.
+        """
         for instant in reversed(self.timeline.completed()):
-            value = self.timeline.commit_metadata(instant).extra.get(key)
-            if value is not None:
-                return value
-        return self.timeline.history().newest_extra(key)
+            extra = self.timeline.commit_metadata(instant).extra
+            if key in extra:
+                return {name: extra[name] for name in (key, *beside) if name in extra}
+        return self.timeline.history().extra_values(key, *beside)
 
     def schema_as_of(self, instant: str) -> pa.Schema:
         """The table's columns as of a requested time: those of the newest commit at or before it."""

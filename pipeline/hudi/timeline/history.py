@@ -140,6 +140,14 @@ class History:
                 newest = found
         return newest[1] if newest is not None else None
 
+    def extra_values(self, key: str, *beside: str) -> Mapping[str, str]:
+        """The newest archived values of ``key`` and of the keys ``beside``; nothing where ``key`` has none."""
+        value = self.newest_extra(key)
+        if value is None:
+            return {}
+        others = {name: other for name in beside if (other := self.newest_extra(name)) is not None}
+        return {key: value, **others}
+
     def extras(self, entry: HistoryFile) -> Extras:
         """The newest values of one file's commits."""
         if entry.name not in self._extras:

@@ -20,10 +20,11 @@ from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, W
 from pipeline.hudi.files.log_merge import Flags, Longs
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
-from pipeline.lake.lake_table import CommitFacts, LakeTable
+from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import Upkeep
+from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
-from pipeline.schema_changes.rules.history import DDL, Entry, entries_to_text
+from pipeline.schema_changes.rules.history import Entry
 from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
@@ -85,17 +86,16 @@ def _commit(
     with table.undone_on_error(instant):
         context = table.context(instant, schema)
         results = _restate(table, context, news, entries, pool)
-        facts = CommitFacts(
+        record = CommitRecord(
             stream=ddl_stream(stream),
             batch=0,
-            source=table.source,
-            ranges=(),
             counts=Counts(),
-            keyless=_owing(table, news),
+            source=table.source,
             origin=table.origin,
-            extra={DDL: entries_to_text(entries)},
+            keyless=_owing(table, news),
+            notes=CommitNotes(ddl=tuple(entries)),
         )
-        table.commit(context, results, facts)
+        table.commit(context, results, record)
     return instant
 
 

@@ -1,7 +1,7 @@
 """The DDL of one lake table: what has been carried out, as its commits record it, what is to be done, the verdicts.
 
-A commit's extra metadata holds, under ``binlake.ddl``, every statement that was judged for the table: place, text,
-verdicts, and what it does to rows from before it, which may come late.
+A commit record holds every statement that was judged for the table: place, text, verdicts, and what it does to rows
+from before it, which may come late.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from pipeline.schema_changes.rules.verdicts import (
     judge_definition,
 )
 
-#: Where commits record the DDL of their table.
-DDL = "binlake.ddl"
 _SHOWN = 160
 
 

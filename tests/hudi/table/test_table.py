@@ -77,6 +77,16 @@ def test_extra_metadata_is_the_newest_that_has_the_key(tmp_path: Path) -> None:
         assert (reader.extra_metadata("a"), reader.extra_metadata("b"), reader.extra_metadata("c")) == ("2", "1", None)
 
 
+def test_values_beside_a_key_are_those_of_its_commit(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    commit(table, upserts([1], 1), {"a": "1", "b": "1"})
+    commit(table, upserts([1], 2), {"a": "2", "c": "2"})
+    for reader in (table, HudiTable.open(table.storage)):
+        assert reader.extra_values("a", "b", "c") == {"a": "2", "c": "2"}
+        assert reader.extra_values("b", "a", "c") == {"b": "1", "a": "1"}
+        assert reader.extra_values("d", "a") == {}
+
+
 def test_a_commit_without_files(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     commit(table, upserts([1], 1))

@@ -213,6 +213,18 @@ def test_a_reader_that_listed_before_still_finds_a_commit(tmp_path: Path) -> Non
     assert old.extra_metadata("none") is None
 
 
+def test_values_beside_an_archived_key_are_the_newest_archived_ones(tmp_path: Path) -> None:
+    aged = Aged(tmp_path, indexed=False)
+    for turn in ("1", "2"):
+        aged.table.commit(aged.table.begin(), [], {"rare": turn, f"only{turn}": turn})
+    aged.live(4)
+    assert archive(aged.table, SMALL) > 0
+    fresh = HudiTable.open(storage_at(tmp_path))
+    assert all("rare" not in fresh.timeline.commit_metadata(i).extra for i in fresh.timeline.completed())
+    assert fresh.extra_values("rare", "only1", "only2", "no") == {"rare": "2", "only1": "1", "only2": "2"}
+    assert fresh.extra_values("no", "rare") == {}
+
+
 @pytest.mark.parametrize(("least", "most"), [(0, 3), (3, 3), (5, 2)])
 def test_bounds_that_are_none(least: int, most: int) -> None:
     with pytest.raises(ConfigError):

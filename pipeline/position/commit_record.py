@@ -1,0 +1,166 @@
+"""The commit record: what the extra metadata of a table's commit says of the stream that made it.
+
+It is what makes the stream exactly-once: it tells which offsets the commit covers, and up to where each stream's events
+are in the table. The keys are in ``record_reader``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pipeline.decode.changes import SourceTable
+from pipeline.position.record_reader import RecordKey, RecordReader
+from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.schema_changes.rules.history import Entry, entries_to_text
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
+from pipeline.upsert.keyless import KeylessState
+from pipeline.upsert.route import Counts
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
+
+
+@dataclass(frozen=True)
+class CommitNotes:
+    """What only some commits record. None, or no ranges: the key is left out.
+
+    Args:
+        skipped: offsets that were gone from Kafka before they were read, and were passed over on demand.
+        transactions: of a stream of whole transactions.
+        portion: the portion of a dump that is replayed.
+        portion_table: the table whose rows of the portion the commit holds.
+        hours: all hours of dumps that were replayed so far.
+        ddl: every statement that was judged for the table so far.
+        replayed: the quarantined records that the commit took up, name -> digest.
+        source_times: the source's time of the oldest and of the newest change, in ms since the epoch.
+    """
+
+    skipped: Ranges = NO_RANGES
+    transactions: RecordedTransactions | None = None
+    portion: RecordedPortion | None = None
+    portion_table: SourceTable | None = None
+    hours: DumpHours | None = None
+    ddl: tuple[Entry, ...] | None = None
+    replayed: Mapping[str, int] | None = None
+    source_times: tuple[int, int] | None = None
+
+    def to_extra(self) -> dict[str, str]:
+        """The notes as extra metadata."""
+        portion_table, ddl = self.portion_table, self.ddl
+        texts = {
+            RecordKey.SKIPPED: _compact(self.skipped.by_partition()) if self.skipped else None,
+            RecordKey.TRANSACTIONS: self.transactions.to_text() if self.transactions is not None else None,
+            RecordKey.PORTION: self.portion.to_text() if self.portion is not None else None,
+            RecordKey.PORTION_TABLE: json.dumps(_names(portion_table)) if portion_table is not None else None,
+            RecordKey.HOURS: _compact(self.hours) if self.hours is not None else None,
+            RecordKey.DDL: entries_to_text(ddl) if ddl is not None else None,
+            RecordKey.REPLAYED: _compact(self.replayed, ascii_only=False) if self.replayed is not None else None,
+            RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
+        }
+        return {str(key): text for key, text in texts.items() if text is not None}
+
+
+NO_NOTES = CommitNotes()
+
+
+@dataclass(frozen=True)
+class CommitRecord:
+    """What one commit records.
+
+    Args:
+        stream: who made the commit.
+        batch: the number of the stream's batch.
+        counts: the fates of the batch's records.
+        source: the source table whose rows the table holds.
+        origin: its name at the source, where a route names it otherwise and merges no others into it.
+        ranges: the offsets that the commit covers; a commit without any moves no position.
+        positions: stream -> offsets below which everything is in the table; None in a commit that moves none.
+        truncates: what TRUNCATE has taken away of the table.
+        keyless: of a table without a key.
+        notes: what only some commits record.
+    """
+
+    stream: str
+    batch: int
+    counts: Counts
+    source: SourceTable | None = None
+    origin: SourceTable | None = None
+    ranges: Ranges = NO_RANGES
+    positions: Mapping[str, Offsets] | None = None
+    truncates: Truncates = NOTHING_TRUNCATED
+    keyless: KeylessState | None = None
+    notes: CommitNotes = NO_NOTES
+
+    def upon(self, positions: Mapping[str, Offsets], truncates: Truncates) -> CommitRecord:
+        """The record of a commit to a table that has these positions and has lost these rows.
+
+        A batch that is cut anew after a crash may end earlier than the first time: positions never go back.
+        """
+        record = replace(self, truncates=truncates.merged(self.truncates))
+        if not self.ranges:
+            return record
+        reached = positions.get(self.stream, NO_OFFSETS).furthest(self.ranges.ends())
+        return replace(record, positions={**positions, self.stream: reached})
+
+    def to_extra(self) -> dict[str, str]:
+        """The record as extra metadata."""
+        extra = {
+            RecordKey.STREAM: self.stream,
+            RecordKey.BATCH: str(self.batch),
+            RecordKey.COUNTS: _compact(vars(self.counts)),
+            RecordKey.TRUNCATED: self.truncates.to_text(),
+            **self.notes.to_extra(),
+        }
+        if self.ranges:
+            extra[RecordKey.OFFSETS] = _compact(self.ranges.to_json())
+        if self.positions is not None:
+            extra[RecordKey.POSITIONS] = _compact({stream: o.to_json() for stream, o in self.positions.items()})
+        if self.source is not None:
+            origin = _names(self.origin) if self.origin not in (None, self.source) else []
+            extra[RecordKey.SOURCE] = json.dumps([*_names(self.source), *origin], ensure_ascii=False)
+        if self.keyless is not None:
+            extra[RecordKey.KEYLESS] = self.keyless.to_text()
+        return {str(key): text for key, text in extra.items()}
+
+    @staticmethod
+    def from_extra(extra: Mapping[str, str]) -> CommitRecord | None:
+        """What a commit records; None for one that another writer made.
+
+        Raises UnsupportedError for a record of a later version; ValueError, KeyError, TypeError or AttributeError for
+        a value that cannot be read.
+        """
+        reader = RecordReader.of_commit(extra)
+        stream, counts = reader.stream, reader.counts
+        if stream is None:
+            return None
+        if counts is None:
+            raise ValueError("there are no counts")
+        return CommitRecord(
+            stream,
+            reader.batch,
+            counts,
+            reader.source,
+            reader.origin,
+            reader.ranges,
+            reader.positions,
+            reader.truncates,
+            reader.keyless,
+            CommitNotes(
+                reader.skipped,
+                reader.transactions,
+                reader.portion,
+                reader.portion_table,
+                reader.hours,
+                reader.ddl,
+                reader.replayed,
+                reader.source_times,
+            ),
+        )
+
+
+def _compact(data: object, *, ascii_only: bool = True) -> str:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=ascii_only)
+
+
+def _names(table: SourceTable) -> list[str]:
+    return [table.database, table.table]

@@ -1,0 +1,93 @@
+"""What a ledger holds, and the form of its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.decode.changes import SourceTable
+from pipeline.position.binlog_height import Heights, heights_from_json, heights_to_json
+from pipeline.position.recorded import NO_TRANSACTIONS, PassedTransactions
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
+
+VERSION = 1
+
+
+@dataclass
+class LedgerContent:
+    """What is stored of a stream.
+
+    Args:
+        stream: the stream's name.
+        batch: number of batches finished.
+        positions: the next offset of every partition; everything below is in the tables.
+        behind: tables that could not commit, and from where each must be caught up.
+        applied: where each table stood itself when the ledger was saved.
+        tables: every table ever seen, and its path below the lake's root.
+        topic_ids: what tells each topic from another one of its name.
+        skipped: the offsets that were gone from Kafka and passed over on demand.
+        heights: how far the binlog has come, for each table and topic partition.
+        planned: the end that Spark planned for the newest batch, where the batch was cut before it.
+        transactions: the end of the transaction topic as far as it is below ``positions``.
+    """
+
+    stream: str
+    batch: int = 0
+    positions: Offsets = NO_OFFSETS
+    behind: dict[SourceTable, Offsets] = field(default_factory=dict)
+    applied: dict[SourceTable, Offsets] = field(default_factory=dict)
+    tables: dict[SourceTable, str] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    skipped: Ranges = NO_RANGES
+    heights: Heights = field(default_factory=dict)
+    planned: Offsets = NO_OFFSETS
+    transactions: PassedTransactions = NO_TRANSACTIONS
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``json.dumps``."""
+        return {
+            "version": VERSION,
+            "stream": self.stream,
+            "batch": self.batch,
+            "positions": self.positions.to_json(),
+            "behind": {_name(table): start.to_json() for table, start in self.behind.items()},
+            "applied": {_name(table): standing.to_json() for table, standing in self.applied.items()},
+            "tables": {_name(table): path for table, path in self.tables.items()},
+            "topic_ids": self.topic_ids,
+            "skipped": self.skipped.by_partition(),
+            "heights": heights_to_json(self.heights),
+            "planned": self.planned.to_json(),
+            "transactions_ms": self.transactions.ms,
+            "transactions_ended": self.transactions.ended,
+            "torn": self.transactions.torn,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> LedgerContent:
+        """The reverse of ``to_json``; keys that older ledgers lack are empty. Raises KeyError, ValueError."""
+        return LedgerContent(
+            stream=data["stream"],
+            batch=data["batch"],
+            positions=Offsets.from_json(data["positions"]),
+            behind={_source(name): Offsets.from_json(start) for name, start in data["behind"].items()},
+            applied={_source(name): Offsets.from_json(start) for name, start in data.get("applied", {}).items()},
+            tables={_source(name): path for name, path in data["tables"].items()},
+            topic_ids=data.get("topic_ids", {}),
+            skipped=Ranges.from_partitions(data.get("skipped", {})),
+            heights=heights_from_json(data.get("heights", ())),
+            planned=Offsets.from_json(data.get("planned", {})),
+            transactions=PassedTransactions(
+                data.get("transactions_ms", 0), tuple(data.get("transactions_ended", ())), tuple(data.get("torn", ()))
+            ),
+        )
+
+
+def _name(source: SourceTable) -> str:
+    return json.dumps([source.database, source.table], ensure_ascii=False)
+
+
+def _source(name: str) -> SourceTable:
+    database, table = json.loads(name)
+    return SourceTable(database, table)

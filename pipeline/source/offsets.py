@@ -1,0 +1,226 @@
+"""Offsets of topic partitions as values: positions, the ranges between them, and their JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+#: What offsets may be given as: topic -> partition -> offset.
+OffsetMap = Mapping[str, Mapping[int, int]]
+#: (topic, partition, offset).
+Place = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets ``start`` (inclusive) to ``end`` (exclusive) of one topic partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start)
+
+
+class Offsets(Mapping[str, Mapping[int, int]]):
+    """Topic -> partition -> offset, as a rule the next one to read. Never changed: each method gives a new value.
+
+    Topics and partitions keep the order in which they were given. A partition that is not known counts as offset 0.
+    """
+
+    __slots__ = ("_topics",)
+
+    def __init__(self, topics: OffsetMap | None = None) -> None:
+        self._topics: dict[str, dict[int, int]] = {topic: dict(parts) for topic, parts in (topics or {}).items()}
+
+    @staticmethod
+    def of_places(places: Iterable[Place]) -> Offsets:
+        """The offsets of topic partitions; of one that comes twice the last."""
+        topics: dict[str, dict[int, int]] = {}
+        for topic, partition, offset in places:
+            topics.setdefault(topic, {})[partition] = offset
+        return Offsets(topics)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Mapping[str, int]]) -> Offsets:
+        """Offsets from decoded JSON, whose partitions are texts. Raises ValueError, TypeError, AttributeError."""
+        return Offsets({topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data.items()})
+
+    @staticmethod
+    def from_text(text: str) -> Offsets:
+        """Offsets from JSON ``{"topic": {"0": 5}}``, the form of Spark's offset log. Errors as ``from_json``."""
+        return Offsets.from_json(json.loads(text))
+
+    def to_json(self) -> dict[str, dict[int, int]]:
+        """Plain dictionaries for ``json.dumps``, in the order of this value."""
+        return {topic: dict(parts) for topic, parts in self._topics.items()}
+
+    def to_text(self) -> str:
+        """The JSON that ``from_text`` reads, topics and partitions sorted."""
+        ordered = {topic: {p: parts[p] for p in sorted(parts)} for topic, parts in sorted(self._topics.items())}
+        return json.dumps(ordered, separators=(",", ":"))
+
+    def __getitem__(self, topic: str) -> Mapping[int, int]:
+        return MappingProxyType(self._topics[topic])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.places()))
+
+    def __repr__(self) -> str:
+        return f"Offsets({self._topics!r})"
+
+    def __reduce__(self) -> tuple[type[Offsets], tuple[dict[str, dict[int, int]]]]:
+        return Offsets, (self._topics,)
+
+    def places(self) -> Iterator[Place]:
+        """Every topic partition with its offset."""
+        for topic, parts in self._topics.items():
+            for partition, offset in parts.items():
+                yield topic, partition, offset
+
+    @property
+    def total(self) -> int:
+        """The sum of all offsets."""
+        return sum(offset for _, _, offset in self.places())
+
+    def at(self, topic: str, partition: int) -> int:
+        """The offset of a partition, 0 for one that is not known."""
+        return self._topics.get(topic, {}).get(partition, 0)
+
+    def knows(self, topic: str, partition: int) -> bool:
+        """Whether a partition has an offset here."""
+        return partition in self._topics.get(topic, {})
+
+    def within(self, other: OffsetMap) -> Offsets:
+        """The offsets of those partitions that ``other`` has too."""
+        return Offsets.of_places((t, p, o) for t, p, o in self.places() if p in other.get(t, {}))
+
+    def merge(self, newer: OffsetMap) -> Offsets:
+        """These offsets, with those of ``newer`` in their place."""
+        return Offsets({**self._topics, **{t: {**self._topics.get(t, {}), **parts} for t, parts in newer.items()}})
+
+    def furthest(self, other: OffsetMap) -> Offsets:
+        """Of each partition the greater offset of the two."""
+        return self._either(other, max)
+
+    def earliest(self, other: OffsetMap) -> Offsets:
+        """Of each partition the smaller offset of the two; a partition that only one of them has keeps its offset."""
+        return self._either(other, min)
+
+    def _either(self, other: OffsetMap, choose: Callable[[int, int], int]) -> Offsets:
+        mine = self._topics
+        chosen = {t: {p: choose(o, mine.get(t, {}).get(p, o)) for p, o in parts.items()} for t, parts in other.items()}
+        return self.merge(chosen)
+
+    def ahead_of(self, other: OffsetMap) -> Offsets:
+        """These offsets where they are greater than those of ``other``; partitions that it lacks are left out."""
+        both = ((topic, parts, other[topic]) for topic, parts in self._topics.items() if topic in other)
+        return Offsets.of_places((t, p, o) for t, mine, its in both for p, o in mine.items() if p in its and o > its[p])
+
+    def short_of(self, other: OffsetMap) -> Offsets:
+        """These offsets where they are smaller than those of ``other``, 0 for a partition that is not known here."""
+        return Offsets.of_places((t, p, self.at(t, p)) for t, p, o in Offsets(other).places() if self.at(t, p) < o)
+
+    def minus(self, other: OffsetMap) -> Offsets:
+        """How many offsets of each partition here lie at or above those of ``other``, at least 0."""
+        below = Offsets(other)
+        return Offsets({t: {p: max(0, o - below.at(t, p)) for p, o in ps.items()} for t, ps in self._topics.items()})
+
+    def ranges_to(self, end: OffsetMap) -> Ranges:
+        """The non-empty ranges from here to ``end``, sorted by topic and partition."""
+        places = sorted(Offsets(end).places())
+        return Ranges(OffsetRange(t, p, self.at(t, p), until) for t, p, until in places if until > self.at(t, p))
+
+
+class Ranges(tuple[OffsetRange, ...]):
+    """Offset ranges, in an order that is kept. Never changed."""
+
+    __slots__ = ()
+
+    @property
+    def records(self) -> int:
+        """How many offsets the ranges have in all."""
+        return sum(map(len, self))
+
+    def starts(self) -> Offsets:
+        """Where the ranges begin."""
+        return Offsets.of_places((r.topic, r.partition, r.start) for r in self)
+
+    def ends(self) -> Offsets:
+        """Where the ranges end; of a partition that has several the furthest end."""
+        furthest: dict[str, dict[int, int]] = {}
+        for r in self:
+            parts = furthest.setdefault(r.topic, {})
+            parts[r.partition] = max(parts.get(r.partition, 0), r.end)
+        return Offsets(furthest)
+
+    def of_topics(self, topics: Collection[str]) -> Ranges:
+        """The ranges of some topics."""
+        return Ranges(r for r in self if r.topic in topics)
+
+    def at_most(self, records: int) -> Ranges:
+        """The ranges cut to about that many records in all, an even share of each and at least one record."""
+        total = self.records
+        if total <= records:
+            return self
+        cut = (OffsetRange(r.topic, r.partition, r.start, r.start + max(1, len(r) * records // total)) for r in self)
+        return Ranges(r for r in cut if len(r))
+
+    def split(self, tasks: int) -> list[Ranges]:
+        """Share the ranges among at most ``tasks`` tasks, nearly the same number of records each, cut where needed.
+
+        Ranges of one partition may end up in two tasks: the order of changes is kept by their ordering values.
+        """
+        share = room = max(1, -(-self.records // max(1, tasks)))
+        shares: list[list[OffsetRange]] = [[]]
+        for whole in self:
+            start = whole.start
+            while start < whole.end:
+                if not room:
+                    shares.append([])
+                    room = share
+                end = min(whole.end, start + room)
+                shares[-1].append(OffsetRange(whole.topic, whole.partition, start, end))
+                room -= end - start
+                start = end
+        return [Ranges(s) for s in shares if s]
+
+    def by_partition(self) -> dict[str, dict[str, list[list[int]]]]:
+        """Topic -> partition -> the [first, end] of each of its ranges, for ``json.dumps``."""
+        found: dict[str, dict[str, list[list[int]]]] = {}
+        for r in self:
+            found.setdefault(r.topic, {}).setdefault(str(r.partition), []).append([r.start, r.end])
+        return found
+
+    @staticmethod
+    def from_partitions(data: Mapping[str, Mapping[str, Iterable[tuple[int, int]]]]) -> Ranges:
+        """The ranges of ``by_partition``. Raises ValueError, TypeError, AttributeError for anything else."""
+        return Ranges(
+            OffsetRange(topic, int(partition), int(first), int(end))
+            for topic, parts in data.items()
+            for partition, ranges in parts.items()
+            for first, end in ranges
+        )
+
+    def to_json(self) -> dict[str, dict[str, list[int]]]:
+        """Topic -> partition -> [first, end], for ranges of different partitions: the form of commits."""
+        return {t: {p: ranges[-1] for p, ranges in parts.items()} for t, parts in self.by_partition().items()}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Mapping[str, tuple[int, int]]]) -> Ranges:
+        """The ranges of ``to_json``. Errors as ``from_partitions``."""
+        return Ranges.from_partitions({t: {p: [one] for p, one in parts.items()} for t, parts in data.items()})
+
+
+NO_OFFSETS = Offsets()
+NO_RANGES = Ranges()
