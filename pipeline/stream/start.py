@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pyspark.sql import SparkSession
 
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
+from pipeline.monitoring.run_log import RunLog
 from pipeline.settings import Settings
 from pipeline.spark.session import spark_session
 
@@ -37,19 +38,17 @@ def run_stream(
 
     Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
     """
-    with _session(settings) as session:
+    with RunLog(settings.name) as log, _session(settings) as session:
         # Here and not above: half a second that the JVM needs in any case.
-        from pipeline.monitoring.run_log import RunLog
         from pipeline.monitoring.server import monitored
         from pipeline.stream.run import Stream
 
-        with RunLog(settings.name) as log, monitored(settings) as monitor:
+        def tell(event: ProgressEvent) -> None:
+            log.update(event)
+            if on_progress is not None:
+                on_progress(event)
 
-            def tell(event: ProgressEvent) -> None:
-                log.update(event)
-                if on_progress is not None:
-                    on_progress(event)
-
+        with monitored(settings) as monitor:
             halt = stop or threading.Event()
             Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing).run(once=once)
 

@@ -349,7 +349,14 @@ class Silent:
 
 
 class Session:
-    """A Spark session that does nothing."""
+    """A Spark session that does nothing, on a master elsewhere."""
+
+    master = "spark://elsewhere:7077"
+
+    @property
+    def sparkContext(self) -> Session:
+        """Itself: its master is all that is asked for."""
+        return self
 
     def stop(self) -> None:
         """Nothing."""
@@ -368,7 +375,7 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *happened: Any) -> l
                     raise what
                 self._on_progress(what)
 
-    monkeypatch.setattr("pipeline.stream.run.spark_session", lambda given: Session())
+    monkeypatch.setattr("pipeline.stream.start.spark_session", lambda given: Session())
     monkeypatch.setattr("pipeline.stream.run.Stream", Played)
     file = tmp_path / "log.json"
     with contextlib.suppress(ConfigError, ValueError):
