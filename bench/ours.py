@@ -26,8 +26,8 @@ from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.start import run_stream
-from pipeline.tasks.decode_and_route import Item, fetch_and_decode
-from pipeline.tasks.plan import BatchPlan
+from pipeline.tasks.decode_and_route import fetch_and_decode
+from pipeline.tasks.plan import BatchPlan, Item
 
 
 def settings_for(spec: Spec) -> Settings:

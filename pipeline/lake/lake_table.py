@@ -25,7 +25,7 @@ from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
-from pipeline.schema_changes.rules.evolution import evolved, retyped
+from pipeline.schema_changes.rules.evolution import evolved
 from pipeline.schema_changes.rules.history import Entry
 from pipeline.settings import TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
@@ -167,24 +167,23 @@ class LakeTable:
             )
         return next(iter(origins), None)
 
-    def begin(self, columns: pa.Schema) -> WriteContext:
-        """Start an instant whose files have the table's columns and ``columns``; errors as ``context``."""
-        evolved(self.table.schema, columns, self.rules.schema_changes)  # refuse before anything is written
-        return self.context(self.table.begin(), columns)
+    def schema_with(self, columns: pa.Schema) -> pa.Schema:
+        """The table's columns evolved to hold ``columns`` too; the table's own schema where it holds them already.
 
-    def context(self, instant: str, columns: pa.Schema) -> WriteContext:
-        """What the writers of an instant's files need, for files with the table's columns and ``columns``.
-
-        Raises UnsupportedError where a column's type cannot become what came.
+        Raises UnsupportedError where a column's type cannot become what came, or the table's rules refuse the change.
         """
-        schema = evolved(self.table.schema, columns, self.rules.schema_changes)
+        return evolved(self.table.schema, columns, self.rules.schema_changes)
+
+    def begin(self, schema: pa.Schema) -> WriteContext:
+        """Start an instant whose files have the columns of ``schema`` (see ``schema_with``). Errors as
+        ``HudiTable.begin``."""
+        return self.context(self.table.begin(), schema)
+
+    def context(self, instant: str, schema: pa.Schema) -> WriteContext:
+        """What the writers of an instant's files need, for files with the columns of ``schema``."""
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.table.write_context(instant, schema, self.rules.compression, level)
         return dataclasses.replace(context, base_from_rows=self.base_from_rows)
-
-    def retypes(self, columns: pa.Schema) -> bool:
-        """Whether these columns change the type of one that the table has. Raises UnsupportedError as ``context``."""
-        return bool(retyped(self.table.schema, evolved(self.table.schema, columns, self.rules.schema_changes)))
 
     def groups(self) -> set[tuple[str, int]]:
         """The file groups there are, as (partition path, bucket)."""

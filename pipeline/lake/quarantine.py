@@ -18,7 +18,7 @@ from pipeline.clock import now_ms
 from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
 from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
-from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.lake.table_commit import TableInput, write_and_commit
 from pipeline.lake.table_services import Upkeep
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
@@ -57,19 +57,27 @@ class QuarantineTable:
         self._lake = lake
         self._upkeep = upkeep
         self._rules = quarantine_rules(settings)
-        #: What else the commits record.
-        self.notes: CommitNotes = NO_NOTES
         self._seal = Seal(settings.quarantine.secret())
 
-    def write(self, records: Sequence[Quarantined], ranges: Ranges, batch: int, pool: Executor) -> None:
-        """Commit the records with the offsets of their batch; nothing happens where there are none."""
+    def write(
+        self,
+        records: Sequence[Quarantined],
+        ranges: Ranges,
+        batch: int,
+        pool: Executor,
+        notes: CommitNotes = NO_NOTES,
+    ) -> None:
+        """Commit the records with the offsets of their batch; nothing happens where there are none.
+
+        ``notes``: what else the commit records.
+        """
         if not records:
             return
         topics = {q.topic for q in records}
         covered = ranges.of_topics(topics)
         stamp_us = now_ms() * 1000
         rows = [_row(q, stamp_us) for q in records]
-        self._commit(self._rules, rows, covered, self._stream, batch, pool)
+        self._commit(self._rules, rows, covered, self._stream, batch, pool, notes)
 
     def restate(self, rows: Sequence[Mapping[str, Any]], stream: str, pool: Executor) -> None:
         """Replace the rows of records that are there, in a commit of another stream that covers no offsets. The table's
@@ -78,7 +86,7 @@ class QuarantineTable:
         ``rows``: whole rows, by the names of ``COLUMNS``.
         """
         rules = dataclasses.replace(self._rules, compaction=None, retention=None)
-        self._commit(rules, rows, NO_RANGES, stream, 0, pool)
+        self._commit(rules, rows, NO_RANGES, stream, 0, pool, NO_NOTES)
 
     def _commit(
         self,
@@ -88,14 +96,15 @@ class QuarantineTable:
         stream: str,
         batch: int,
         pool: Executor,
+        notes: CommitNotes,
     ) -> None:
         target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
         report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
         parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
-        work = TableWork(report, covered, parcels, notes=self.notes)
+        table_input = TableInput(report, covered, parcels, notes=notes)
         table = self._lake.get_or_create(rules, target, COLUMNS)
         table.refresh(stream)
-        write_and_commit(table, work, stream, batch, pool, self._upkeep)
+        write_and_commit(table, table_input, stream, batch, pool, self._upkeep)
 
 
 def quarantine_rules(settings: Settings) -> TableRules:

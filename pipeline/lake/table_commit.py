@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
@@ -21,50 +21,68 @@ from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import Upkeep, UpkeepOutcome
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
+from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
 from pipeline.upsert.merge import Place, merge, records, truncated
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from pipeline.upsert.route import KEY
-from pipeline.upsert.target import ORDER_FIELD
+from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.target import ORDER_FIELD, Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class TableWork:
+@dataclass(frozen=True)
+class TableInput:
     """What one batch brings for one table.
 
     ``context`` is set when tasks have written for the table already (``written``). ``truncates``: what
-    TRUNCATE takes away in this batch. ``notes``: what else the commit records. ``stage_ms``: what files and instant
-    took, known afterwards.
+    TRUNCATE takes away in this batch. ``notes``: what else the commit records.
     """
 
     report: TableReport
     ranges: Ranges
-    parcels: list[Parcel] = field(default_factory=list)
-    written: list[Written] = field(default_factory=list)
+    parcels: Sequence[Parcel] = ()
+    written: Sequence[Written] = ()
     context: WriteContext | None = None
     truncates: Truncates = NOTHING_TRUNCATED
     notes: CommitNotes = NO_NOTES
-    stage_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """A table's commit: its instant (None where nothing had to be written), the bytes of its files, when it was visible
-    (epoch, milliseconds), and the upkeep after it."""
+    """What became of a table's part of a batch.
+
+    Args:
+        instant: of the commit; None where nothing had to be written.
+        counts: of the table's records, settled.
+        bytes_written: of the commit's files.
+        visible_ms: when the commit was visible (epoch, milliseconds).
+        stage_ms: what writing and publishing took, in milliseconds.
+        upkeep: what was done after the commit.
+    """
 
     instant: str | None
+    counts: Counts
     bytes_written: int = 0
     visible_ms: int = 0
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
     upkeep: UpkeepOutcome = field(default_factory=UpkeepOutcome)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows the driver holds, by file group; the next state of a keyless table; records superseded on the way."""
+
+    groups: dict[Place, pa.Table]
+    keyless: KeylessState | None
+    superseded: int = 0
+
+
 def write_and_commit(
-    table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, upkeep: Upkeep
 ) -> TableOutcome:
     """Write what the tasks left to the driver, commit all of it, then see to the table's upkeep.
 
@@ -72,53 +90,76 @@ def write_and_commit(
     no longer ours. If another writer has overtaken the instant, what the driver holds is written again under the lock.
     The upkeep is not: a compaction may have to wait for others, who wait for the lock.
     """
-    counts = copy.copy(work.report.counts)
     try:
-        outcome = _write_and_commit(table, work, stream, batch, pool, upkeep)
+        outcome = _write_and_commit(table, table_input, stream, batch, pool, upkeep)
     except OvertakenError as error:
-        if work.written:
+        if table_input.written:
             raise
         fields = {"event": "overtaken", "table": table.rules.path}
         _log.info("%s: the commit is written again: %s", table.rules.path, error.what, extra=fields)
-        work.context, work.report.counts = None, counts
         with table.table.exclusively():
             table.refresh(stream)
-            outcome = _write_and_commit(table, work, stream, batch, pool, upkeep)
+            outcome = _write_and_commit(table, replace(table_input, context=None), stream, batch, pool, upkeep)
     return outcome if outcome.instant is None else replace(outcome, upkeep=upkeep.after_commit(table))
 
 
+def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Counts, stream: str, batch: int) -> None:
+    """Commit what ``table_input`` says beside its rows, of which none is left. Errors as ``LakeTable.commit``.
+
+    ``counts``: settled, of the records that came for the table.
+    """
+    context = table.begin(table.table.schema)
+    with table.undone_on_error(context.instant):
+        source = table_input.report.target.source
+        record = CommitRecord(stream, batch, counts, source, table.origin, table_input.ranges, notes=table_input.notes)
+        table.commit(context, [], record)
+
+
 def _write_and_commit(
-    table: LakeTable, work: TableWork, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, upkeep: Upkeep
 ) -> TableOutcome:
-    counts = work.report.counts
-    if not (work.parcels or work.written or work.truncates.news_to(table.truncates)):
-        if work.context is not None:
-            table.table.abort(work.context.instant)
+    report, counts = table_input.report, copy.copy(table_input.report.counts)
+    if not (table_input.parcels or table_input.written or table_input.truncates.news_to(table.truncates)):
+        if table_input.context is not None:
+            table.table.abort(table_input.context.instant)
         counts.settle()
-        return TableOutcome(None)
-    origin = table.origin_of(work.report)
-    if work.context is None and table.retypes(work.report.columns):
-        upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
-    instant = work.context.instant if work.context is not None else table.begin(work.report.columns).instant
-    with table.undone_on_error(instant):
-        context, started = table.context(instant, work.report.columns), monotonic_s()
-        results, keyless = _write(table, work, context, pool)
+        return TableOutcome(None, counts)
+    origin = table.origin_of(report)
+    context = _context(table, table_input, upkeep)
+    with table.undone_on_error(context.instant):
+        started = monotonic_s()
+        rows = _rows(table, table_input)
+        results, superseded = _write(table, table_input, rows.groups, context, pool)
+        counts.superseded += rows.superseded + superseded
         counts.settle()
         record = CommitRecord(
             stream,
             batch,
             counts,
-            work.report.target.source,
+            report.target.source,
             origin,
-            work.ranges,
-            truncates=work.truncates,
-            keyless=keyless,
-            notes=replace(work.notes, source_times=_source_times(work.report)),
+            table_input.ranges,
+            truncates=table_input.truncates,
+            keyless=rows.keyless,
+            notes=replace(table_input.notes, source_times=_source_times(report)),
         )
         written = monotonic_s()
         table.commit(context, results, record)
-    work.stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
-    return TableOutcome(instant, sum(r.size_bytes for r in results), now_ms())
+    stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
+    return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
+
+
+def _context(table: LakeTable, table_input: TableInput, upkeep: Upkeep) -> WriteContext:
+    """The instant that the tasks have written under, or one that begins here. What the table's rules refuse is refused
+    before it begins."""
+    columns, begun = table_input.report.columns, table_input.context
+    schema = table.schema_with(columns)
+    if begun is not None:
+        return begun if schema is table.table.schema else table.context(begun.instant, schema)
+    if retyped(table.table.schema, schema):
+        upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
+        schema = table.schema_with(columns)  # the compaction may have taken in what another writer committed
+    return table.begin(schema)
 
 
 def _source_times(report: TableReport) -> tuple[int, int] | None:
@@ -127,15 +168,17 @@ def _source_times(report: TableReport) -> tuple[int, int] | None:
 
 
 def _write(
-    table: LakeTable, work: TableWork, context: WriteContext, pool: Executor
-) -> tuple[list[WriteResult], KeylessState | None]:
-    """Write every file group the driver has rows for; the results, the tasks' among them."""
-    groups, keyless = _groups(table, work)
-    rewrites = _drop_truncated(table, work, groups) if work.truncates.news_to(table.truncates) else []
-
+    table: LakeTable,
+    table_input: TableInput,
+    groups: Mapping[Place, pa.Table],
+    context: WriteContext,
+    pool: Executor,
+) -> tuple[list[WriteResult], int]:
+    """Write every file group the driver has rows for: the results, the tasks' among them, and how many records were
+    superseded while they were merged."""
     existing = table.groups() if context.base_from_rows is not None else set()
 
-    def write(item: tuple[Place, pa.Table]) -> tuple[list[WriteResult], int]:
+    def write(item: tuple[Place, pa.Table]) -> tuple[Sequence[WriteResult], int]:
         place, rows = item
         name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
         group, superseded = merge(place, name, rows)
@@ -144,33 +187,38 @@ def _write(
         return [write_file_group(table.storage, context, group)], superseded
 
     written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
-    lost = [s for _, s in written] + [w.superseded for w in work.written] + rewrites
-    work.report.counts.superseded += sum(lost)
-    return [r for results, _ in written for r in results] + [w.result for w in work.written], keyless
+    results = [r for results, _ in written for r in results] + [w.result for w in table_input.written]
+    return results, sum(s for _, s in written) + sum(w.superseded for w in table_input.written)
 
 
-def _groups(table: LakeTable, work: TableWork) -> tuple[dict[Place, pa.Table], KeylessState | None]:
-    """The rows the driver holds, by file group; for a keyless table also its next state."""
+def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
+    """The rows the driver holds, without those that a TRUNCATE of this batch takes away."""
+    rows = _unpacked(table, table_input)
+    if not table_input.truncates.news_to(table.truncates):
+        return rows
+    groups, dropped = _without_truncated(table, table_input.truncates, rows.groups)
+    return replace(rows, groups=groups, superseded=rows.superseded + dropped)
+
+
+def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
     by_place: dict[Place, list[Parcel]] = {}
-    for parcel in work.parcels:
+    for parcel in table_input.parcels:
         by_place.setdefault((parcel.partition_path, parcel.bucket), []).append(parcel)
     events = by_place.pop(("", KEYLESS_BUCKET), None)
     groups = {place: unpack(parcels) for place, parcels in by_place.items()}
     if events is None:
-        return groups, table.keyless
-    state = (table.keyless or KeylessState()).copy()
+        return _Rows(groups, table.keyless)
+    target, state = table_input.report.target, (table.keyless or KeylessState()).copy()
     rows = unpack(events)
-    order = work.truncates.whole  # a table without a key is not merged from others
+    order = table_input.truncates.whole  # a table without a key is not merged from others
     fresh = rows.filter(pc.greater(rows.column("__order"), order))
-    work.report.counts.superseded += records(rows) - records(fresh)
     state.debts = [debt for debt in state.debts if debt[1] > order]
-    resolved = resolve(fresh, work.report.target, state, lambda marks: table.live_rows(marks, order))
-    work.report.counts.superseded += resolved.superseded
-    return groups | _by_place(resolved.rows, resolved.paths, work), state
+    resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order))
+    superseded = records(rows) - records(fresh) + resolved.superseded
+    return _Rows(groups | _by_place(resolved.rows, resolved.paths, target), state, superseded)
 
 
-def _by_place(rows: pa.Table, paths: pa.Array, work: TableWork) -> dict[Place, pa.Table]:
-    target = work.report.target
+def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa.Table]:
     buckets = bucket_ids(rows.column(KEY), (), target.buckets)
     encoded = paths.dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64) * target.buckets + buckets
@@ -181,16 +229,18 @@ def _by_place(rows: pa.Table, paths: pa.Array, work: TableWork) -> dict[Place, p
     return groups
 
 
-def _drop_truncated(table: LakeTable, work: TableWork, groups: dict[Place, pa.Table]) -> list[int]:
-    """Take a TRUNCATE into account: rows of the batch at or before it go, stored ones get deletes. How many went."""
-    truncates, dropped = work.truncates, []
-    for place, rows in groups.items():
+def _without_truncated(
+    table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]
+) -> tuple[dict[Place, pa.Table], int]:
+    """Rows at or before a TRUNCATE go, and stored ones get deletes; how many records went."""
+    groups, dropped = dict(held), 0
+    for place, rows in held.items():
         groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
-        dropped.append(records(rows) - records(groups[place]))
+        dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
         place = (piece.partition_path, bucket_of_file_id(piece.file_id))
         columns = [KEY, ORDER_FIELD, *truncates.columns]
         deletes = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
         mine = [groups[place]] if place in groups else []
         groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
-    return dropped
+    return groups, dropped

@@ -20,8 +20,9 @@ from pipeline.source.dump_read import read_dump, record_bytes
 from pipeline.source.offsets import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import run_shares
-from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
-from pipeline.tasks.plan import BatchPlan, TaskFailed
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, Item, TaskFailed
+from pipeline.tasks.write_parcels import write_parcels
 
 
 @dataclass(frozen=True)

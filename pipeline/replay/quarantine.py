@@ -1,9 +1,12 @@
 """Quarantined records brought back: through the ordinary path, once, and never past a newer row.
 
-Each takes the way it would have taken (decode, route, ``write_and_commit``) with the ordering value of its own place in
-the binlog, so a row that is newer stays. What the ordinary path would drop, because it lies below the table's position,
-is taken here on purpose: the plan says nothing of positions, and the commit is one of another stream,
+Each takes the way it would have taken (decode, prepare, ``write_and_commit``) with the ordering value of its own place
+in the binlog, so a row that is newer stays. What the ordinary path would drop, because it lies below the table's
+position, is taken here on purpose: the plan says nothing of positions, and the commit is one of another stream,
 ``<name>.quarantine``, which covers no offsets and moves no position.
+
+It is no batch of ``stream.sequence``: the records come table by table, nothing is learned or carried out beside the
+stream, what fails is restated in the quarantine table and not added to it, and nothing moves on.
 
 Once: the commit records the names of the records it took up, so the table itself knows them. A run that dies
 between that commit and the mark in the quarantine table is followed by one that finds the names and only marks. A table
@@ -23,15 +26,13 @@ from dataclasses import dataclass, field
 from pipeline.clock import now_ms
 from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
 from pipeline.decode.formats.reader import decode
-from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
+from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.seal import Seal
-from pipeline.lake.table_commit import TableWork, write_and_commit
 from pipeline.lake.table_services import Upkeep
-from pipeline.position.commit_record import CommitNotes
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
@@ -42,17 +43,14 @@ from pipeline.replay.quarantine_table import (
     replayed_records,
     replaying_rules,
 )
+from pipeline.replay.quarantine_write import RecordWriter
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.schema_changes.rules.plan import named
 from pipeline.settings import Settings
-from pipeline.source.offsets import NO_OFFSETS, NO_RANGES
+from pipeline.source.offsets import NO_OFFSETS
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.tasks.decode_and_route import decode_records
-from pipeline.tasks.plan import BatchPlan, TableState, TaskReport
-from pipeline.upsert.fanout import fan_out, truncates_of
-from pipeline.upsert.parcel import Parcel
-from pipeline.upsert.truncates import NOTHING_TRUNCATED
+from pipeline.upsert.fanout import fan_out
 
 _AT_ONCE = 5_000
 _THREADS = 4
@@ -109,6 +107,9 @@ class _Replay:
         self._seal = Seal(settings.quarantine.secret())
         self._registry = SchemaRegistry(settings)
         self._ddl = DdlKeeper(settings, self._lake, self._registry)
+        self._writer = RecordWriter(
+            settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._upkeep
+        )
         self._done = Replayed()
 
     def run(self, selection: Selection) -> Replayed:
@@ -208,7 +209,7 @@ class _Replay:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)
             mine = [held for held in mine if held.place not in too_old]
-        return changed + self._apply(source, mine, table, split, pool) if mine else changed
+        return changed + self._write(source, mine, table, split, pool) if mine else changed
 
     def _too_old(
         self, source: SourceTable, records: Sequence[Held], table: LakeTable
@@ -217,9 +218,12 @@ class _Replay:
         since = forgets_deletes_since(table.table, self._settings.table_rules(source))
         old = [held for held in records if since is not None and held.kafka_ms <= since]
         live = LiveKeys(table)
-        return {held.place for held in old if live.lack(self._run(source, [held], table, frozenset())[1])}
+        path = table.rules.path
+        return {
+            held.place for held in old if live.lack(self._writer.decoded(source, [held], table).parcels.get(path, ()))
+        }
 
-    def _apply(
+    def _write(
         self,
         source: SourceTable,
         records: list[Held],
@@ -228,78 +232,9 @@ class _Replay:
         pool: ThreadPoolExecutor,
     ) -> list[Held]:
         """The ordinary path. Records that it refuses join those that failed."""
-        task, parcels = self._decode(source, records, table)
-        failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
-        taken = [held for held in records if held.place not in failed]
-        report = task.tables.get(source)
-        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE]
-        if report is None and truncates and table is not None:
-            report = table.report(source)
-        instant = None
-        if report is not None:
-            report.counts.read += len(truncates)
-            notes = CommitNotes(replayed={held.name: held.digest for held in taken})
-            taken_away = truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED)
-            work = TableWork(report, NO_RANGES, parcels, truncates=taken_away, notes=notes)
-            try:
-                instant = self._commit(source, work, pool)
-            except UnsupportedError as error:
-                failed |= {held.place: _refused(held, source, str(error)) for held in taken}
-                taken = []
-        split.failed |= failed
-        self._done.applied += len(taken)
-        return [held.replayed(now_ms(), instant, str(source)) for held in taken]
-
-    def _decode(
-        self, source: SourceTable, records: list[Held], table: LakeTable | None
-    ) -> tuple[TaskReport, list[Parcel]]:
-        """Report and parcels; a table whose rows may move, or have no key, is decoded with before images."""
-        report, parcels = self._run(source, records, table, frozenset())
-        seen = report.tables.get(source)
-        if seen is None:
-            return report, parcels
-        rules = self._settings.table_rules(source)
-        moving = seen.target.partition is not None and not rules.immutable_partition
-        rekeyed = rules.key is not None and rules.key != seen.schema.key
-        if moving or rekeyed or not seen.target.key:
-            return self._run(source, records, table, frozenset(seen.origins))
-        return report, parcels
-
-    def _run(
-        self, source: SourceTable, records: list[Held], table: LakeTable | None, before_of: frozenset[SourceTable]
-    ) -> tuple[TaskReport, list[Parcel]]:
-        settings, report, parcels = self._settings, TaskReport(), list[Parcel]()
-        truncates = table.truncates if table is not None else NOTHING_TRUNCATED
-        plan = BatchPlan(
-            decoding=self._registry.options(before_of),
-            schemas=self._registry.schemas_for({held.topic for held in records}),
-            tables=settings.tables,
-            states={source: TableState(truncates=truncates)},
-            kafka={},
-            lake_uri=settings.lake.uri,
-            lake_options={},
-            only=source,
-            max_quarantined=len(records),
-            ddl=self._ddl.consult(self._ledger.tables, {held.topic for held in records}),
-        )
-        for item in decode_records(plan, chunks(records)):
-            if isinstance(item, Parcel):
-                parcels.append(item)
-            elif isinstance(item, TaskReport):
-                report.add(item)
-        return report, parcels
-
-    def _commit(self, source: SourceTable, work: TableWork, pool: ThreadPoolExecutor) -> str | None:
-        rules = replaying_rules(self._settings.table_rules(source))
-        table = self._lake.get_or_create(rules, work.report.target, work.report.columns)
-        table.refresh(self._stream)
-        instant = write_and_commit(table, work, self._stream, 0, pool, self._upkeep).instant
-        if instant is not None:
-            self._done.commits.setdefault(str(source), []).append(instant)
-        return instant
-
-
-def _refused(held: Held, source: SourceTable, detail: str) -> Quarantined:
-    fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(Quarantined) if hasattr(held, f.name)}
-    changes = {"timestamp_ms": held.kafka_ms, "reason": "table_refused", "detail": detail, "source": source}
-    return Quarantined(**{**fields, **changes})
+        written = self._writer.write(source, records, table, pool)
+        if written.instant is not None:
+            self._done.commits.setdefault(str(source), []).append(written.instant)
+        split.failed |= written.failed
+        self._done.applied += len(written.taken)
+        return [held.replayed(now_ms(), written.instant, str(source)) for held in written.taken]

@@ -27,24 +27,12 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
     """
     entry = _root() / name
     if not entry.is_dir():
-        with locked(name):
+        _make_root(entry.parent)
+        with _locked(entry.with_name(f".{name}.lock")):
             if not entry.is_dir():
                 with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=entry.parent) as scratch:
                     make(Path(scratch)).rename(entry)
     return entry
-
-
-@contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Hold the lock of an entry: of several processes that want the same thing, one does the work.
-
-    Raises ConfigError if the cache cannot be written.
-    """
-    root = _root()
-    _make_root(root)
-    with (root / f".{name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _root() -> Path:
@@ -61,3 +49,11 @@ def _make_root(root: Path) -> None:
             do_next="set BINLAKE_CACHE to a directory that can be written",
             path=str(root),
         ) from error
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file."""
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -43,7 +43,8 @@ def main() -> None:
     import pyspark.daemon
 
     import pipeline.decode.templates.scan  # what the tasks will need, imported and compiled once before the fork
-    import pipeline.tasks.decode_and_route  # noqa: F401
+    import pipeline.tasks.decode_and_route
+    import pipeline.tasks.write_parcels  # noqa: F401
 
     gc.collect()
     gc.freeze()

@@ -20,8 +20,9 @@ from pipeline.decode.changes import RawRecords
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.stream.transactions import fetch_and_survey
 from pipeline.tasks.boundary import Survey
-from pipeline.tasks.decode_and_route import Item, decode_records, fetch_and_decode, write_parcels
-from pipeline.tasks.plan import BatchPlan
+from pipeline.tasks.decode_and_route import decode_records, fetch_and_decode
+from pipeline.tasks.plan import BatchPlan, Item
+from pipeline.tasks.write_parcels import write_parcels
 from pipeline.upsert.parcel import Parcel
 
 #: Below this many records a second task costs more than it saves (measured in bench).

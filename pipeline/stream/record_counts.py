@@ -9,10 +9,10 @@ from pipeline.errors import BadInputError, BinlakeError
 from pipeline.lake.table_commit import TableOutcome
 from pipeline.monitoring.progress import DdlProgress, TableProgress
 from pipeline.schema_changes.apply.keeper import DdlNote
-from pipeline.schema_changes.rules.plan import DDL_REFUSED
 from pipeline.settings import QuarantineSettings
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, TaskReport
+from pipeline.upsert.prepare import UNCOUNTED_REASONS
 
 #: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
 _SHARE_JUDGED_FROM = 100
@@ -24,7 +24,7 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Range
     judged = report.records >= _SHARE_JUDGED_FROM
     if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
         return
-    counted = [q for q in report.quarantined if q.reason not in ("table_refused", DDL_REFUSED)]
+    counted = [q for q in report.quarantined if q.reason not in UNCOUNTED_REASONS]
     first = counted[0]
     reasons = sorted({q.reason for q in counted})
     raise BadInputError(
@@ -46,7 +46,7 @@ def table_progress(
     ranges: Ranges,
 ) -> TableProgress:
     """What a table's part of the batch came to."""
-    visible, counts, instant = outcome.visible_ms, report.counts, outcome.instant
+    visible, counts, instant = outcome.visible_ms, outcome.counts, outcome.instant
     return TableProgress(
         table=str(report.target.source),
         events_read=counts.read + counts.already_applied,

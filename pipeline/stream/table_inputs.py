@@ -1,4 +1,4 @@
-"""What the tasks of a batch gave, and the work that comes of it for each table."""
+"""What the tasks of a batch gave, and what comes of it for each table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 from pipeline.decode.changes import Control, ControlKind
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_commit import TableWork
+from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
 from pipeline.source.offsets import Ranges
 from pipeline.stream.record_counts import count_fates
-from pipeline.tasks.decode_and_route import Item
-from pipeline.tasks.plan import BatchPlan, TableFailed, TaskFailed, TaskReport, Written
+from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
@@ -45,28 +44,29 @@ class Outcome:
         return outcome
 
 
-def table_works(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableWork]:
-    """The work for every table that the batch touched, the fates of its records counted. Errors as ``Lake.get``."""
+def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableInput]:
+    """What the batch brings for every table that it touched, the fates of its records counted. Errors as
+    ``Lake.get``."""
     truncates = truncates_of(outcome.report.controls, settings.tables)
     for control in outcome.report.controls:
         if control.kind is ControlKind.TRUNCATE:
             _report_truncated(outcome.report, control, lake, settings)
-    works = []
+    inputs = []
     for source, report in outcome.report.tables.items():
         path = report.target.path
         writer = plan.writers.get(path)
         count_fates(report, source, outcome.report)
-        works.append(
-            TableWork(
+        inputs.append(
+            TableInput(
                 report=report,
                 ranges=ranges.of_topics(report.topics),
-                parcels=outcome.parcels.get(path, []),
-                written=outcome.written.get(path, []),
+                parcels=outcome.parcels.get(path, ()),
+                written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,
                 truncates=truncates.get(source, NOTHING_TRUNCATED),
             )
         )
-    return works
+    return inputs
 
 
 def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings: Settings) -> None:

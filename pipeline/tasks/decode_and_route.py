@@ -1,45 +1,24 @@
-"""What runs inside Spark's tasks: raw records -> parcels, and parcels -> log files. Plain functions over iterators."""
+"""What runs inside Spark's tasks: fetch, decode, prepare. Plain functions over iterators; parcels come of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline.clock import monotonic_s
-from pipeline.decode.changes import META_NAMES, ChangeBatch, ControlKind, Quarantined, RawRecords, SourceTable
+from pipeline.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
 from pipeline.decode.formats.reader import decode
-from pipeline.decode.quarantine import Reason
-from pipeline.errors import BinlakeError, TransientError, UnsupportedError
-from pipeline.hudi.definition.bucket import file_id
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
-from pipeline.hudi.files.first_write import write_new_file_group
+from pipeline.errors import BinlakeError, TransientError
 from pipeline.position.binlog_height import stretch_of
-from pipeline.schema_changes.rules.plan import DDL_REFUSED, SourceDdl, named, refused
-from pipeline.schema_changes.rules.restatement import deleted, restate_batch
+from pipeline.schema_changes.rules.plan import DDL_REFUSED, named
 from pipeline.source.fetch import fetch
 from pipeline.source.offsets import OffsetRange
-from pipeline.storage import Storage, open_storage
-from pipeline.tasks.plan import (
-    BatchPlan,
-    TableFailed,
-    TableReport,
-    TableState,
-    TableWriter,
-    TaskFailed,
-    TaskReport,
-    Written,
-)
-from pipeline.upsert.collapse import Int64s
+from pipeline.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
 from pipeline.upsert.fanout import fan_out, shard_of
-from pipeline.upsert.merge import merge
-from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from pipeline.upsert.route import KEY, ORDER_COLUMNS, route, split_null_keys, without_records_of
-from pipeline.upsert.shape import shape
-from pipeline.upsert.target import make_target
+from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.prepare import UNCOUNTED_REASONS, TableFacts, prepare
 
-Item = Parcel | TaskReport | Written | TableFailed | TaskFailed
 _NEW = TableState()
 
 
@@ -61,15 +40,11 @@ def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[It
     while True:
         started = monotonic_s()
         records = next(source, None)
-        _spent(report, "fetch", started)
+        report.spent("fetch", started)
         if records is None:
             break
         yield from _decode_chunk(plan, records, report)
     yield report
-
-
-def _spent(report: TaskReport, stage: str, started: float) -> None:
-    report.stage_ms[stage] = report.stage_ms.get(stage, 0.0) + (monotonic_s() - started) * 1000
 
 
 def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
@@ -78,25 +53,36 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     decoded = fan_out(known.decoded, plan.tables)
     report.records += len(records)
     report.raw_bytes += sum(records.sizes)
-    for (source, kind), count in decoded.filtered.items():
-        if plan.only is None:
-            report.filtered[(source, kind)] = report.filtered.get((source, kind), 0) + count
-    for batch, why in known.refused:
-        if plan.only is None:
-            report.quarantined += _whole_batch(batch, records, _NEW, DDL_REFUSED, why)
-    statements = plan.only is None
+    _report_refused(plan, records, known.refused, report)
+    _report_rest(plan, decoded, report)
+    report.spent("decode", started)
+    started, parcels = monotonic_s(), []
+    for batch in decoded.changes:
+        parcels += _parcels(plan, records, batch, report)
+    report.spent("route", started)
+    return parcels
+
+
+def _report_refused(
+    plan: BatchPlan, records: RawRecords, refused: Iterable[tuple[ChangeBatch, str]], report: TaskReport
+) -> None:
+    """Rows of a name that stands for no table of the lake."""
+    for batch, why in refused if plan.only is None else ():
+        report.quarantined += _records_of(batch, records, _NEW, DDL_REFUSED, why)
+
+
+def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
+    """What decoding gave beside changes: filtered and quarantined records, controls, columns without a schema."""
+    for key, count in decoded.filtered.items() if plan.only is None else ():
+        report.filtered[key] = report.filtered.get(key, 0) + count
     report.controls += [
-        c for c in decoded.controls if (statements and c.kind is ControlKind.DDL) or _wanted(plan, c.source, c.origin)
+        c
+        for c in decoded.controls
+        if (plan.only is None and c.kind is ControlKind.DDL) or _wanted(plan, c.source, c.origin)
     ]
     for source, names in decoded.unknown_columns.items():
         report.unknown_columns.setdefault(source, set()).update(names)
     _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source, q.origin)])
-    _spent(report, "decode", started)
-    started, parcels = monotonic_s(), []
-    for batch in decoded.changes:
-        parcels += _route_batch(plan, records, batch, report)
-    _spent(report, "route", started)
-    return parcels
 
 
 def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = None) -> bool:
@@ -112,82 +98,57 @@ def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined])
     report.quarantined += records[: max(0, room)]
 
 
-def _route_batch(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
+def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
+    """Parcels of one change batch; the fate of its records is reported."""
     source, origin = batch.schema.source, batch.origin or batch.schema.source
     if not _wanted(plan, source, origin):
-        if plan.only is None and not plan.tables.selects(origin):
-            key = (source, "excluded")
-            report.filtered[key] = report.filtered.get(key, 0) + len(batch.rows)
-        elif plan.only is None:
-            report.skipped.setdefault(source, set()).add(batch.topic)
+        _report_unwanted(plan, batch, report)
         return []
     if (stretch := stretch_of(batch, origin)) is not None:
         report.stretches.append(stretch)
-    state = plan.states.get(source, _NEW)
-    try:
-        if state.refused is not None:
-            raise UnsupportedError(state.refused)
-        rules, shard, ddl = plan.tables.rules(source), shard_of(origin, plan.tables), plan.ddl.of(origin)
-        allowed, bad = refused(batch, ddl.refusals)
-        for part, why in bad:
-            report.quarantined += _whole_batch(part, records, state, DDL_REFUSED, why)
-        if allowed is None:
-            return []
-        batch = restate_batch(allowed, ddl.restatements, ddl.texts)
-        shaped = shape(batch, rules, shard)
-        if shaped.bad is not None:
-            _quarantine(plan, report, _whole_batch(shaped.bad, records, state, Reason.BAD_COMPUTED, shaped.why))
-        batch = without_records_of(shaped.good, shaped.bad)
-        target = make_target(batch.schema, rules)
-        batch, keyless = split_null_keys(batch, target)
-        if keyless is not None:
-            detail = f"the key {', '.join(target.key)} is null"
-            _quarantine(plan, report, _whole_batch(keyless, records, state, Reason.NULL_KEY, detail))
-        batch = without_records_of(batch, keyless)
-        applied = state.applied_until.get(batch.topic, {})
-        routed = route(batch, target, applied, _gone_until(batch, ddl, state.truncates.order_of(shard)))
-    except UnsupportedError as error:
-        # a refused table is no flood of bad input: its records do not count towards the threshold
-        report.quarantined += _whole_batch(batch, records, state, "table_refused", str(error))
+    state, shard = plan.states.get(source, _NEW), shard_of(origin, plan.tables)
+    applied_until = state.applied_until.get(batch.topic, {})
+    facts = TableFacts(plan.ddl.of(origin), applied_until, state.truncates, state.refused)
+    prepared = prepare(batch, plan.tables.rules(source), shard, facts)
+    for one in prepared.rejected:
+        quarantined = _records_of(one.rows, records, state, one.reason, one.detail)
+        if one.reason in UNCOUNTED_REASONS:
+            report.quarantined += quarantined
+        else:
+            _quarantine(plan, report, quarantined)
+    accepted = prepared.accepted
+    if accepted is None:
         return []
-    millis = batch.rows.column("__source_ms").to_numpy()
-    known = millis[millis > 0]
-    seen = TableReport(
-        schema=batch.schema,
-        target=target,
-        columns=_value_columns(routed.parcels),
-        topics={batch.topic},
-        origins={origin},
-        sharded=shard is not None,
-        counts=routed.counts,
-        oldest_ms=int(known.min()) if len(known) else 0,
-        newest_ms=int(known.max()) if len(known) else 0,
+    report.add_table(
+        source,
+        TableReport(
+            schema=accepted.schema,
+            target=accepted.target,
+            columns=accepted.columns,
+            topics={batch.topic},
+            origins={origin},
+            sharded=shard is not None,
+            counts=accepted.counts,
+            oldest_ms=accepted.oldest_ms,
+            newest_ms=accepted.newest_ms,
+        ),
     )
-    if source in report.tables:
-        report.tables[source].add(seen)
+    return list(accepted.parcels)
+
+
+def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) -> None:
+    """Rows of a table that is left out, or that is behind and is caught up apart."""
+    source = batch.schema.source
+    if plan.only is not None:
+        return
+    if plan.tables.selects(batch.origin or source):
+        report.skipped.setdefault(source, set()).add(batch.topic)
     else:
-        report.tables[source] = seen
-    return routed.parcels
+        key = (source, "excluded")
+        report.filtered[key] = report.filtered.get(key, 0) + len(batch.rows)
 
 
-def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int64s:
-    """The ordering value up to which rows are gone, by TRUNCATE; each row's own where a DROP TABLE took some away."""
-    if not any(one.deletes for one in ddl.restatements):
-        return truncated
-    gone = deleted(np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64), ddl.restatements)
-    return np.where(gone, np.iinfo(np.int64).max, truncated)
-
-
-def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
-    """The lake's value columns as the parcels hold them."""
-    if not parcels:
-        return pa.schema([])
-    schema = pa.ipc.open_stream(parcels[0].blob).schema
-    hidden = {KEY, *ORDER_COLUMNS, *META_NAMES, "__part"}
-    return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])
-
-
-def _whole_batch(
+def _records_of(
     batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
 ) -> list[Quarantined]:
     """Every record behind a change batch, as quarantined, but for those the table has applied already."""
@@ -195,45 +156,3 @@ def _whole_batch(
     offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
     found = np.searchsorted(records.offsets, offsets)
     return [records.quarantined(int(at), reason, detail, batch.schema.source) for at in found]
-
-
-def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
-    """Merge and write the parcels of the tables this plan opened; hand everything else on to the driver."""
-    groups: dict[tuple[str, str, int], list[Parcel]] = {}
-    report = TaskReport()
-    for item in items:
-        if isinstance(item, Parcel) and _writable(plan.writers, item):
-            groups.setdefault((item.table, item.partition_path, item.bucket), []).append(item)
-        else:
-            yield item
-    lake = open_storage(plan.lake_uri, plan.lake_options)
-    started = monotonic_s()
-    for (table, path, bucket), parcels in groups.items():
-        writer = plan.writers[table]
-        name = writer.file_ids.get((path, bucket)) or file_id(writer.context.table_name, path, bucket)
-        try:
-            group, superseded = merge((path, bucket), name, unpack(parcels))
-            storage, first = lake.sub(table), (path, bucket) not in writer.existing
-            for result in _write_group(storage, writer.context, group, first=first):
-                yield Written(table, result, superseded)
-                superseded = 0
-        except BinlakeError as error:
-            yield TableFailed(table, error)
-    _spent(report, "write", started)
-    yield report
-
-
-def _write_group(
-    storage: Storage, context: WriteContext, group: FileGroupWrite, *, first: bool
-) -> Sequence[WriteResult]:
-    return write_new_file_group(storage, context, group) if first else [write_file_group(storage, context, group)]
-
-
-def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
-    """Whether a task may write this parcel: an open instant, a record key, and no column that is new to the table."""
-    writer = writers.get(parcel.table)
-    if writer is None or parcel.bucket == KEYLESS_BUCKET:
-        return False
-    known = {f.name: f.type for f in writer.context.arrow_schema}
-    incoming = pa.ipc.open_stream(parcel.blob).schema
-    return all(known.get(f.name) == f.type for f in incoming if f.name not in (KEY, *ORDER_COLUMNS))

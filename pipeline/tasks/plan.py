@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pipeline.clock import monotonic_s
 from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSchema
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
@@ -15,6 +16,7 @@ from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.position.binlog_height import Stretch
 from pipeline.schema_changes.rules.plan import DdlPlan
 from pipeline.settings import TablesSettings
+from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -141,10 +143,7 @@ class TaskReport:
     def add(self, other: TaskReport) -> None:
         """Take in another task's report."""
         for source, table in other.tables.items():
-            if source in self.tables:
-                self.tables[source].add(table)
-            else:
-                self.tables[source] = table
+            self.add_table(source, table)
         self.quarantined += other.quarantined
         self.quarantined_count += other.quarantined_count
         self.controls += other.controls
@@ -158,6 +157,17 @@ class TaskReport:
         self.records += other.records
         self.raw_bytes += other.raw_bytes
         self.took(other.stage_ms)
+
+    def add_table(self, source: SourceTable, table: TableReport) -> None:
+        """Take in what was seen of a table."""
+        if source in self.tables:
+            self.tables[source].add(table)
+        else:
+            self.tables[source] = table
+
+    def spent(self, stage: str, started_s: float) -> None:
+        """Add to a stage the time since ``started_s`` (``monotonic_s``): what went on one after the other."""
+        self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (monotonic_s() - started_s) * 1000
 
     def took(self, stage_ms: Mapping[str, float]) -> None:
         """Note times of what went on side by side: the longest counts."""
@@ -187,3 +197,7 @@ class TaskFailed:
     """A task met an error that another attempt would meet again."""
 
     error: BinlakeError
+
+
+#: What tasks give back: parcels for the driver, files that they wrote, what failed, and one report each.
+Item = Parcel | TaskReport | Written | TableFailed | TaskFailed

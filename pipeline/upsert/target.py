@@ -100,6 +100,17 @@ def make_target(schema: TableSchema, rules: TableRules) -> Target:
     return Target(schema.source, rules.path, tuple(names[c] for c in key), partition, rules.buckets, rules.hive_style)
 
 
+def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
+    """Whether a change of a row may concern another place than its own: its key or its partition may change with it, or
+    the whole row is its identity. The images from before are decoded then.
+
+    ``schema``: of the source table, with its own key.
+    """
+    moving = target.partition is not None and not rules.immutable_partition
+    rekeyed = rules.key is not None and rules.key != schema.key
+    return moving or rekeyed or not target.key
+
+
 def _lake_rule(rule: PartitionRule, names: Mapping[str, str], source: SourceTable) -> PartitionRule:
     """The rule in lake column names."""
     if rule.transform == "identity":

@@ -26,7 +26,7 @@ from pipeline.upsert import keyless as upsert
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
 from tests.stream.dying_store import DyingStore, Fate, Killed
-from tests.stream.topic_log import event
+from tests.stream.topic_log import event, upkeep
 
 NOTHING = {"compaction": {"mode": "off"}, "retention": {"commits": 50}}
 CHANGING = ("create", "write", "delete", "delete_tree")
@@ -386,10 +386,11 @@ def test_control_without_the_names_in_the_commit_a_delete_is_applied_twice(
     settings = Settings.load(lake.conf)
     records = held_records(open_storage(f"{lake.path}/_quarantine/shop"), Selection(), Seal(None), payload=True)
     assert replay(settings, Selection()).applied == 2
-    again = QuarantineTable(settings, lake.runner._lake, lake.runner._upkeep)
-    again.restate([held.row() for held in records], "shop.quarantine", lake.runner._files)
-    assert replay(settings, Selection()).found == 2  # by their names
-    again.restate([held.row() for held in records], "shop.quarantine", lake.runner._files)
+    again = QuarantineTable(settings, lake.runner._lake, upkeep())
+    with ThreadPoolExecutor(1) as pool:
+        again.restate([held.row() for held in records], "shop.quarantine", pool)
+        assert replay(settings, Selection()).found == 2  # by their names
+        again.restate([held.row() for held in records], "shop.quarantine", pool)
     monkeypatch.setattr(replay_quarantine, "replayed_records", lambda table: {})
     assert replay(settings, Selection()).applied == 2
     assert owners(tmp_path) == ["other", *["same"] * 3]

@@ -107,9 +107,9 @@ def test_windows() -> None:
     [
         (("2026-11-21T12", "2026-11-21", None, None), "exclude each other"),
         (("2026-11-21T12", None, "2026-11-21", None), "exclude each other"),
-        (("noon", None, None, None), "no time"),
+        (("noon", None, None, None), "not a time"),
         (("2026-11-21T12:30", None, None, None), "whole hours"),
-        ((None, "2026-11-21T12", None, None), "no day"),
+        ((None, "2026-11-21T12", None, None), "not a day"),
     ],
 )
 def test_windows_that_are_none(given: tuple[str | None, str | None, str | None, str | None], words: str) -> None:

@@ -17,7 +17,6 @@ from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from pipeline import clock
-from pipeline.spark.cache import locked
 from tests.paths import ROOT
 
 IMAGE = "binlake/kafka:3.9.1"
@@ -38,19 +37,15 @@ def daemon_problem() -> str | None:
 
 
 def build_image(python: str) -> None:
-    """Build the image; no work where it is up to date. Raises RuntimeError with the script's words.
-
-    Of several test processes that want it at once, one builds it.
-    """
-    with locked("image"):
-        done = subprocess.run(
-            [str(_BUILD), IMAGE],
-            env={**os.environ, "PYTHON": python},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+    """Build the image; no work where it is up to date. Raises RuntimeError with the script's words."""
+    done = subprocess.run(
+        [str(_BUILD), IMAGE],
+        env={**os.environ, "PYTHON": python},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"{_BUILD.name} failed: {done.stdout.strip()[-2000:]}")
 

@@ -35,8 +35,8 @@ from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.run import Stream
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.tasks.decode_and_route import Item, decode_records
-from pipeline.tasks.plan import BatchPlan
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, Item
 from tests.hudi.metadata import below
 from tests.services.kafka import Broker
 from tests.stream.topic_log import TopicLog, upkeep

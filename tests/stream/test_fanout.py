@@ -17,6 +17,7 @@ from pipeline.lake.lake import Lake
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
+from pipeline.source.dump_layout import Window
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
@@ -305,3 +306,23 @@ def test_a_dump_of_shards_gives_the_same_table(tmp_path: Path) -> None:
     assert len(replay(there.settings).taken) == 4
     assert there.rows("shard", "id", "owner") == here.rows("shard", "id", "owner")
     assert replay(there.settings).taken == []
+
+
+def test_a_replayed_commit_without_rows_keeps_the_name_at_the_source(tmp_path: Path) -> None:
+    """The second hour leaves no row; the table still knows whose rows it holds when the third one comes."""
+    routes = [{"match": r"shop\.legacy_(?P<name>.+)", "to": "crm.{name}"}]
+    dump = {"uri": str(tmp_path / "dumps"), "path": "{database}.{table}/dt={date}/hour={hour}/*"}
+    here = World(tmp_path, ["legacy_orders"], tables={"routes": routes}, dump=dump)
+    row = {"owner": "o", "balance": "AfQ=", "region": "eu"}
+    gone = event("legacy_orders", "t", 150, {}) | {"before": None, "after": None}
+    hours = [
+        [event("legacy_orders", "c", 100, {"id": 1, **row}), gone],
+        [event("legacy_orders", "c", 120, {"id": 2, **row})],
+        [event("legacy_orders", "c", 200, {"id": 3, **row})],
+    ]
+    for hour, events in enumerate(hours, HOUR):
+        lines = b"".join(json.dumps(one).encode() + b"\n" for one in events)
+        write(tmp_path / "dumps", "legacy_orders", hour, "a.jsonl", lines)
+        assert len(replay(here.settings, Window(hour, hour + 1)).taken) == 1
+    assert here.rows("id", path="crm/orders") == {(3,)}
+    assert replay(here.settings).taken == []

@@ -14,7 +14,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_commit import TableWork, write_and_commit
+from pipeline.lake.table_commit import TableInput, write_and_commit
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import VERSION, RecordKey
@@ -49,7 +49,7 @@ def commit(
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}
     report = TableReport(TableSchema(source, (), ("id",)), target, COLUMNS, {r[0] for r in ranges}, Counts(read=1))
-    work = TableWork(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
+    work = TableInput(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
     with ThreadPoolExecutor(1) as pool:
         assert write_and_commit(table, work, stream, 0, pool, upkeep()).instant is not None

@@ -26,8 +26,9 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.transactions import Transactions, survey_records
 from pipeline.tasks.boundary import Survey
-from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
-from pipeline.tasks.plan import BatchPlan
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, Item
+from pipeline.tasks.write_parcels import write_parcels
 from tests.decode.recordings import topics
 from tests.judges import hudi_rs
 from tests.stream.topic_log import settings, upkeep

@@ -13,8 +13,9 @@ from pipeline.decode.changes import RawRecords
 from pipeline.lake.table_services import Upkeep
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetRange, Offsets
-from pipeline.tasks.decode_and_route import Item, decode_records, write_parcels
-from pipeline.tasks.plan import BatchPlan
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, Item
+from pipeline.tasks.write_parcels import write_parcels
 
 
 def upkeep() -> Upkeep:

@@ -1,13 +1,13 @@
 """What the stream does with change batches, without Spark and Kafka: route, write, commit, remember.
 
-The calls are those of ``stream.tasks`` and ``stream.batch``; only the decoder before them is left out.
+The calls are those of ``pipeline.tasks`` and ``pipeline.stream``; only the decoder before them is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.read.slice import read_table
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_commit import TableOutcome, TableWork, write_and_commit
+from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
 from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
-from pipeline.tasks.decode_and_route import write_parcels
 from pipeline.tasks.plan import BatchPlan, TableReport, TableWriter, Written
+from pipeline.tasks.write_parcels import write_parcels
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
 from pipeline.upsert.target import make_target
@@ -146,7 +146,7 @@ class Ingest:
         self.batches += 1
         if not keep_position:
             self.positions |= {r.partition: r.end for r in ranges}
-        return outcome, work.report.counts
+        return outcome, outcome.counts
 
     def leave_files_behind(self, records: Sequence[Delivered]) -> None:
         """What a process leaves that dies between its files and its commit."""
@@ -160,19 +160,20 @@ class Ingest:
 
     def _work(
         self, records: Sequence[Delivered], ranges: Ranges, chunks: int, shuffle: bool
-    ) -> tuple[TableWork, object]:
+    ) -> tuple[TableInput, object]:
         table = self.lake.get(self.rules)
         truncates = [d.change.order for d in records if d.change.is_truncate]
         report, parcels = self._routed(records, ranges, table, chunks)
         report.counts.read += len(truncates)
-        work = TableWork(report, ranges, parcels, truncates=Truncates(max(truncates, default=-1)))
+        work = TableInput(report, ranges, parcels, truncates=Truncates(max(truncates, default=-1)))
         if shuffle and table is not None and table.keyless is None and not truncates:
             table.refresh(STREAM)
-            work.context = table.begin(table.table.schema)
-            writer = TableWriter(work.context, table.foreign_file_ids)
+            context = table.begin(table.table.schema)
+            writer = TableWriter(context, table.foreign_file_ids)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
-            work.parcels = [i for i in items if isinstance(i, Parcel)]
-            work.written = [i for i in items if isinstance(i, Written)]
+            left = [i for i in items if isinstance(i, Parcel)]
+            written = [i for i in items if isinstance(i, Written)]
+            work = replace(work, context=context, parcels=left, written=written)
         return work, work.context
 
     def _routed(

@@ -82,9 +82,8 @@ def _commit(
     stream: str,
     pool: Executor,
 ) -> str:
-    instant = table.begin(schema).instant
-    with table.undone_on_error(instant):
-        context = table.context(instant, schema)
+    context = table.begin(table.schema_with(schema))
+    with table.undone_on_error(context.instant):
         results = _restate(table, context, news, entries, pool)
         record = CommitRecord(
             stream=ddl_stream(stream),
@@ -96,7 +95,7 @@ def _commit(
             notes=CommitNotes(ddl=tuple(entries)),
         )
         table.commit(context, results, record)
-    return instant
+    return context.instant
 
 
 def _owing(table: LakeTable, news: Sequence[tuple[Entry, ShardRule | None]]) -> KeylessState | None:

@@ -1,0 +1,141 @@
+"""Quarantined records of one table on the ordinary path: decoded, prepared, written and committed by another stream."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
+from pipeline.errors import UnsupportedError
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableInput, write_and_commit
+from pipeline.lake.table_services import Upkeep
+from pipeline.position.commit_record import CommitNotes
+from pipeline.replay.quarantine_records import Held, chunks
+from pipeline.replay.quarantine_table import replaying_rules
+from pipeline.schema_changes.apply.keeper import DdlKeeper
+from pipeline.settings import Settings
+from pipeline.source.offsets import NO_RANGES
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.table_inputs import Outcome
+from pipeline.tasks.decode_and_route import decode_records
+from pipeline.tasks.plan import BatchPlan, TableState
+from pipeline.upsert.fanout import truncates_of
+from pipeline.upsert.prepare import TABLE_REFUSED
+from pipeline.upsert.target import needs_before_images
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
+
+
+@dataclass(frozen=True)
+class WrittenRecords:
+    """What became of records: those ``taken`` by the commit of ``instant`` (None: no row was left of them), and those
+    that ``failed`` again, by (topic, partition, offset)."""
+
+    taken: Sequence[Held]
+    failed: Mapping[tuple[str, int, int], Quarantined]
+    instant: str | None
+
+
+class RecordWriter:
+    """Writes records into their tables.
+
+    Args:
+        settings: of the stream that quarantined them.
+        stream: the name that the commits give.
+        lake: the tables.
+        registry: what is known of schemas.
+        ddl: statements; none is carried out.
+        known: the tables that the stream has met.
+        upkeep: of the tables.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stream: str,
+        lake: Lake,
+        registry: SchemaRegistry,
+        ddl: DdlKeeper,
+        known: Mapping[SourceTable, str],
+        upkeep: Upkeep,
+    ) -> None:
+        self._settings, self._stream, self._lake = settings, stream, lake
+        self._registry, self._ddl, self._known, self._upkeep = registry, ddl, known, upkeep
+
+    def decoded(
+        self,
+        source: SourceTable,
+        records: Sequence[Held],
+        table: LakeTable | None,
+        before_of: frozenset[SourceTable] = frozenset(),
+    ) -> Outcome:
+        """What the tasks' way makes of records of one table. Nothing is said of positions, so nothing is passed over.
+
+        ``before_of``: the source tables whose before images are decoded.
+        """
+        settings, topics = self._settings, {held.topic for held in records}
+        truncates = table.truncates if table is not None else NOTHING_TRUNCATED
+        plan = BatchPlan(
+            decoding=self._registry.options(before_of),
+            schemas=self._registry.schemas_for(topics),
+            tables=settings.tables,
+            states={source: TableState(truncates=truncates)},
+            kafka={},
+            lake_uri=settings.lake.uri,
+            lake_options={},
+            only=source,
+            max_quarantined=len(records),
+            ddl=self._ddl.consult(self._known, topics),
+        )
+        return Outcome.of(list(decode_records(plan, chunks(records))))
+
+    def write(
+        self, source: SourceTable, records: Sequence[Held], table: LakeTable | None, pool: Executor
+    ) -> WrittenRecords:
+        """Write records of one table, and name them in its commit. Raises BinlakeError; a table that refuses them is
+        told by their failures instead."""
+        outcome = self._decoded_whole(source, records, table)
+        task = outcome.report
+        failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
+        taken = [held for held in records if held.place not in failed]
+        report = task.tables.get(source)
+        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE]
+        if report is None and truncates and table is not None:
+            report = table.report(source)
+        if report is None:
+            return WrittenRecords(taken, failed, None)
+        report.counts.read += len(truncates)
+        table_input = TableInput(
+            report,
+            NO_RANGES,
+            outcome.parcels.get(report.target.path, ()),
+            truncates=truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED),
+            notes=CommitNotes(replayed={held.name: held.digest for held in taken}),
+        )
+        try:
+            return WrittenRecords(taken, failed, self._commit(source, table_input, pool))
+        except UnsupportedError as error:
+            return WrittenRecords([], failed | {held.place: _refused(held, source, str(error)) for held in taken}, None)
+
+    def _decoded_whole(self, source: SourceTable, records: Sequence[Held], table: LakeTable | None) -> Outcome:
+        """As ``decoded``; with before images where the table needs them."""
+        outcome = self.decoded(source, records, table)
+        seen = outcome.report.tables.get(source)
+        if seen is None or not needs_before_images(seen.schema, seen.target, self._settings.table_rules(source)):
+            return outcome
+        return self.decoded(source, records, table, frozenset(seen.origins))
+
+    def _commit(self, source: SourceTable, table_input: TableInput, pool: Executor) -> str | None:
+        rules, report = replaying_rules(self._settings.table_rules(source)), table_input.report
+        table = self._lake.get_or_create(rules, report.target, report.columns)
+        table.refresh(self._stream)
+        return write_and_commit(table, table_input, self._stream, 0, pool, self._upkeep).instant
+
+
+def _refused(held: Held, source: SourceTable, detail: str) -> Quarantined:
+    fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(Quarantined) if hasattr(held, f.name)}
+    changes = {"timestamp_ms": held.kafka_ms, "reason": TABLE_REFUSED, "detail": detail, "source": source}
+    return Quarantined(**{**fields, **changes})

@@ -1,0 +1,58 @@
+"""What batches teach that is not in their plans: kept from one batch to the next.
+
+A plan is made of what is known before the batch is read. What the batch itself teaches (a column the schema lacked, a
+table that needs before images, a TRUNCATE behind rows that tasks have written) is put into a second plan, and the
+batch is run again: rare, and simpler than guessing.
+"""
+
+from __future__ import annotations
+
+from pipeline.decode.changes import ControlKind, SourceTable
+from pipeline.lake.lake import Lake
+from pipeline.schema_changes.apply.keeper import DdlKeeper
+from pipeline.settings import Settings
+from pipeline.stream.policy import BatchPolicy
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.table_inputs import Outcome
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.target import needs_before_images
+
+
+class Lessons:
+    """What the batches so far have taught.
+
+    ``before_of``: source tables whose before images are decoded. ``refused``: lake tables whose records go to
+    quarantine, and why.
+    """
+
+    def __init__(
+        self, settings: Settings, lake: Lake, registry: SchemaRegistry, ddl: DdlKeeper, policy: BatchPolicy
+    ) -> None:
+        self.before_of: set[SourceTable] = set()
+        self.refused: dict[SourceTable, str] = {}
+        self._settings, self._lake = settings, lake
+        self._registry, self._ddl, self._policy = registry, ddl, policy
+
+    def take_in(self, outcome: Outcome, *, last: bool) -> bool:
+        """Take in what a batch taught; True if running it again will do better. ``last``: it is not waited for DDL."""
+        again = False
+        for source, report in outcome.report.tables.items():
+            again |= self._take_in_table(source, report)
+        truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
+        again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
+        again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
+        again |= self._registry.take_in(outcome.report.controls)
+        again |= self._ddl.learn(outcome.report.controls)
+        if self._registry.waits_for(outcome.report) and not last:
+            again |= self._registry.wait_for_news()
+        return again
+
+    def _take_in_table(self, source: SourceTable, report: TableReport) -> bool:
+        rules, again = self._settings.table_rules(source), False
+        if needs_before_images(report.schema, report.target, rules) and not report.origins <= self.before_of:
+            self.before_of |= report.origins
+            again = True
+        if source not in self._policy.ledger.tables and (table := self._lake.get(rules)) is not None:
+            self._policy.met(source, table)
+            again = True
+        return again

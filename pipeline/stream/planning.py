@@ -1,0 +1,116 @@
+"""The plan of a batch: what the driver knows before the batch is read, for the tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError
+from pipeline.lake.lake import Lake
+from pipeline.lake.table_services import Upkeep
+from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
+from pipeline.settings import Settings
+from pipeline.stream.learning import Lessons
+from pipeline.stream.policy import Batch, BatchPolicy
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.tasks.plan import BatchPlan, TableState, TableWriter
+
+
+class Planner:
+    """Makes the plans of one source of batches.
+
+    Args:
+        settings: of the stream.
+        lake: the tables.
+        registry: what is known of schemas.
+        ddl: statements; what waits is carried out before each plan.
+        policy: of the batches.
+        lessons: what earlier batches taught.
+        upkeep: compacts a table before a statement that changes a type.
+        files: writes the file groups that statements restate.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        lake: Lake,
+        registry: SchemaRegistry,
+        ddl: DdlKeeper,
+        policy: BatchPolicy,
+        lessons: Lessons,
+        upkeep: Upkeep,
+        files: Executor,
+    ) -> None:
+        self._settings, self._lake, self._registry = settings, lake, registry
+        self._ddl, self._policy, self._lessons = ddl, policy, lessons
+        self._upkeep, self._files = upkeep, files
+        self._kafka = settings.kafka.client_properties()
+        self._notes: list[DdlNote] = []
+
+    def settle(self) -> None:
+        """Carry out the statements that wait. Raises BinlakeError."""
+        known = self._policy.ledger.tables
+        self._notes += self._ddl.settle(known, self._settings.name, self._files, self._upkeep)
+
+    def take_notes(self) -> list[DdlNote]:
+        """What became of statements since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def plan(self, batch: Batch, *, shuffle: bool) -> BatchPlan:
+        """What the tasks of a batch must know; with ``shuffle``, an instant begins for every table they may write.
+
+        Raises BinlakeError.
+        """
+        settings, starts = self._settings, batch.starts
+        self.settle()
+        ddl = self._ddl.plan(starts)
+        return BatchPlan(
+            decoding=self._registry.options(frozenset(self._lessons.before_of)),
+            schemas=self._registry.schemas_for(starts),
+            tables=settings.tables,
+            states=self._states(batch),
+            kafka=self._kafka,
+            lake_uri=settings.lake.uri,
+            lake_options=settings.lake.storage_options(),
+            only=batch.only,
+            writers=self._writers(starts) if shuffle else {},
+            max_quarantined=settings.quarantine.max_records_per_batch,
+            ddl=ddl,
+        )
+
+    def abort(self, writers: Mapping[str, TableWriter]) -> None:
+        """Give up the instants of a plan (by table path) under which nothing will be committed."""
+        for path, writer in writers.items():
+            table = self._lake.opened(path)
+            if table is not None:
+                with contextlib.suppress(BinlakeError):
+                    table.table.abort(writer.context.instant)
+
+    def _states(self, batch: Batch) -> dict[SourceTable, TableState]:
+        topics = batch.starts
+        concerned = self._policy.tables_of(topics) | self._policy.ledger.behind.keys() | self._lessons.refused.keys()
+        concerned |= self._ddl.lake_tables_of(topics)
+        states = {source: self._state(source, batch) for source in concerned}
+        return {source: state for source, state in states.items() if state != TableState()}
+
+    def _state(self, source: SourceTable, batch: Batch) -> TableState:
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        state, refused = self._policy.table_state(source, table, batch), self._lessons.refused.get(source)
+        return state if refused is None else dataclasses.replace(state, refused=refused)
+
+    def _writers(self, topics: Iterable[str]) -> dict[str, TableWriter]:
+        """Begin an instant for every known table that these topics have fed before."""
+        writers: dict[str, TableWriter] = {}
+        apart = self._policy.ledger.behind.keys() | self._lessons.refused.keys()
+        for source in self._policy.tables_of(topics) - apart:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is not None and table.keyless is None:
+                table.refresh(self._settings.name)
+                context = table.begin(table.table.schema)
+                existing = frozenset(table.groups()) if context.base_from_rows is not None else ()
+                writers[table.rules.path] = TableWriter(context, table.foreign_file_ids, existing)
+        return writers

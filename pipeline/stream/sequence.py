@@ -1,0 +1,226 @@
+"""The fixed sequence of a batch: plan, execute until nothing is learned, check, quarantine, commit tables, advance.
+
+The order makes it safe: every table commits with what it covers, then the source of the batch moves on. A crash
+anywhere leaves some tables ahead of others and of the ledger; on the way again each drops what it has applied.
+Their policies answer what the stream and a replay of dumps do differently.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pipeline.clock import monotonic_s, now_ms
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError, TransientError, UnsupportedError
+from pipeline.lake.lake import Lake
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
+from pipeline.lake.table_services import Upkeep
+from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from pipeline.position.binlog_height import Heights, climbed
+from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
+from pipeline.settings import Settings
+from pipeline.stream.engine import Engine
+from pipeline.stream.learning import Lessons
+from pipeline.stream.planning import Planner
+from pipeline.stream.policy import Batch, BatchPolicy
+from pipeline.stream.record_counts import (
+    check_threshold,
+    ddl_progress,
+    filtered_of_no_table,
+    loose_tables,
+    table_progress,
+)
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.table_inputs import Outcome, table_inputs
+from pipeline.tasks.plan import BatchPlan
+
+_PASSES = 4
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch came to. ``failed``: the tables that could not commit, and why; the others have."""
+
+    event: ProgressEvent
+    failed: Mapping[SourceTable, BinlakeError]
+
+
+class BatchSequence:
+    """Applies the batches of one source, one after the other, with the state kept between them.
+
+    Args:
+        settings: of the stream that the commits name.
+        lake: the tables.
+        registry: what is known of schemas.
+        upkeep: of the tables.
+        policy: of the batches.
+    """
+
+    def __init__(
+        self, settings: Settings, lake: Lake, registry: SchemaRegistry, upkeep: Upkeep, policy: BatchPolicy
+    ) -> None:
+        self._settings, self._lake, self._registry = settings, lake, registry
+        self._upkeep, self._policy = upkeep, policy
+        self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
+        self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
+        self._quarantine = QuarantineTable(settings, lake, upkeep)
+        self._ddl = DdlKeeper(settings, lake, registry)
+        self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
+        self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, upkeep, self._files)
+        self._mean_bytes = 600.0
+
+    @property
+    def refused(self) -> Mapping[SourceTable, str]:
+        """The tables whose records go to quarantine, and why."""
+        return self._lessons.refused
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._upkeep.close()
+        self._tables.shutdown()
+        self._files.shutdown()
+
+    def settle(self) -> list[DdlNote]:
+        """Carry out the statements that came without data; what became of them. Raises BinlakeError."""
+        self._registry.refresh()
+        self._planner.settle()
+        return self._planner.take_notes()
+
+    def apply(self, batch: Batch, engine: Engine) -> Applied:
+        """Apply a batch to every table it has records for. Raises BinlakeError; nothing is lost by it."""
+        started, began_ms = monotonic_s(), now_ms()
+        self._registry.refresh()
+        plan, outcome = self._execute(batch, engine)
+        executed = monotonic_s()
+        try:
+            heights = self._check(batch, plan, outcome)
+            self._quarantine.write(
+                outcome.report.quarantined,
+                batch.ranges,
+                self._policy.ledger.batch,
+                self._files,
+                self._policy.quarantine_notes(plan),
+            )
+        except BinlakeError:
+            self._planner.abort(plan.writers)
+            raise
+        tables, failed = self._commit_tables(batch, plan, outcome)
+        stages = {
+            **outcome.report.stage_ms,
+            "plan": max(0.0, began_ms - batch.trigger_ms),
+            "tasks": (executed - started) * 1000,
+            "commit": (monotonic_s() - executed) * 1000,
+        }
+        event = self._event(batch, outcome, tables, stages)
+        self._policy.ledger.climb(heights)
+        self._policy.advance(batch, outcome, failed)
+        return Applied(event, failed)
+
+    def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
+        """Run plans until one knows all that the batch needs."""
+        if not batch.ranges:
+            return self._planner.plan(batch, shuffle=False), Outcome()
+        for attempt in range(_PASSES):
+            size_bytes = batch.ranges.records * self._mean_bytes
+            shuffle = attempt == 0 and size_bytes > self._settings.batch.shuffle_above_bytes
+            plan = self._planner.plan(batch, shuffle=shuffle)
+            try:
+                outcome = Outcome.of(engine.run(plan, batch.ranges, shuffle=shuffle))
+            except Exception:
+                self._planner.abort(plan.writers)
+                raise
+            if outcome.report.records:
+                self._mean_bytes = outcome.report.raw_bytes / outcome.report.records
+            if attempt == _PASSES - 1 or not self._lessons.take_in(outcome, last=attempt > 0):
+                break
+            self._planner.abort(plan.writers)
+        return plan, outcome
+
+    def _check(self, batch: Batch, plan: BatchPlan, outcome: Outcome) -> Heights:
+        """Raise BadInputError where the batch must not be applied; the heights of the binlog after it."""
+        self._policy.executed(plan, outcome)
+        heights = self._policy.ledger.heights
+        if batch.only is None:
+            heights = climbed(heights, outcome.report.stretches)
+        check_threshold(self._settings.quarantine, outcome.report, batch.ranges)
+        return heights
+
+    def _commit_tables(
+        self, batch: Batch, plan: BatchPlan, outcome: Outcome
+    ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
+        """Commit every table the batch touched; a table that fails does not hold the others up."""
+        inputs = table_inputs(outcome, plan, batch.ranges, self._lake, self._settings)
+        task_errors = {failed.table: failed.error for failed in outcome.failed}
+        done = list(self._tables.map(lambda one: self._commit_table(one, task_errors), inputs))
+        for committed, _ in done:
+            outcome.report.took(committed.stage_ms)
+        used = {one.report.target.path for one in inputs}
+        self._planner.abort({path: writer for path, writer in plan.writers.items() if path not in used})
+        tables = [
+            table_progress(one.report, committed, batch.trigger_ms, error, one.ranges)
+            for one, (committed, error) in zip(inputs, done, strict=True)
+        ]
+        failed = {i.report.target.source: e for i, (_, e) in zip(inputs, done, strict=True) if e is not None}
+        outage = batch.only is None and len(failed) == len(inputs)
+        if failed and outage and all(isinstance(e, TransientError) for e in failed.values()):
+            raise next(iter(failed.values()))
+        return tables, failed
+
+    def _commit_table(
+        self, table_input: TableInput, task_errors: Mapping[str, BinlakeError]
+    ) -> tuple[TableOutcome, BinlakeError | None]:
+        target, counts = table_input.report.target, copy.copy(table_input.report.counts)
+        try:
+            whole = self._policy.commit_input(table_input)
+        except BinlakeError as failure:
+            return TableOutcome(None, counts), failure
+        if whole is None:
+            counts.settle()
+            return TableOutcome(None, counts), None
+        try:
+            if target.path in task_errors:
+                raise task_errors[target.path]
+            return self._write_table(whole), None
+        except BinlakeError as failure:
+            self._lake.forget(target.path)
+            if isinstance(failure, UnsupportedError):
+                self._lessons.refused[target.source] = str(failure)
+            return TableOutcome(None, counts), failure
+
+    def _write_table(self, table_input: TableInput) -> TableOutcome:
+        report, stream, number = table_input.report, self._settings.name, self._policy.ledger.batch
+        source = report.target.source
+        if report.clash is not None:
+            raise UnsupportedError(report.clash, do_next="correct tables.routes or overrides", table=str(source))
+        table = self._lake.get_or_create(self._settings.table_rules(source), report.target, report.columns)
+        if not table.ddl and (entries := self._ddl.entries_for(source)):  # of a table that was not there
+            notes = dataclasses.replace(table_input.notes, ddl=tuple(entries))
+            table_input = dataclasses.replace(table_input, notes=notes)
+        if table_input.context is None:
+            table.refresh(stream)
+        outcome = write_and_commit(table, table_input, stream, number, self._files, self._upkeep)
+        if outcome.instant is None and self._policy.commits_without_rows(source):
+            commit_without_rows(table, table_input, outcome.counts, stream, number)
+        self._policy.committed(source, table)
+        return outcome
+
+    def _event(
+        self, batch: Batch, outcome: Outcome, tables: list[TableProgress], stage_ms: Mapping[str, float]
+    ) -> ProgressEvent:
+        report = outcome.report
+        return ProgressEvent(
+            batch_id=batch.number,
+            latency_ms=float(now_ms() - batch.trigger_ms),
+            stage_ms=stage_ms,
+            tables=(*tables, *loose_tables(report)),
+            partitions=tuple(PartitionProgress(r.topic, r.partition, r.end, r.end) for r in batch.ranges),
+            filtered=filtered_of_no_table(report),
+            quarantined=sum(q.source is None for q in report.quarantined),
+            ddl=ddl_progress(self._planner.take_notes()),
+        )

@@ -1,0 +1,122 @@
+"""The stream's batches: their commits cover offsets, a table that fails is behind, and the ledger moves on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableInput
+from pipeline.position.commit_record import NO_NOTES, CommitNotes
+from pipeline.position.ledger import Ledger
+from pipeline.settings import Settings
+from pipeline.source.offsets import NO_OFFSETS
+from pipeline.storage import Storage
+from pipeline.stream.policy import Batch
+from pipeline.stream.table_inputs import Outcome
+from pipeline.stream.transactions import Transactions
+from pipeline.tasks.plan import BatchPlan, TableState
+from pipeline.upsert.truncates import NOTHING_TRUNCATED
+
+
+class StreamPolicy:
+    """See BatchPolicy.
+
+    Args:
+        settings: of the stream.
+        lake: the tables; those of the ledger are open.
+        state: where the ledger is saved.
+        ledger: of the stream.
+        transactions: what cuts its batches; None where transactions may be split.
+    """
+
+    def __init__(
+        self, settings: Settings, lake: Lake, state: Storage, ledger: Ledger, transactions: Transactions | None
+    ) -> None:
+        self.ledger = ledger
+        self._settings, self._lake, self._state = settings, lake, state
+        self._transactions = transactions
+        self._by_topic: dict[str, set[SourceTable]] = {}
+        for source in ledger.tables:
+            table = self._opened(source)
+            if table is not None:
+                self._note_topics(source, table)
+            self.notice_restore(source)
+
+    def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """See BatchPolicy: a batch looks only at the tables it can touch."""
+        return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
+
+    def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
+        """See BatchPolicy; nothing is said of a table that stands where the batch starts."""
+        return TableState(
+            applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
+            truncates=table.truncates if table else NOTHING_TRUNCATED,
+            skipped=source in self.ledger.behind and source != batch.only,
+        )
+
+    def met(self, source: SourceTable, table: LakeTable) -> None:
+        """See BatchPolicy: it was made by a run that died before its ledger."""
+        self.ledger.table_met(source, table.rules.path)
+        self._note_topics(source, table)
+
+    def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
+        """See BatchPolicy: the ranges say all."""
+
+    def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
+        """See BatchPolicy."""
+        return NO_NOTES
+
+    def commit_input(self, table_input: TableInput) -> TableInput:
+        """See BatchPolicy: offsets that were gone and passed over on demand, and the transaction it ends with."""
+        table = self._lake.opened(table_input.report.target.path)
+        standing = table.standing(self._settings.name) if table is not None else NO_OFFSETS
+        notes = CommitNotes(
+            skipped=self.ledger.skipped_before(table_input.ranges, standing),
+            transactions=self._transactions.recorded if self._transactions is not None else None,
+        )
+        return dataclasses.replace(table_input, notes=notes)
+
+    def commits_without_rows(self, source: SourceTable) -> bool:
+        """See BatchPolicy: what a table has applied is known by the ledger too."""
+        return False
+
+    def committed(self, source: SourceTable, table: LakeTable) -> None:
+        """See BatchPolicy."""
+        self.ledger.table_committed(source, table.rules.path, table.standing(self._settings.name))
+        self._note_topics(source, table)
+
+    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+        """See BatchPolicy: the ledger is saved, with the tables that could not commit, or were skipped, as behind."""
+        if batch.only is not None:
+            if not failed:
+                self.ledger.caught_up(batch.only, batch.ranges)
+                self.ledger.save(self._state)
+            return
+        self.ledger.advance(batch.end)
+        self._note_behind(batch, outcome, failed)
+        self.ledger.save(self._state)
+
+    def notice_restore(self, source: SourceTable) -> None:
+        """Note a table as behind that was restored to an earlier state."""
+        table = self._opened(source)
+        if table is not None:
+            self.ledger.notice_restore(source, table.standing(self._settings.name))
+
+    def _opened(self, source: SourceTable) -> LakeTable | None:
+        return self._lake.opened(self._settings.table_rules(source).path)
+
+    def _note_topics(self, source: SourceTable, table: LakeTable) -> None:
+        for topic in table.topics(self._settings.name):
+            self._by_topic.setdefault(topic, set()).add(source)
+
+    def _note_behind(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+        report = outcome.report
+        for source in {*failed, *report.skipped}:
+            missed = report.skipped.get(source, set())
+            if source in failed:
+                missed = missed | report.tables[source].topics
+            self.ledger.note_behind(source, batch.ranges.of_topics(missed).starts())
