@@ -16,7 +16,7 @@ from demo.readback import read_table
 from embedded.jars import spark_packages
 from pipeline.clock import now_ms
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.checkpoint import planned_batch
 from pipeline.position.ledger import Ledger
@@ -103,11 +103,11 @@ def _age(spec: Spec, settings: Settings) -> None:
     """The commits behind an old table, by the stream's own code but without Spark: minutes instead of an hour."""
     root = open_storage(settings.lake.uri, {"fsync": "false"})
     state = open_storage(settings.state_uri)
-    upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
+    services = TableServices(lambda function, operations: [function(operation) for operation in operations])
     starts = {topic: dict.fromkeys(range(spec.workload.topic_partitions), 0) for topic in spec.topics()}
     ledger = Ledger(settings.name, positions=starts)
     lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
-    runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep, None)
+    runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), services, None)
     highs = topic_ends(spec.bootstrap, spec.topics())
     for number in range(1, spec.workload.age + 1):
         reached = Offsets.of_places((t, p, high * number // spec.workload.age) for t, p, high in highs.places())

@@ -13,7 +13,7 @@ from pipeline.cli.failure import print_error
 from pipeline.cli.text import terminal
 from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.ownership import Locking
-from pipeline.lake.catalog import Place, Unknown, place, places
+from pipeline.lake.catalog import BrokenTable, CatalogTable, catalog_table, catalog_tables
 from pipeline.lake.lake import locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.settings import Settings
@@ -28,14 +28,14 @@ Tables = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
 
 
-def chosen(settings: Settings, names: list[str] | None) -> list[Place | Unknown]:
-    """The tables that a command is for. Errors as ``stream.places.places``."""
-    return places(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), names or ())
+def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:
+    """The tables that a command is for. Errors as ``stream.catalog_tables.catalog_tables``."""
+    return catalog_tables(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), names or ())
 
 
-def chosen_one(settings: Settings, name: str) -> Place:
-    """The table that a command is for. Errors as ``stream.places.place``."""
-    return place(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), name)
+def chosen_one(settings: Settings, name: str) -> CatalogTable:
+    """The table that a command is for. Errors as ``stream.catalog_tables.place``."""
+    return catalog_table(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), name)
 
 
 def shared(settings: Settings, command: str) -> Locking:
@@ -43,12 +43,12 @@ def shared(settings: Settings, command: str) -> Locking:
     return locking(settings.locking, f"binlake {command}")
 
 
-def opened(settings: Settings, found: Place, command: str) -> LakeTable:
+def opened(settings: Settings, found: CatalogTable, command: str) -> LakeTable:
     """A table, opened as a writer. Raises as ``LakeTable.open``."""
     return LakeTable.open(found.storage, found.rules, shared(settings, command))
 
 
-def each(found: Iterable[Place | Unknown], action: Callable[[Place], int | None]) -> int:
+def each(found: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogTable], int | None]) -> int:
     """An action for every table; one that fails is told and does not stop the others.
 
     Returns the exit code: the first that is not 0, of an action or of its error.
@@ -56,7 +56,7 @@ def each(found: Iterable[Place | Unknown], action: Callable[[Place], int | None]
     code = 0
     for table in found:
         try:
-            if isinstance(table, Unknown):
+            if isinstance(table, BrokenTable):
                 raise table.error
             ended = action(table)
             code = code or ended or 0

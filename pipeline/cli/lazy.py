@@ -33,9 +33,10 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's own, of two origins
         """The context of the command itself, by which it is run."""
-        return self._real().make_context(*args, **extra)
+        return self.real().make_context(*args, **extra)
 
-    def _real(self) -> Any:  # noqa: ANN401 - click's command, of two origins
+    def real(self) -> Any:  # noqa: ANN401 - click's command, of two origins
+        """The command itself, imported."""
         found = self._entry.load()
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)

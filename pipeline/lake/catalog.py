@@ -16,7 +16,7 @@ _SKIPPED = (".binlake", "_quarantine")
 
 
 @dataclass(frozen=True)
-class Unknown:
+class BrokenTable:
     """A table that was named or found, and of which no more can be known."""
 
     name: str
@@ -24,7 +24,7 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class Place:
+class CatalogTable:
     """Where a table of the lake is, and what the settings say of it."""
 
     source: SourceTable
@@ -37,7 +37,7 @@ class Place:
         return f"{self.source.database}.{self.source.table}"
 
 
-def place(settings: Settings, root: Storage, name: str) -> Place:
+def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     """The table of a name.
 
     Args:
@@ -54,43 +54,43 @@ def place(settings: Settings, root: Storage, name: str) -> Place:
     else:
         path, source = name, None
     if not HudiTable.exists(root.sub(path)):
-        raise ConfigError("there is no such table in the lake", do_next="check its name and lake.uri", table=name)
-    found = place_at(settings, root, path)
+        raise ConfigError("the lake has no such table", do_next="check its name and lake.uri", table=name)
+    found = catalog_table_at(settings, root, path)
     if found is None or (source is not None and found.source != source):
         raise ConfigError(
-            "the table that lies there was not written under these settings",
-            do_next="check tables.path; a table of another writer is looked after by it",
+            "the table at this path was not written with these settings",
+            do_next="check tables.path; if another writer made the table, use that writer's tools",
             table=name,
             path=path,
         )
     return found
 
 
-def places(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[Place | Unknown]:
+def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:
     """The tables of those names; without any all that the lake holds under these settings, by path.
 
     A table that cannot be opened does not hide the others. Raises StorageError if the lake cannot be listed.
     """
 
-    def look(name: str) -> Place | Unknown | None:
+    def look(name: str) -> CatalogTable | BrokenTable | None:
         try:
-            return place(settings, root, name) if names else place_at(settings, root, name)
+            return catalog_table(settings, root, name) if names else catalog_table_at(settings, root, name)
         except BinlakeError as error:
-            return Unknown(name, error)
+            return BrokenTable(name, error)
 
     depth = settings.tables.path.count("/") + 1
     found = map(look, names or table_paths(root, depth))
     return [known for known in found if known is not None]
 
 
-def place_at(settings: Settings, root: Storage, path: str) -> Place | None:
+def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTable | None:
     """The table at a path, by the source table that its commits name; None if that one's place is another."""
     storage = root.sub(path)
     source = RecordReader.newest_of(HudiTable.open(storage)).source
     if source is None:
         return None
     rules = settings.table_rules(source)
-    return Place(source, rules, storage) if rules.path == path else None
+    return CatalogTable(source, rules, storage) if rules.path == path else None
 
 
 def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:

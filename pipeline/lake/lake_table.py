@@ -26,7 +26,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved
-from pipeline.schema_changes.rules.history import Entry
+from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings import TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
@@ -106,8 +106,8 @@ class LakeTable:
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
             if place[1] >= table.config.bucket_count:
                 raise ConfigError(
-                    f"another writer put rows into bucket {place[1]} of a table of {table.config.bucket_count} buckets",
-                    do_next="stop that writer (its bucket count differs), and rebuild the table under a new path",
+                    f"another writer wrote rows to bucket {place[1]} of a table of {table.config.bucket_count} buckets",
+                    do_next="stop that writer, whose bucket count differs, and load the table again under a new path",
                     table=self.rules.path,
                     partition=place[0],
                     file_group=piece.file_id,
@@ -135,7 +135,9 @@ class LakeTable:
             ahead = self.ahead_of(stream, before)
             raise LostOwnershipError(
                 "another run of this stream has written to the table" if ahead else "the table was restored meanwhile",
-                do_next="stop one of the two" if ahead else "go on: what it had been given since is delivered again",
+                do_next="stop one of the two"
+                if ahead
+                else "start again: the stream delivers the taken-back changes again",
                 table=self.rules.path,
                 stream=stream,
             )
@@ -145,7 +147,7 @@ class LakeTable:
         if self.source is not None and self.source != target.source:
             raise ConfigError(
                 f"the table at this path holds {self.source}, not {target.source}",
-                do_next="give one of them another path (tables.path)",
+                do_next="set another path for one of them (tables.path)",
                 path=self.storage.uri,
             )
         self.table.config.check_same_identity(table_config(target))
@@ -153,7 +155,7 @@ class LakeTable:
     def origin_of(self, report: TableReport) -> SourceTable | None:
         """The one source table that this one is fed by; None where a shard column tells several apart.
 
-        Raises UnsupportedError where there are several and nothing tells their rows apart.
+        Raises UnsupportedError where there are several and no column distinguishes their rows.
         """
         if report.sharded:
             return None
@@ -161,7 +163,8 @@ class LakeTable:
         origins = known | report.origins
         if len(origins) > 1:
             raise UnsupportedError(
-                f"{' and '.join(sorted(map(str, origins)))} go to one lake table, and nothing tells their rows apart",
+                f"{' and '.join(sorted(map(str, origins)))} go to one lake table, and no "
+                "column distinguishes their rows",
                 do_next="give the route a shard column (tables.routes), or a table of its own to each",
                 table=str(report.target.source),
             )

@@ -29,7 +29,7 @@ from pipeline.hudi.services.compaction import (
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import archive_if_long, clean_if_due, compaction_config
 from pipeline.settings import CompactionRule, TableRules
@@ -85,7 +85,7 @@ class Report:
         self.bytes_written += sum(added.size for file in files for added in file.added)
 
 
-def look_after(place: Place, locking: Locking, map_tasks: MapTasks, wanted: Wanted) -> Report:
+def maintain(place: CatalogTable, locking: Locking, map_tasks: MapTasks, wanted: Wanted) -> Report:
     """Do what is due to a table; an error of binlake's ends in the report.
 
     Args:

@@ -19,7 +19,7 @@ from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
 from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
 from pipeline.source.offsets import NO_RANGES, Ranges
@@ -52,10 +52,10 @@ _KEY = ("topic", "partition", "offset")
 class QuarantineTable:
     """Writes a stream's quarantined records; the table is made when the first one comes."""
 
-    def __init__(self, settings: Settings, lake: Lake, upkeep: Upkeep) -> None:
+    def __init__(self, settings: Settings, lake: Lake, services: TableServices) -> None:
         self._stream = settings.name
         self._lake = lake
-        self._upkeep = upkeep
+        self._services = services
         self._rules = quarantine_rules(settings)
         self._seal = Seal(settings.quarantine.secret())
 
@@ -104,7 +104,7 @@ class QuarantineTable:
         table_input = TableInput(report, covered, parcels, notes=notes)
         table = self._lake.get_or_create(rules, target, COLUMNS)
         table.refresh(stream)
-        write_and_commit(table, table_input, stream, batch, pool, self._upkeep)
+        write_and_commit(table, table_input, stream, batch, pool, self._services)
 
 
 def quarantine_rules(settings: Settings) -> TableRules:

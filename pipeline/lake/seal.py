@@ -34,8 +34,8 @@ class Seal:
             return Fernet(self._key or b"").decrypt(data[len(_MARK) :])
         except (InvalidToken, ValueError) as error:
             raise ConfigError(
-                "the quarantined records were sealed under another secret",
-                do_next="give the secret of then as quarantine.seal",
+                "quarantined records were sealed with another secret",
+                do_next="set quarantine.seal to the secret that was used when these records were sealed",
             ) from error
 
     def seal_text(self, text: str) -> str:

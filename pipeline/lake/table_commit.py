@@ -19,7 +19,7 @@ from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, writ
 from pipeline.hudi.files.first_write import write_new_file_group
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import Upkeep, UpkeepOutcome
+from pipeline.lake.table_services import TableServices, TableServicesOutcome
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.source.offsets import Ranges
@@ -69,7 +69,7 @@ class TableOutcome:
     bytes_written: int = 0
     visible_ms: int = 0
     stage_ms: Mapping[str, float] = field(default_factory=dict)
-    upkeep: UpkeepOutcome = field(default_factory=UpkeepOutcome)
+    services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Rows:
 
 
 def write_and_commit(
-    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, services: TableServices
 ) -> TableOutcome:
     """Write what the tasks left to the driver, commit all of it, then see to the table's upkeep.
 
@@ -91,7 +91,7 @@ def write_and_commit(
     The upkeep is not: a compaction may have to wait for others, who wait for the lock.
     """
     try:
-        outcome = _write_and_commit(table, table_input, stream, batch, pool, upkeep)
+        outcome = _write_and_commit(table, table_input, stream, batch, pool, services)
     except OvertakenError as error:
         if table_input.written:
             raise
@@ -99,8 +99,8 @@ def write_and_commit(
         _log.info("%s: the commit is written again: %s", table.rules.path, error.what, extra=fields)
         with table.table.exclusively():
             table.refresh(stream)
-            outcome = _write_and_commit(table, replace(table_input, context=None), stream, batch, pool, upkeep)
-    return outcome if outcome.instant is None else replace(outcome, upkeep=upkeep.after_commit(table))
+            outcome = _write_and_commit(table, replace(table_input, context=None), stream, batch, pool, services)
+    return outcome if outcome.instant is None else replace(outcome, services=services.after_commit(table))
 
 
 def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Counts, stream: str, batch: int) -> None:
@@ -116,7 +116,7 @@ def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Count
 
 
 def _write_and_commit(
-    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, upkeep: Upkeep
+    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, services: TableServices
 ) -> TableOutcome:
     report, counts = table_input.report, copy.copy(table_input.report.counts)
     if not (table_input.parcels or table_input.written or table_input.truncates.news_to(table.truncates)):
@@ -125,7 +125,7 @@ def _write_and_commit(
         counts.settle()
         return TableOutcome(None, counts)
     origin = table.origin_of(report)
-    context = _context(table, table_input, upkeep)
+    context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
@@ -149,7 +149,7 @@ def _write_and_commit(
     return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
 
 
-def _context(table: LakeTable, table_input: TableInput, upkeep: Upkeep) -> WriteContext:
+def _context(table: LakeTable, table_input: TableInput, services: TableServices) -> WriteContext:
     """The instant that the tasks have written under, or one that begins here. What the table's rules refuse is refused
     before it begins."""
     columns, begun = table_input.report.columns, table_input.context
@@ -157,7 +157,7 @@ def _context(table: LakeTable, table_input: TableInput, upkeep: Upkeep) -> Write
     if begun is not None:
         return begun if schema is table.table.schema else table.context(begun.instant, schema)
     if retyped(table.table.schema, schema):
-        upkeep.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
+        services.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
         schema = table.schema_with(columns)  # the compaction may have taken in what another writer committed
     return table.begin(schema)
 

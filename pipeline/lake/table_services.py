@@ -48,7 +48,7 @@ _ARCHIVED_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class UpkeepOutcome:
+class TableServicesOutcome:
     """What was done after a commit. ``compacted``: the instant of a compaction that completed. ``warning``: what could
     not be done; the commit stands, and it is tried again."""
 
@@ -63,7 +63,7 @@ class _Running:
 
 
 @dataclass
-class Upkeep:
+class TableServices:
     """Looks after all tables of one stream. ``map_tasks``: where compactions work."""
 
     map_tasks: MapTasks
@@ -78,19 +78,19 @@ class Upkeep:
         """Begin nothing more. What is under way stays pending on its table."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def after_commit(self, table: LakeTable) -> UpkeepOutcome:
+    def after_commit(self, table: LakeTable) -> TableServicesOutcome:
         """To be called in the thread that commits the table, between two commits. Raises nothing of binlake's."""
         warning, path = table.table.maintain(), table.rules.path
         if monotonic_s() < self._paused_until.get(path, 0.0):
-            return UpkeepOutcome(warning=warning)
+            return TableServicesOutcome(warning=warning)
         try:
             compacted = self._compact(table)
             if not _left_to_others(table.rules):
                 retire(table.table, table.rules, clean=compacted is not None)
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
-            return UpkeepOutcome(warning=f"the upkeep of the table failed: {error}")
-        return UpkeepOutcome(compacted, warning)
+            return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
+        return TableServicesOutcome(compacted, warning)
 
     def compact_now(self, table: LakeTable) -> None:
         """Make base files of all log files, due or not, in the calling thread; between two commits. A table whose

@@ -13,7 +13,7 @@ from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
@@ -111,7 +111,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     return status
 
 
-def table_status(place: Place, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
+def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
     """How a table stands. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
     table = HudiTable.open(place.storage)
     status = TableStatus(place.name, behind=ledger is not None and place.source in ledger.behind)

@@ -114,8 +114,9 @@ def place_of(order: int) -> str:
 def _restarted(stretch: Stretch, offset: int, order: int, before: int) -> BinlogRestartedError:
     return BinlogRestartedError(
         f"the source's binlog began again: {stretch.source} goes on at {place_of(order)} after {place_of(before)}, "
-        "with later changes, which would lose to older ones",
-        do_next="see that the server was failed over or its binlog reset; then raise source.epoch by one (or give the "
+        "and its later changes would lose to older ones",
+        do_next="check whether the server failed over or its binlog was reset; then raise "
+        "source.epoch by one (or give the "
         "new server an epoch in source.epoch_of_server) and start again: all before this offset is applied",
         topic=stretch.topic,
         partition=stretch.partition,

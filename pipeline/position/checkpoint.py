@@ -40,7 +40,7 @@ def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
         return None
     if len(lines) != 3 or lines[0] != "v1" or lines[2] == _NONE:
         raise UnsupportedError(
-            "Spark's offset log is not of the form that is known here",
+            "Spark's offset log has an unknown form",
             do_next="use Spark 3.5 or 4.0, or kafka.fetch: spark",
             path=f"{checkpoint.uri}/{path}",
         )

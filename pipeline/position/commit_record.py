@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pipeline.decode.changes import SourceTable
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
-from pipeline.schema_changes.rules.history import Entry, entries_to_text
+from pipeline.schema_changes.rules.table_ddl import Entry, entries_to_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.upsert.keyless import KeylessState
 from pipeline.upsert.route import Counts

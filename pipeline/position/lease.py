@@ -79,8 +79,8 @@ class StreamLease:
         """Raise LostOwnershipError if another run may have begun."""
         if not self._beats.beats(_NAME):
             raise LostOwnershipError(
-                "this run of the stream was silent for too long, and another one may have begun",
-                do_next="start it again; if another run is at work, this one is refused",
+                "this run sent no heartbeat for too long, and another run may have started",
+                do_next="start it again; if another run is active, this one is refused",
                 stream=self._stream,
             )
 
@@ -91,8 +91,8 @@ class StreamLease:
 
     def _taken(self, by: Heartbeat | None) -> LostOwnershipError:
         return LostOwnershipError(
-            "another run of this stream is at work",
-            do_next="stop one of the two; streams that shall run beside each other need names of their own",
+            "another run of this stream is active",
+            do_next="stop one of the two; streams that run at the same time need different names",
             stream=self._stream,
             host=by.host if by is not None else None,
             pid=by.pid if by is not None else None,

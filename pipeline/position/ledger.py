@@ -151,9 +151,10 @@ class Ledger:
             known = max(mine, self._content.planned.at(topic, partition))
             if self._content.positions.knows(topic, partition) and start > known:
                 raise BadInputError(
-                    f"Spark's checkpoint goes on at offset {start}, but the tables hold everything only up to "
+                    f"Spark's checkpoint continues at offset {start}, but the tables hold everything only up to "
                     f"{mine}: {start - mine} offsets would be lost",
-                    do_next="delete the stream's checkpoint directory: the stream goes on at the ledger's position",
+                    do_next="delete the stream's checkpoint directory: the stream then continues "
+                    "at the ledger's position",
                     topic=topic,
                     partition=partition,
                     spark=start,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
-from pipeline.schema_changes.rules.history import Entry, entries_from_text
+from pipeline.schema_changes.rules.table_ddl import Entry, entries_from_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.storage import Storage
 from pipeline.upsert.keyless import KeylessState
@@ -191,7 +191,7 @@ class RecordReader:
         if version > VERSION:
             raise UnsupportedError(
                 f"a commit has a record of version {version}, and this binlake knows versions up to {VERSION}",
-                do_next="use the version of binlake that writes the table, or a later one",
+                do_next="use the version of binlake that writes the table, or a later version",
                 key=key.value,
                 table=self._path,
             )

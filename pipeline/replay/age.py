@@ -52,7 +52,7 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
             raise BadInputError(
                 f"events of {told(hour, step)} are older than deletes that the table may have forgotten since: a row "
                 "that was deleted would come back",
-                do_next="replay all hours up to now, so that the deletes come too, with --even-too-old",
+                do_next="replay all hours up to now, with --even-too-old, so that the deletes come too",
                 table=path,
                 known_until=told(known // _MS_PER_HOUR),
             )

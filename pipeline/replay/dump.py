@@ -230,5 +230,5 @@ def _size(chunk: RawRecords) -> int:
 
 def _root(settings: Settings) -> Storage:
     if settings.dump.uri is None:
-        raise ConfigError("nobody says where dumps go", do_next="set dump.uri in the settings")
+        raise ConfigError("dump.uri is not set", do_next="set dump.uri in the settings to the directory for dumps")
     return open_storage(settings.dump.uri, settings.dump.storage_options(settings.dump.uri, settings.lake))

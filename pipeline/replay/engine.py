@@ -11,7 +11,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.messages.format_detection import told
+from pipeline.decode.messages.format_detection import detect_format
 from pipeline.decode.options import DecodeOptions, Format, MaxwellOrder
 from pipeline.errors import BadInputError, BinlakeError, TransientError
 from pipeline.replay.runner import FILE
@@ -117,5 +117,5 @@ def _is_ordered_by_offset(records: RawRecords, options: DecodeOptions) -> bool:
     """Whether the events have no place in the binlog, as far as the first of them tells."""
     form = options.format
     if form is Format.AUTO:
-        form = told(next((value for value in records.values if value is not None), b""))
+        form = detect_format(next((value for value in records.values if value is not None), b""))
     return form is Format.CANAL or (form is Format.MAXWELL and options.maxwell_order is MaxwellOrder.OFFSET)

@@ -32,7 +32,7 @@ from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.seal import Seal
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
@@ -94,21 +94,21 @@ class _Replay:
         ledger = Ledger.load(state, settings.name)
         if ledger is None:
             raise ConfigError(
-                "the stream has no ledger, so nobody knows which records it will deliver again",
-                do_next="let the stream run first, then replay",
+                "the stream has no ledger, so the records that it will deliver again are not known",
+                do_next="run the stream first, then replay",
                 path=state.uri,
             )
         self._ledger = ledger
         self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
         self._held = self._root.sub(settings.quarantine_path)
         self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
-        self._upkeep = Upkeep(lambda function, operations: [function(operation) for operation in operations])
-        self._quarantine = QuarantineTable(settings, self._lake, self._upkeep)
+        self._services = TableServices(lambda function, operations: [function(operation) for operation in operations])
+        self._quarantine = QuarantineTable(settings, self._lake, self._services)
         self._seal = Seal(settings.quarantine.secret())
         self._registry = SchemaRegistry(settings)
         self._ddl = DdlKeeper(settings, self._lake, self._registry)
         self._writer = RecordWriter(
-            settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._upkeep
+            settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._services
         )
         self._done = Replayed()
 
@@ -120,7 +120,7 @@ class _Replay:
             self._done.selected = len(waiting)
             for start in range(0, len(waiting), _AT_ONCE):
                 self._restate(self._some(waiting[start : start + _AT_ONCE], pool), pool)
-        self._upkeep.close()
+        self._services.close()
         return self._done
 
     def _restate(self, changed: Sequence[Held], pool: ThreadPoolExecutor) -> None:

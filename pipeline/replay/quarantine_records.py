@@ -169,7 +169,11 @@ def named(text: str) -> str:
     place, colon, offset = text.rpartition(":")
     topic, slash, partition = place.rpartition("/")
     if not (colon and slash and topic and partition.isdigit() and offset.isdigit()):
-        raise ConfigError("that names no record", do_next="write topic/partition:offset, as list does", record=text)
+        raise ConfigError(
+            "this is not the name of a quarantined record",
+            do_next="write topic/partition:offset, as list does",
+            record=text,
+        )
     return f"{topic}/{int(partition)}:{int(offset)}"
 
 

@@ -12,7 +12,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes
 from pipeline.replay.quarantine_records import Held, chunks
 from pipeline.replay.quarantine_table import replaying_rules
@@ -60,10 +60,10 @@ class RecordWriter:
         registry: SchemaRegistry,
         ddl: DdlKeeper,
         known: Mapping[SourceTable, str],
-        upkeep: Upkeep,
+        services: TableServices,
     ) -> None:
         self._settings, self._stream, self._lake = settings, stream, lake
-        self._registry, self._ddl, self._known, self._upkeep = registry, ddl, known, upkeep
+        self._registry, self._ddl, self._known, self._services = registry, ddl, known, services
 
     def decoded(
         self,
@@ -132,7 +132,7 @@ class RecordWriter:
         rules, report = replaying_rules(self._settings.table_rules(source)), table_input.report
         table = self._lake.get_or_create(rules, report.target, report.columns)
         table.refresh(self._stream)
-        return write_and_commit(table, table_input, self._stream, 0, pool, self._upkeep).instant
+        return write_and_commit(table, table_input, self._stream, 0, pool, self._services).instant
 
 
 def _refused(held: Held, source: SourceTable, detail: str) -> Quarantined:

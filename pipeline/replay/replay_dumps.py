@@ -16,7 +16,7 @@ from typing import Literal
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import BadInputError, ConfigError
 from pipeline.hudi.services.compaction import MapTasks
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.lease import StreamLease
 from pipeline.replay.age import refuse_too_old
@@ -118,7 +118,7 @@ def replay_dumps(
 def _root(settings: Settings, source: str | None) -> str:
     uri = source or settings.dump.uri
     if uri is None:
-        raise ConfigError("nobody says where the dump is", do_next="give --from, or dump.uri in the settings")
+        raise ConfigError("the place of the dump is not known", do_next="give --from, or dump.uri in the settings")
     return uri
 
 
@@ -198,9 +198,9 @@ class _Replay:
     ) -> None:
         settings, report = self._settings, self._report
         engine = workers.engine(self._place, [file for portion in work for file in portion.files])
-        lake, upkeep = ReplayLake(self._root, settings), Upkeep(workers.map_tasks)
+        lake, services = ReplayLake(self._root, settings), TableServices(workers.map_tasks)
         state = open_storage(settings.state_uri, settings.state_options())
-        runner = ReplayRunner(settings, lake, state, self._schemas(), upkeep, report.uri, report.step)
+        runner = ReplayRunner(settings, lake, state, self._schemas(), services, report.uri, report.step)
         try:
             for number, portion in enumerate(work):
                 if stop.is_set():

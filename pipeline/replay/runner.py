@@ -16,7 +16,7 @@ from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.replay.coverage import Portion
 from pipeline.replay.dump_policy import DumpPolicy
@@ -97,12 +97,12 @@ class ReplayRunner:
         lake: ReplayLake,
         state: Storage,
         registry: SchemaRegistry,
-        upkeep: Upkeep,
+        services: TableServices,
         uri: str,
         step: int,
     ) -> None:
         self._policy = DumpPolicy(settings, lake, state, uri, step)
-        self._sequence = BatchSequence(settings, lake, registry, upkeep, self._policy)
+        self._sequence = BatchSequence(settings, lake, registry, services, self._policy)
 
     def close(self) -> None:
         """Stop the threads."""

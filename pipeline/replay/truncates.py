@@ -54,7 +54,7 @@ class EarlyTruncates:
             return {}
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(
-                f"what a replay remembers of TRUNCATEs cannot be read: {error}",
+                f"the TRUNCATEs that replays keep cannot be read: {error}",
                 do_next="restore the file; or delete it, if the hours with these TRUNCATEs are replayed again",
                 path=f"{self._state.uri}/{_FILE}",
             ) from error

@@ -118,8 +118,8 @@ class Layout:
         """
         if not window.aligned(self.step):
             raise ConfigError(
-                "the dump's directories hold whole days",
-                do_next="ask for days: --day, or --since and --until at midnight (UTC)",
+                "the directories of the dump hold whole days",
+                do_next="give whole days: --day, or --since and --until at midnight (UTC)",
                 path=self.template,
             )
         periods = window.periods(self.step)

@@ -53,7 +53,7 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
     except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
         raise CorruptDataError(
             f"a dump file cannot be read: {type(error).__name__}: {error}",
-            do_next="restore the file, or move it out of the way; what was read of it before is not applied",
+            do_next="restore the file, or move it out of the way; nothing of it was applied",
             path=f"{storage.uri}/{file.path}",
         ) from error
 

@@ -58,7 +58,7 @@ class DumpFormat:
         suffix = next((end for end in WRITTEN if pattern.endswith(end)), None)
         if suffix is None or pattern.count("*") != 1 or set("?[") & set(pattern):
             raise ConfigError(
-                "by this template nothing can be written: its last part must be a name with one * that ends in "
+                "files cannot be written by this template: its last part must be a name with one * that ends in "
                 f"{', '.join(WRITTEN)}",
                 do_next="correct dump.path",
                 path=settings.path,

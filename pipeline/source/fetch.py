@@ -221,7 +221,7 @@ def _stalled(config: Mapping[str, str], first: OffsetRange, timeout_s: float) ->
     complaints = _client(config)[1].take()
     if complaints:
         return failure(config, complaints[0], complaints, what, **where)
-    return TransientError(what, do_next="look at the broker and the network; start again", **where)
+    return TransientError(what, do_next="check the broker and the network, then start again", **where)
 
 
 def _watermarks(config: Mapping[str, str], of: OffsetRange) -> tuple[int, int]:

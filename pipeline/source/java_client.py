@@ -76,7 +76,7 @@ def java_properties(properties: Mapping[str, str], unlock: Unlock | None = None)
     result |= _login(left) | _trust(left) | _key_store(left) | _identity(left, unlock)
     if left:
         raise ConfigError(
-            f"Spark's Kafka client has no equal of {', '.join(sorted(left))}",
+            f"Spark's Kafka client has no property for {', '.join(sorted(left))}",
             do_next="leave it out of kafka.properties; Spark's Kafka source plans the batches with them",
         )
     return result

@@ -45,7 +45,8 @@ def partitions_of(config: Mapping[str, str], topic: str) -> list[int]:
     if found.error is not None:
         raise ConfigError(
             f"the topic cannot be read: {found.error.str()}",
-            do_next="correct kafka.*, or allow the user READ on the topic: one that may not be described is not seen",
+            do_next="correct kafka.*, or allow the user READ on the topic: a topic that the user may "
+            "not describe is not visible",
             topic=topic,
         )
     return sorted(found.partitions)

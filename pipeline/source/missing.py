@@ -32,7 +32,8 @@ def describe(ranges: Iterable[OffsetRange]) -> str:
 def made_anew(topic: str, partition: int, position: int, end: int) -> BadInputError:
     """That a topic was deleted and made again: what it held beyond our position is unknown, and offsets mean others."""
     return BadInputError(
-        f"the stream stands at offset {position} but the partition ends at {end}: the topic was made anew",
+        f"the stream stands at offset {position} but the partition ends at {end}: the topic "
+        "was deleted and created again",
         do_next=NEW_TOPIC,
         topic=topic,
         partition=partition,

@@ -131,7 +131,8 @@ def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> No
     changed = sorted(topic for topic, was in remembered.items() if now.get(topic, was) != was)
     if changed:
         raise BadInputError(
-            "topics were deleted and made anew since the stream read them: their offsets mean other records now",
+            "topics were deleted and created again since the stream read them: their offsets "
+            "now belong to other records",
             do_next=NEW_TOPIC,
             topics=", ".join(changed),
         )

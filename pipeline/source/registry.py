@@ -113,8 +113,8 @@ class SchemaRegistryClient:
                 return None
         except (urllib.error.URLError, HTTPException, OSError) as error:
             raise TransientError(
-                f"the schema registry gives no answer: {getattr(error, 'reason', error)}",
-                do_next="look at the registry, or correct source.registry.url",
+                f"the schema registry does not answer: {getattr(error, 'reason', error)}",
+                do_next="check the registry, or correct source.registry.url",
                 **where,
             ) from None
         except ValueError:
@@ -153,7 +153,7 @@ def _unless_unknown(error: urllib.error.HTTPError, where: dict[str, Any]) -> Non
         )
     if error.code in _REFUSED:
         raise ConfigError(
-            f"the schema registry refuses us: {error.code} {error.reason}",
+            f"the schema registry refuses the request: {error.code} {error.reason}",
             do_next="correct source.registry.username and password, or token",
             **where,
         )
@@ -166,7 +166,7 @@ def _unless_unknown(error: urllib.error.HTTPError, where: dict[str, Any]) -> Non
 
 
 def _no_registry(what: str, where: dict[str, Any]) -> ConfigError:
-    return ConfigError(f"this is no schema registry: {what}", do_next="correct source.registry.url", **where)
+    return ConfigError(f"this server is not a schema registry: {what}", do_next="correct source.registry.url", **where)
 
 
 def schema_registry(settings: Settings) -> SchemaRegistryClient | None:

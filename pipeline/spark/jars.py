@@ -104,7 +104,7 @@ def _fetch(coordinates: Sequence[str], exclude: Sequence[str], work: Path) -> Pa
             time.sleep(_PAUSE_S * 2 ** (attempt - 1))
     raise TransientError(
         f"could not fetch Java libraries from Maven: {_problems(outcome.stdout)}",
-        do_next="check the way to Maven Central, or name a repository in BINLAKE_MAVEN_REPOSITORY",
+        do_next="check the connection to Maven Central, or name another repository in BINLAKE_MAVEN_REPOSITORY",
         wanted=" ".join(coordinates),
         attempts=_ATTEMPTS,
     )

@@ -8,7 +8,7 @@ from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.binlog_height import BinlogRestartedError
 from pipeline.position.ledger import Ledger
@@ -34,14 +34,14 @@ class BatchRunner:
         state: Storage,
         ledger: Ledger,
         registry: SchemaRegistry,
-        upkeep: Upkeep,
+        services: TableServices,
         transactions: Transactions | None = None,
     ) -> None:
         self.ledger = ledger
         self._settings, self._lake = settings, lake
         self._transactions = transactions
         self._policy = StreamPolicy(settings, lake, state, ledger, transactions)
-        self._sequence = BatchSequence(settings, lake, registry, upkeep, self._policy)
+        self._sequence = BatchSequence(settings, lake, registry, services, self._policy)
 
     def close(self) -> None:
         """Stop the threads."""

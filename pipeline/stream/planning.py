@@ -10,8 +10,8 @@ from concurrent.futures import Executor
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import Upkeep
-from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
+from pipeline.lake.table_services import TableServices
+from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.stream.learning import Lessons
 from pipeline.stream.policy import Batch, BatchPolicy
@@ -41,21 +41,21 @@ class Planner:
         ddl: DdlKeeper,
         policy: BatchPolicy,
         lessons: Lessons,
-        upkeep: Upkeep,
+        services: TableServices,
         files: Executor,
     ) -> None:
         self._settings, self._lake, self._registry = settings, lake, registry
         self._ddl, self._policy, self._lessons = ddl, policy, lessons
-        self._upkeep, self._files = upkeep, files
+        self._services, self._files = services, files
         self._kafka = settings.kafka.client_properties()
-        self._notes: list[DdlNote] = []
+        self._notes: list[DdlOutcome] = []
 
     def settle(self) -> None:
         """Carry out the statements that wait. Raises BinlakeError."""
         known = self._policy.ledger.tables
-        self._notes += self._ddl.settle(known, self._settings.name, self._files, self._upkeep)
+        self._notes += self._ddl.settle(known, self._settings.name, self._files, self._services)
 
-    def take_notes(self) -> list[DdlNote]:
+    def take_notes(self) -> list[DdlOutcome]:
         """What became of statements since the last call."""
         notes, self._notes = self._notes, []
         return notes

@@ -8,7 +8,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, BinlakeError
 from pipeline.lake.table_commit import TableOutcome
 from pipeline.monitoring.progress import DdlProgress, TableProgress
-from pipeline.schema_changes.apply.keeper import DdlNote
+from pipeline.schema_changes.apply.keeper import DdlOutcome
 from pipeline.settings import QuarantineSettings
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, TaskReport
@@ -61,13 +61,13 @@ def table_progress(
         freshness_newest_ms=visible - report.newest_ms if instant and report.newest_ms else None,
         bytes_written=outcome.bytes_written,
         error=str(error) if error is not None else None,
-        compaction_instant=outcome.upkeep.compacted,
-        warning=outcome.upkeep.warning,
+        compaction_instant=outcome.services.compacted,
+        warning=outcome.services.warning,
         offsets=ranges.to_json(),
     )
 
 
-def ddl_progress(notes: Sequence[DdlNote]) -> tuple[DdlProgress, ...]:
+def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
     """What became of DDL, statement by statement."""
     found: list[DdlProgress] = []
     for note in notes:
@@ -79,7 +79,7 @@ def ddl_progress(notes: Sequence[DdlNote]) -> tuple[DdlProgress, ...]:
     return tuple(found)
 
 
-def count_fates(table: TableReport, source: SourceTable, report: TaskReport) -> None:
+def count_records(table: TableReport, source: SourceTable, report: TaskReport) -> None:
     """Put the records that became no row into the table's counts."""
     counts = table.counts
     counts.quarantined = sum(q.source == source for q in report.quarantined)

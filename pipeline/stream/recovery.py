@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from pipeline.lake.catalog import place_at, table_paths
+from pipeline.lake.catalog import catalog_table_at, table_paths
 from pipeline.lake.lake import Lake
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
@@ -28,7 +28,7 @@ def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
 
 def _records(settings: Settings, root: Storage, lake: Lake) -> Iterator[tuple[str, RecordReader]]:
     for path in table_paths(root, settings.tables.path.count("/") + 1):
-        place = place_at(settings, root, path)
+        place = catalog_table_at(settings, root, path)
         table = lake.get(place.rules) if place is not None else None
         if table is not None:
             yield path, table.recorded

@@ -20,7 +20,7 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.position.checkpoint import last_finished, planned_batch
@@ -100,9 +100,9 @@ class Stream:
             self._start = begin_transactions(settings.kafka, ledger, self._start)
         ledger.begin_at(self._start)
         self._open_known(lake, ledger)
-        upkeep = Upkeep(partial(_compact_in_tasks, self._spark.sparkContext))
+        services = TableServices(partial(_compact_in_tasks, self._spark.sparkContext))
         transactions = self._transactions(ledger)
-        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), upkeep, transactions)
+        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), services, transactions)
         if self._monitor is not None:
             self._monitor.attach(lake, ledger)
         self._checkpoint_dir = self._checkpoint_place()
@@ -200,9 +200,7 @@ class Stream:
     def _run_batch(self, batch: DataFrame, batch_id: int) -> None:
         planned = planned_batch(self._checkpoint, batch_id)
         if planned is None:
-            raise ConfigError(
-                "Spark's offset log is not where it should be", do_next="check state.uri", path=self._checkpoint_dir
-            )
+            raise ConfigError("Spark's offset log is missing", do_next="check state.uri", path=self._checkpoint_dir)
         engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
         self._topics.planned(planned.end)
         if not self._started:
@@ -248,7 +246,7 @@ class Stream:
         if behind:
             raise TransientError(
                 f"{len(behind)} tables could not be written; the others are up to date",
-                do_next="see their errors above; the next run takes them up where they stand",
+                do_next="see their errors above; the next run continues each from its own position",
                 tables=", ".join(map(str, behind)),
             )
 

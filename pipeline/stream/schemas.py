@@ -30,7 +30,7 @@ from pipeline.decode.schemas.schemas import (
     SchemaVersion,
     declared_table,
 )
-from pipeline.schema_changes.rules.statements import DdlEvent, DdlLog
+from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
 from pipeline.settings import Settings
 from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry

@@ -19,10 +19,10 @@ from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.position.binlog_height import Heights, climbed
-from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlNote
+from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.stream.engine import Engine
 from pipeline.stream.learning import Lessons
@@ -63,16 +63,16 @@ class BatchSequence:
     """
 
     def __init__(
-        self, settings: Settings, lake: Lake, registry: SchemaRegistry, upkeep: Upkeep, policy: BatchPolicy
+        self, settings: Settings, lake: Lake, registry: SchemaRegistry, services: TableServices, policy: BatchPolicy
     ) -> None:
         self._settings, self._lake, self._registry = settings, lake, registry
-        self._upkeep, self._policy = upkeep, policy
+        self._services, self._policy = services, policy
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
         self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
-        self._quarantine = QuarantineTable(settings, lake, upkeep)
+        self._quarantine = QuarantineTable(settings, lake, services)
         self._ddl = DdlKeeper(settings, lake, registry)
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
-        self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, upkeep, self._files)
+        self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
         self._mean_bytes = 600.0
 
     @property
@@ -82,11 +82,11 @@ class BatchSequence:
 
     def close(self) -> None:
         """Stop the threads."""
-        self._upkeep.close()
+        self._services.close()
         self._tables.shutdown()
         self._files.shutdown()
 
-    def settle(self) -> list[DdlNote]:
+    def settle(self) -> list[DdlOutcome]:
         """Carry out the statements that came without data; what became of them. Raises BinlakeError."""
         self._registry.refresh()
         self._planner.settle()
@@ -204,7 +204,7 @@ class BatchSequence:
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:
             table.refresh(stream)
-        outcome = write_and_commit(table, table_input, stream, number, self._files, self._upkeep)
+        outcome = write_and_commit(table, table_input, stream, number, self._files, self._services)
         if outcome.instant is None and self._policy.commits_without_rows(source):
             commit_without_rows(table, table_input, outcome.counts, stream, number)
         self._policy.committed(source, table)

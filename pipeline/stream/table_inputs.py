@@ -10,7 +10,7 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
 from pipeline.source.offsets import Ranges
-from pipeline.stream.record_counts import count_fates
+from pipeline.stream.record_counts import count_records
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.parcel import Parcel
@@ -55,7 +55,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
     for source, report in outcome.report.tables.items():
         path = report.target.path
         writer = plan.writers.get(path)
-        count_fates(report, source, outcome.report)
+        count_records(report, source, outcome.report)
         inputs.append(
             TableInput(
                 report=report,

@@ -159,7 +159,7 @@ class Transactions:
         for part in survey.members:
             if part.bare is not None:
                 raise BadInputError(
-                    "a row event names no transaction, so nobody can tell where one ends",
+                    "a row event names no transaction, so the end of a transaction cannot be found",
                     do_next="set provide.transaction.metadata=true on the connector, or turn "
                     "batch.transaction_consistent off",
                     topic=part.topic,

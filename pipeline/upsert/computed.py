@@ -86,8 +86,8 @@ def _kind(field: pa.Field, source: SourceTable) -> pa.DataType:
     if kind in _KEPT or (pa.types.is_decimal128(kind) and kind.precision <= 38):
         return kind
     raise UnsupportedError(
-        f"computed column {field.name!r} is of type {field.type}, which no table holds",
-        do_next="cast it to a type that tables have",
+        f"computed column {field.name!r} is of type {field.type}, which a lake table cannot hold",
+        do_next="cast it to a type that a lake table can hold",
         table=str(source),
     )
 

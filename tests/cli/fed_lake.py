@@ -20,7 +20,7 @@ from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs
-from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, upkeep
+from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, services
 
 TABLES = ("a", "b")
 BY_PROCESS = {"mode": "process", "after_commits": 3, "log_ratio": None, "tombstone_retention_hours": 0}
@@ -59,7 +59,7 @@ class FedLake:
         for source in ledger.tables:
             lake.get(self.settings.table_rules(source))
         registry = SchemaRegistry(self.settings)
-        self.runner = BatchRunner(self.settings, lake, state, ledger, registry, upkeep())
+        self.runner = BatchRunner(self.settings, lake, state, ledger, registry, services())
 
     def feed(self, batches: int = 1, tables: tuple[str, ...] = TABLES) -> None:
         """Further batches."""

@@ -111,7 +111,7 @@ def test_tables_that_are_not_there(lake: FedLake) -> None:
     lake.feed(1)
     done = lake.run("compact", "shop.c", "shop.a", "--now")
     assert done.exit_code == 2
-    assert "there is no such table in the lake" in done.stderr
+    assert "the lake has no such table" in done.stderr
     assert "shop.a: due: asked for" in done.stdout
 
 

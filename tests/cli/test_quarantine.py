@@ -26,7 +26,7 @@ from pipeline.upsert import keyless as upsert
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
 from tests.stream.dying_store import DyingStore, Fate, Killed
-from tests.stream.topic_log import event, upkeep
+from tests.stream.topic_log import event, services
 
 NOTHING = {"compaction": {"mode": "off"}, "retention": {"commits": 50}}
 CHANGING = ("create", "write", "delete", "delete_tree")
@@ -105,7 +105,7 @@ def test_records_are_chosen_by_reason_table_time_and_name(lake: FedLake, options
 
 
 def test_what_names_no_record_is_refused(lake: FedLake) -> None:
-    assert "that names no record" in str(lake.run("quarantine show", "11").exception)
+    assert "this is not the name of a quarantined record" in str(lake.run("quarantine show", "11").exception)
     assert "this is not a time" in str(lake.run("quarantine list", "--since", "noon").exception)
 
 
@@ -386,7 +386,7 @@ def test_control_without_the_names_in_the_commit_a_delete_is_applied_twice(
     settings = Settings.load(lake.conf)
     records = held_records(open_storage(f"{lake.path}/_quarantine/shop"), Selection(), Seal(None), payload=True)
     assert replay(settings, Selection()).applied == 2
-    again = QuarantineTable(settings, lake.runner._lake, upkeep())
+    again = QuarantineTable(settings, lake.runner._lake, services())
     with ThreadPoolExecutor(1) as pool:
         again.restate([held.row() for held in records], "shop.quarantine", pool)
         assert replay(settings, Selection()).found == 2  # by their names

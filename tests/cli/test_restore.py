@@ -125,7 +125,7 @@ def test_a_stream_that_is_running_is_refused(lake: FedLake) -> None:
     lease = StreamLease(open_storage(f"{lake.path}/.binlake/shop"), "shop")
     lease.take()
     done = lake.run("restore", "shop.a", lake.commits()[2], "--yes")
-    assert "another run of this stream is at work" in str(done.exception)
+    assert "another run of this stream is active" in str(done.exception)
     lake.check()
     lease.give_back()
     assert lake.run("restore", "shop.a", lake.commits()[2], "--yes").exit_code == 0

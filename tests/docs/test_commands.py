@@ -13,6 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pipeline.cli.app import app
+from pipeline.cli.lazy import LazyCommand
 from pipeline.errors import BinlakeError
 from tests.docs.pages import ROOT, binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied
@@ -47,15 +48,20 @@ def parse(arguments: list[str]) -> None:
     command: Any = get_command(app)
     rest = list(arguments)
     while hasattr(command, "commands"):
-        command = command.commands[rest.pop(0)]
+        command = real(command.commands[rest.pop(0)])
     command.make_context(command.name, rest)
+
+
+def real(command: Any) -> Any:  # noqa: ANN401 - click's command, of two origins
+    """The command itself: in the list of all, commands are imported when they are called."""
+    return command.real() if isinstance(command, LazyCommand) else command
 
 
 def options_of(words: list[str]) -> tuple[set[str], list[str]]:
     """The options of the command that the words begin with, and the words after its name."""
     command: Any = get_command(app)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        command, words = command.commands[words[0]], words[1:]
+        command, words = real(command.commands[words[0]]), words[1:]
     return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}, words
 
 
@@ -100,7 +106,7 @@ def all_options() -> set[str]:
     found, open_commands = set[str](), [get_command(app)]
     while open_commands:
         command: Any = open_commands.pop()
-        open_commands += getattr(command, "commands", {}).values()
+        open_commands += map(real, getattr(command, "commands", {}).values())
         found |= {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     return found
 

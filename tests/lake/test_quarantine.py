@@ -19,7 +19,7 @@ from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import open_storage
 from tests.judges.agreement import assert_judges_agree, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
-from tests.stream.topic_log import settings, upkeep
+from tests.stream.topic_log import services, settings
 
 COLUMNS = ["topic", "partition", "offset", "kafka_time", "key", "value", "reason", "detail", "source_table"]
 RECORDS = [
@@ -51,7 +51,7 @@ def write(path: Path, *batches: list[Quarantined]) -> str:
     """Each batch by a process of its own; the table's URI."""
     config = settings(str(path), ["a"])
     for number, records in enumerate(batches):
-        table = QuarantineTable(config, Lake(open_storage(str(path), {"fsync": "false"})), upkeep())
+        table = QuarantineTable(config, Lake(open_storage(str(path), {"fsync": "false"})), services())
         ranges = Ranges(OffsetRange(topic, 0, 0, 8) for topic in ("s.shop.a", "s.shop.b", "s.shop.c"))
         with ThreadPoolExecutor(1) as pool:
             table.write(records, ranges, number, pool)

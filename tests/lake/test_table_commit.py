@@ -43,7 +43,7 @@ def committed(here: Ingest, table_input: TableInput) -> Counts:
     """Write and commit it; its counts."""
     report = table_input.report
     table = here.lake.get_or_create(here.rules, report.target, report.columns)
-    return write_and_commit(table, table_input, STREAM, 0, here.pool, here.upkeep).counts
+    return write_and_commit(table, table_input, STREAM, 0, here.pool, here.services).counts
 
 
 def test_a_table_is_evolved_once_and_begun_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_an_instant_that_tasks_have_used_is_used_on(tmp_path: Path, brings: str 
     columns = first.report.columns if brings is None else first.report.columns.append(pa.field(brings, pa.int32()))
     context = here.table.begin(here.table.table.schema)
     second = dataclasses.replace(brought(here, range(3, 6), columns), context=context)
-    outcome = write_and_commit(here.table, second, STREAM, 0, here.pool, here.upkeep)
+    outcome = write_and_commit(here.table, second, STREAM, 0, here.pool, here.services)
     assert outcome.instant == context.instant
     assert set(here.table.table.schema.names) >= set(columns.names)
 

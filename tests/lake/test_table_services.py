@@ -1,4 +1,4 @@
-"""Upkeep after commits: compactions beside the batches and between them, and what a dead one leaves."""
+"""TableServices after commits: compactions beside the batches and between them, and what a dead one leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT
 from pipeline.lake import table_services as module
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import TableProgress
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordKey
@@ -65,9 +65,9 @@ class World:
         """A new process."""
         root = open_storage(str(self.path), {"fsync": "false"})
         state = root.sub(".binlake/shop")
-        self.upkeep = Upkeep(self.gate)
+        self.services = TableServices(self.gate)
         ledger = Ledger.load(state, self.config.name) or Ledger(self.config.name)
-        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), self.upkeep)
+        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), self.services)
 
     def batch(self) -> TableProgress:
         n = self.batches
@@ -101,7 +101,7 @@ class World:
     def settle(self) -> None:
         """Let the compaction under way come to its end."""
         self.gate.open.set()
-        for running in self.upkeep._running.values():
+        for running in self.services._running.values():
             running.files.exception(WAIT_S)
 
 

@@ -19,7 +19,7 @@ from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs
-from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, settings, upkeep
+from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, services, settings
 
 T0 = 1_760_000_000_000
 TOPIC = "s.shop.a"
@@ -38,7 +38,7 @@ class World:
         root = open_storage(str(self.place))
         state = root.sub(".binlake/shop")
         ledger = Ledger.load(state, "shop") or Ledger("shop")
-        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), upkeep())
+        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), services())
 
     def start_with(self, **source: object) -> None:
         """Start again as an operator does who has changed the settings' ``source`` section."""

@@ -19,7 +19,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
 from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions
-from pipeline.schema_changes.rules.history import Entry
+from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.schema_changes.rules.verdicts import Ruling, Verdict
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.offsets import OffsetRange, Offsets, Ranges
@@ -221,7 +221,7 @@ def test_a_record_of_a_later_version_is_refused() -> None:
     later = {**WRITTEN_BEFORE, "binlake.version": str(VERSION + 1)}
     with pytest.raises(UnsupportedError, match="version 2, and this binlake knows versions up to 1") as raised:
         CommitRecord.from_extra(later)
-    assert "a later one" in str(raised.value)
+    assert "a later version" in str(raised.value)
     with pytest.raises(UnsupportedError, match="version 2") as raised:
         _ = RecordReader.newest_of(Values(later)).positions
     assert raised.value.where["table"] == "file:///lake/shop/a"

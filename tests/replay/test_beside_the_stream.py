@@ -22,7 +22,7 @@ from pipeline.stream.schemas import SchemaRegistry
 from tests.replay.dumped import HOUR, lines_of, replay, settings, write
 from tests.stream.soundness import errors_in
 from tests.stream.test_exactly_once import row, rows_of
-from tests.stream.topic_log import LocalEngine, TopicLog, event, upkeep
+from tests.stream.topic_log import LocalEngine, TopicLog, event, services
 
 ROUNDS, KEYS = 12, 7
 
@@ -42,7 +42,7 @@ def expected() -> list[tuple[Any, ...]]:
 def stream(config: Settings, log: TopicLog) -> BatchRunner:
     root = open_storage(str(config.lake.uri), {"fsync": "false"})
     lake = Lake(root, locking(config.locking, "stream shop", one_run=True))
-    return BatchRunner(config, lake, root.sub(".binlake/shop"), Ledger("shop"), SchemaRegistry(config), upkeep())
+    return BatchRunner(config, lake, root.sub(".binlake/shop"), Ledger("shop"), SchemaRegistry(config), services())
 
 
 @pytest.mark.parametrize("shuffled", [False, True])

@@ -396,5 +396,5 @@ def test_what_a_replay_quarantined_has_a_way_back(place: Place) -> None:
 
 def test_nobody_says_where_the_dump_is(tmp_path: Path) -> None:
     config = settings(tmp_path, tmp_path, dump={"uri": None})
-    with pytest.raises(ConfigError, match="where the dump is"):
+    with pytest.raises(ConfigError, match="the place of the dump is not known"):
         replay(config)

@@ -23,7 +23,7 @@ from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.stream.dying_store import DyingStore, Fate
-from tests.stream.topic_log import LocalEngine, TopicLog, upkeep
+from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 FILE = "mysql-bin.000003"
 EPOCH_S = 1_760_000_000
@@ -161,11 +161,13 @@ class DdlSource:
 
     def _record(self, statement: str, changes: list[tuple[str, str]], *, snapshot: bool = False) -> None:
         source = self._source(changes[0][1] if changes else "") | {"snapshot": "true" if snapshot else "false"}
-        told = [{"type": kind, "id": f'"shop"."{table}"', "table": self._told(kind, table)} for kind, table in changes]
+        told = [
+            {"type": kind, "id": f'"shop"."{table}"', "table": self._built_from(kind, table)} for kind, table in changes
+        ]
         record = {"source": source, "databaseName": "shop", "ddl": statement, "tableChanges": told, "ts_ms": 0}
         self.ddl.append(json.dumps(record).encode())
 
-    def _told(self, kind: str, table: str) -> Row | None:
+    def _built_from(self, kind: str, table: str) -> Row | None:
         if kind == "DROP":
             return None
         columns = [{"name": n, "typeName": k, "typeExpression": k} for n, k in self.tables[table].columns.items()]
@@ -223,7 +225,7 @@ class Follower:
             for source in ledger.tables:
                 lake.get(config.table_rules(source))
             self._registry = SchemaRegistry(config)
-            self._runner = BatchRunner(config, lake, state, ledger, self._registry, upkeep())
+            self._runner = BatchRunner(config, lake, state, ledger, self._registry, services())
         self._registry.learn(self.source.ddl[: self.delivered])
         stands, end = self._runner.ledger.positions, self.source.log.end()
         on_the_way = (

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.schema_changes.rules.verdicts import Standing, judge_clauses
+from pipeline.schema_changes.rules.verdicts import TableSchemaState, judge_clauses
 from pipeline.settings import TablesSettings
 
 SCHEMA = pa.schema(
@@ -17,12 +17,12 @@ SCHEMA = pa.schema(
 )
 
 
-def standing(key: tuple[str, ...] = ("no",), **rules: Any) -> Standing:  # noqa: ANN401 - any YAML value
+def state(key: tuple[str, ...] = ("no",), **rules: Any) -> TableSchemaState:  # noqa: ANN401 - any YAML value
     tables = TablesSettings.model_validate({"defaults": rules})
-    return Standing(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")))
+    return TableSchemaState(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")))
 
 
-def verdicts(text: str, at: Standing) -> list[str]:
+def verdicts(text: str, at: TableSchemaState) -> list[str]:
     (ddl,) = parse_ddl(f"ALTER TABLE t {text}", "db")
     return [ruling.verdict.value for ruling in judge_clauses(ddl.clauses, 5, at).rulings]
 
@@ -61,22 +61,22 @@ def verdicts(text: str, at: Standing) -> list[str]:
     ],
 )
 def test_clauses(clause: str, key: tuple[str, ...], verdict: str) -> None:
-    assert verdicts(clause, standing(key)) == [verdict]
+    assert verdicts(clause, state(key)) == [verdict]
 
 
 def test_the_key_that_the_settings_name_is_not_the_sources() -> None:
-    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", standing(key=("no",))) == ["refuse"]
-    named = standing()
+    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", state(key=("no",))) == ["refuse"]
+    named = state()
     named.rules = TablesSettings.model_validate({"defaults": {"key": ["no"]}}).rules(SourceTable("db", "t"))
     assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", named) == ["apply"]
-    sharded = standing(("shard", "no"))
+    sharded = state(("shard", "no"))
     sharded.shard = "shard"
     assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (no)", sharded) == ["apply"]
 
 
 def test_columns_that_the_settings_keep_out_are_not_restated() -> None:
     columns = {"exclude": ["gone*"], "mask": {"mail": {"how": "redact"}}}
-    at = standing(columns=columns)
+    at = state(columns=columns)
     assert verdicts("ADD gone_1 INT DEFAULT 5, ADD mail TEXT DEFAULT ('x'), CHANGE name mail TEXT", at) == [
         "add",
         "add",
@@ -86,7 +86,7 @@ def test_columns_that_the_settings_keep_out_are_not_restated() -> None:
 
 
 def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
-    at = standing()
+    at = state()
     assert verdicts("MODIFY name INT", at) == ["refuse"]
     assert at.refused == {"name": (5, "column name becomes INT, the lake has string")}
     verdicts("MODIFY name TEXT", at)
@@ -107,5 +107,5 @@ def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
     ],
 )
 def test_each_policy_can_refuse(clause: str, policy: str) -> None:
-    assert verdicts(clause, standing()) != ["refuse"]
-    assert verdicts(clause, standing(schema_changes={policy: "refuse"})) == ["refuse"]
+    assert verdicts(clause, state()) != ["refuse"]
+    assert verdicts(clause, state(schema_changes={policy: "refuse"})) == ["refuse"]

@@ -143,7 +143,7 @@ class TableChecks:
                 if row["action"] == COMMIT:
                     yield row["instantTime"], row["completionTime"]
 
-    def upkeep(self) -> dict[str, int]:
+    def services(self) -> dict[str, int]:
         """How many compactions and cleans there were, and how many instants were archived."""
         timeline = HudiTable.open(open_storage(str(self.path))).timeline
         history = timeline.history()

@@ -143,7 +143,7 @@ class Soak:
             "kills": self.kills,
             "checks": self.checks,
             "compactor_runs": self._compactor.runs if self._compactor is not None else 0,
-            "upkeep": {name: table.upkeep() for name, table in self.tables.items()},
+            "upkeep": {name: table.services() for name, table in self.tables.items()},
             "most_active_commits": {name: table.most_seen for name, table in self.tables.items()},
             "sizes": {name: [s._asdict() for s in table.sizes] for name, table in self.tables.items()},
             "latency": told,

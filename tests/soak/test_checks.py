@@ -25,7 +25,7 @@ from tests.soak.checks import Size, TableChecks, growth, spanned
 from tests.soak.setting import Bounds, document
 from tests.soak.source import SoakSource, wrong
 from tests.stream.soundness import check_offsets
-from tests.stream.topic_log import LocalEngine, TopicLog, upkeep
+from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 _START_US = 1_795_242_000_123_456
 _BATCHES, _TRANSACTIONS = 24, 25
@@ -46,7 +46,7 @@ class World:
         root = open_storage(str(directory / "lake"), {"fsync": "false"})
         state = root.sub(".binlake/soak")
         ledger = Ledger("soak")
-        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), upkeep())
+        self.runner = BatchRunner(self.config, Lake(root), state, ledger, SchemaRegistry(self.config), services())
         self.source.snapshot(0)
         for number in range(_BATCHES):
             for _ in range(_TRANSACTIONS):
@@ -87,7 +87,7 @@ TABLES = ("accounts", "events", "visits")
 @pytest.mark.parametrize("name", TABLES)
 def test_a_sound_table_passes(world: World, lake: Path, name: str) -> None:
     world.check(name, lake)
-    assert TableChecks(name, lake / "live" / name, 200).upkeep()["compactions"] > 2
+    assert TableChecks(name, lake / "live" / name, 200).services()["compactions"] > 2
 
 
 @pytest.mark.parametrize("name", TABLES)

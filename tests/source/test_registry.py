@@ -90,7 +90,7 @@ def test_what_is_no_registry_of_avro(registry: Registry, answer: bytes) -> None:
 
 def test_a_path_that_is_not_there_and_a_redirect(registry: Registry) -> None:
     wrong = SchemaRegistryClient(f"{registry.url}/nowhere", retry_s=0)
-    assert "no schema registry" in str(raised(wrong))
+    assert "not a schema registry" in str(raised(wrong))
     registry.failures = [302]
     assert "302" in str(raised(client(registry)))
     assert registry.asked[-1] == "/schemas/ids/1", "credentials follow nobody"

@@ -23,7 +23,7 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.decode.recordings import as_server_sends, same_cell
 from tests.judges import hudi_rs
-from tests.stream.topic_log import LocalEngine, TopicLog, upkeep
+from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 TOPIC = "changes"
 Rows = list[dict[str, Any]]
@@ -54,7 +54,7 @@ class Feed:
         ledger = Ledger.load(self.state, "shop") or recover(self.settings, root, lake)
         for source in ledger.tables:
             lake.get(self.settings.table_rules(source))
-        self.runner = BatchRunner(self.settings, lake, self.state, ledger, SchemaRegistry(self.settings), upkeep())
+        self.runner = BatchRunner(self.settings, lake, self.state, ledger, SchemaRegistry(self.settings), services())
 
     def put(self, message: dict[str, Any] | bytes, partition: int = 0) -> None:
         self.log.add(TOPIC, message, None, partition)

@@ -39,7 +39,7 @@ from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, Item
 from tests.hudi.metadata import below
 from tests.services.kafka import Broker
-from tests.stream.topic_log import TopicLog, upkeep
+from tests.stream.topic_log import TopicLog, services
 from tests.stream.topic_log import settings as log_settings
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class World:
         self.engine = Engine(TopicLog())
         ledger, registry = Ledger(config.name), SchemaRegistry(config)
         state = self.storage.sub(".binlake/shop")
-        self.runner = BatchRunner(config, Lake(self.storage), state, ledger, registry, upkeep())
+        self.runner = BatchRunner(config, Lake(self.storage), state, ledger, registry, services())
         self._feed, self._per_batch, self.batches = events(1 << 30, keys=KEYS), per_batch, 0
 
     def batch(self) -> tuple[Counter[str], int]:

@@ -23,7 +23,7 @@ from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.stream.dying_store import DyingStore, Fate, Killed
-from tests.stream.topic_log import LocalEngine, TopicLog, event, settings, upkeep
+from tests.stream.topic_log import LocalEngine, TopicLog, event, services, settings
 
 #: What a death at any other call leaves is what a death after the last of these leaves; so is a death before the next.
 CHANGING = ("create", "write", "delete", "delete_tree")
@@ -59,7 +59,7 @@ def runner(config: Settings, root: Storage) -> BatchRunner:
     ledger = Ledger.load(state, config.name) or recover(config, root, lake)
     for source in ledger.tables:
         lake.get(config.table_rules(source))
-    return BatchRunner(config, lake, state, ledger, SchemaRegistry(config), upkeep())
+    return BatchRunner(config, lake, state, ledger, SchemaRegistry(config), services())
 
 
 def rows_of(lake: Path, table: str) -> list[tuple[Any, ...]]:

@@ -24,7 +24,7 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs
 from tests.replay.dumped import HOUR, replay, write
-from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, upkeep
+from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, services
 
 SHARDS = {"match": r"shop\.orders_(\d\d)", "to": "shop.orders", "shard": {"column": "shard", "value": "{1}"}}
 ORDERS = SourceTable("shop", "orders")
@@ -59,7 +59,7 @@ class World:
         ledger = Ledger.load(state, "shop") or recover(self.settings, root, lake)
         for source in ledger.tables:
             lake.get(self.settings.table_rules(source))
-        self.runner = BatchRunner(self.settings, lake, state, ledger, SchemaRegistry(self.settings), upkeep())
+        self.runner = BatchRunner(self.settings, lake, state, ledger, SchemaRegistry(self.settings), services())
 
     def put(self, table: str, op: str, key: int, before: str = "", at: int = 0, **values: Any) -> None:  # noqa: ANN401
         """One event; ``before``: the owner in the before image of an update; ``at``: its place in the binlog."""

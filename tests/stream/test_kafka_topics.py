@@ -151,10 +151,10 @@ def test_a_topic_that_was_made_anew_stops_the_stream(bank_at: BankAt, records: i
     make_anew(bank)
     send(bank.servers, bank.topic, range(records), 200)
     before = bank.owners()
-    with pytest.raises(BadInputError, match="made anew") as caught:
+    with pytest.raises(BadInputError, match="created again") as caught:
         bank.run()
     assert bank.topic in str(caught.value)
-    with pytest.raises(BadInputError, match="made anew"):
+    with pytest.raises(BadInputError, match="created again"):
         bank.run(skip_missing=True)
     assert bank.owners() == before
 
@@ -168,7 +168,7 @@ def test_a_topic_made_anew_under_a_running_stream_stops_it(bank_at: BankAt, monk
     stream = Stream(bank.settings(), bank.spark, bank.events.append, threading.Event())
     make_anew(bank)
     send(bank.servers, bank.topic, range(30), 200)
-    with pytest.raises(BadInputError, match="made anew"):
+    with pytest.raises(BadInputError, match="created again"):
         stream.run(once=True)
     assert bank.owners() == before
 

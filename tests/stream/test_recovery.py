@@ -28,7 +28,7 @@ from pipeline.upsert.parcel import pack
 from pipeline.upsert.route import Counts
 from pipeline.upsert.target import Target
 from tests.logged import events
-from tests.stream.topic_log import settings, upkeep
+from tests.stream.topic_log import services, settings
 
 COLUMNS = pa.schema([("id", pa.int64())])
 
@@ -52,7 +52,7 @@ def commit(
     work = TableInput(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
     with ThreadPoolExecutor(1) as pool:
-        assert write_and_commit(table, work, stream, 0, pool, upkeep()).instant is not None
+        assert write_and_commit(table, work, stream, 0, pool, services()).instant is not None
     return table
 
 

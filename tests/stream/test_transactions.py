@@ -31,7 +31,7 @@ from pipeline.tasks.plan import BatchPlan, Item
 from pipeline.tasks.write_parcels import write_parcels
 from tests.decode.recordings import topics
 from tests.judges import hudi_rs
-from tests.stream.topic_log import settings, upkeep
+from tests.stream.topic_log import services, settings
 
 PREFIX = "bank_plain"
 TRANSACTIONS = f"{PREFIX}.transaction"
@@ -126,7 +126,7 @@ class Bank:
             lake.get(self.settings.table_rules(source))
         cutter = Transactions(self.settings, ledger, survey, offset_at) if self.whole else None
         registry = SchemaRegistry(self.settings)
-        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, upkeep(), cutter)
+        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, services(), cutter)
 
     @property
     def whole(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.decode.changes import RawRecords
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.tasks.decode_and_route import decode_records
@@ -18,9 +18,9 @@ from pipeline.tasks.plan import BatchPlan, Item
 from pipeline.tasks.write_parcels import write_parcels
 
 
-def upkeep() -> Upkeep:
+def services() -> TableServices:
     """The upkeep of tables, its tasks run here."""
-    return Upkeep(lambda function, operations: [function(operation) for operation in operations])
+    return TableServices(lambda function, operations: [function(operation) for operation in operations])
 
 
 COLUMNS = {"id": "bigint", "owner": "varchar(40)", "balance": "decimal(12,2)", "region": "varchar(10)"}

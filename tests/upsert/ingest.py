@@ -31,7 +31,7 @@ from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, route
 from pipeline.upsert.target import make_target
 from pipeline.upsert.truncates import Truncates
 from tests.model import Delivered, Row, Shape
-from tests.stream.topic_log import upkeep
+from tests.stream.topic_log import services
 
 STREAM, TOPIC, PATH = "tests", "shop.items", "shop/items"
 SOURCE = SourceTable("shop", "items")
@@ -103,7 +103,7 @@ class Ingest:
         self.rules = table_rules(self.shape, self.buckets, self.compacted_after)
         self.lake = Lake(self.root)
         self.pool = ThreadPoolExecutor(2)
-        self.upkeep = upkeep()
+        self.services = services()
 
     @classmethod
     def at(cls, path: Path, shape: Shape, buckets: int = 2, compacted_after: int = 0) -> Ingest:
@@ -142,7 +142,7 @@ class Ingest:
         table = self.lake.get_or_create(self.rules, work.report.target, work.report.columns)
         if plan_context is None:
             table.refresh(STREAM)
-        outcome = write_and_commit(table, work, STREAM, self.batches, self.pool, self.upkeep)
+        outcome = write_and_commit(table, work, STREAM, self.batches, self.pool, self.services)
         self.batches += 1
         if not keep_position:
             self.positions |= {r.partition: r.end for r in ranges}

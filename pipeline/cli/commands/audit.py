@@ -15,7 +15,7 @@ from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Severity
 from pipeline.lake.audit import FATES, Audit, AuditedCommit
 from pipeline.lake.audit import audit as audit_table
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.settings import Settings
 from pipeline.upsert.route import Counts
 
@@ -30,7 +30,7 @@ def audit(
     """Account for every record of every commit: read = applied + superseded + filtered + quarantined."""
     found, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
 
-    def act(place: Place) -> int:
+    def act(place: CatalogTable) -> int:
         done = audit_table(place.storage)
         print_audit(place.name, done, each=commits)
         return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0

@@ -80,7 +80,7 @@ class KafkaProbe:
             raise ConfigError(
                 f"no such topic: {', '.join(missing)}" if missing else "no topic matches the pattern",
                 do_next="correct kafka.topics, topic_pattern or ddl_topics, or create the topic; "
-                "topics that the user may not describe are not seen either",
+                "topics that the user may not describe are not visible",
             )
         self.topics = {name: len(known[name].partitions) for name in wanted}
         return f"{len(wanted)} topics, {sum(self.topics.values())} partitions"
@@ -115,7 +115,7 @@ class KafkaProbe:
             if monotonic_s() > deadline:
                 raise TransientError(
                     f"no record came from {', '.join(sorted(pending))} within {self.timeout_s:g} s",
-                    do_next="look at the brokers and the network",
+                    do_next="check the brokers and the network",
                 )
             for message in self._consumer.consume(100, 0.1):
                 self._note(message, pending)

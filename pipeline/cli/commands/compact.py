@@ -17,8 +17,8 @@ from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, sha
 from pipeline.cli.text import duration, number, size
 from pipeline.errors import ConfigError
 from pipeline.hudi.services.compaction import MapTasks
-from pipeline.lake.catalog import Unknown
-from pipeline.lake.maintenance import Report, Wanted, look_after
+from pipeline.lake.catalog import BrokenTable
+from pipeline.lake.maintenance import Report, Wanted, maintain
 from pipeline.settings import Settings
 from pipeline.spark.session import spark_session
 from pipeline.spark.tasks import map_in_tasks
@@ -50,10 +50,10 @@ def compact(
     found = chosen(settings, tables)
     with _workers(settings, spark, threads) as map_tasks:
         for place in found:
-            if isinstance(place, Unknown):
+            if isinstance(place, BrokenTable):
                 report = Report(place.name, error=place.error)
             else:
-                report = look_after(place, sharing, map_tasks, wanted)
+                report = maintain(place, sharing, map_tasks, wanted)
             print_report(report, as_json=as_json)
             if report.error is not None:
                 code = told(report.table, report.error, code)

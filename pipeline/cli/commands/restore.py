@@ -16,7 +16,7 @@ from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores, plan_restore, restore
 from pipeline.hudi.services.restore_plan import instant_of
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import metadata_config
 from pipeline.position.lease import StreamLease
 from pipeline.position.record_reader import RecordReader
@@ -43,7 +43,7 @@ def restore_table(
         _restore(place, moment, shared(settings, "restore"), yes=yes, dry_run=dry_run)
 
 
-def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run: bool) -> None:
+def _restore(place: CatalogTable, moment: str, locking: Locking, *, yes: bool, dry_run: bool) -> None:
     index = metadata_config(place.rules)
     held = HudiTable.open(place.storage, metadata=index, locking=locking)
     if not dry_run:
@@ -61,7 +61,7 @@ def _restore(place: Place, moment: str, locking: Locking, *, yes: bool, dry_run:
         say(f"stream {stream} delivers again from {positions.to_text()} on when it next runs")
 
 
-def print_plan(place: Place, plan: RestorePlan) -> None:
+def print_plan(place: CatalogTable, plan: RestorePlan) -> None:
     """Print what goes and what stays."""
     target = plan.target
     say(f"{place.name} as of {target.requested_time} ({target.action}, completed {target.completion_time})")

@@ -16,7 +16,7 @@ from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.services.archival import archivable, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.table_services import archival_config, cleaning_config
 from pipeline.settings import RetentionRule, Settings
 
@@ -27,7 +27,7 @@ def clean_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False,
     """Delete files that neither the retention, a savepoint nor a pending compaction needs."""
     settings = Settings.load(conf)
 
-    def act(place: Place, rule: RetentionRule) -> None:
+    def act(place: CatalogTable, rule: RetentionRule) -> None:
         config = cleaning_config(rule)
         if dry_run:
             plan = plan_clean(HudiTable.open(place.storage), config)
@@ -47,7 +47,7 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
     """Move old instants of the timeline into the table's history, if there are more than the retention needs."""
     settings = Settings.load(conf)
 
-    def act(place: Place, rule: RetentionRule) -> None:
+    def act(place: CatalogTable, rule: RetentionRule) -> None:
         bounds, config = archival_config(place.rules, rule), cleaning_config(rule)
         if dry_run:
             table = HudiTable.open(place.storage)
@@ -62,11 +62,11 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
 
 
 def _for_each(
-    settings: Settings, names: list[str] | None, as_json: bool, act: Callable[[Place, RetentionRule], None]
+    settings: Settings, names: list[str] | None, as_json: bool, act: Callable[[CatalogTable, RetentionRule], None]
 ) -> int:
     """An action for every table that the settings give a retention; the exit code."""
 
-    def one(place: Place) -> None:
+    def one(place: CatalogTable) -> None:
         if place.rules.retention is None:
             _tell(place, "the settings give it no retention (retention: null)", as_json)
         else:
@@ -84,7 +84,7 @@ def _paths(plan: CleanPlan) -> list[str]:
     return [in_partition(path, name) for path, names in plan.files.items() for name in names]
 
 
-def _tell(place: Place, line: str, as_json: bool, details: Sequence[str] = (), **fields: object) -> None:
+def _tell(place: CatalogTable, line: str, as_json: bool, details: Sequence[str] = (), **fields: object) -> None:
     if as_json:
         sys.stdout.write(json.dumps({"table": place.name, **fields}, ensure_ascii=False) + "\n")
         return

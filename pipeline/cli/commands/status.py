@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import duration, number, size, terminal
-from pipeline.lake.catalog import Place
+from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
 from pipeline.settings import Settings
 
@@ -34,7 +34,7 @@ def status(
         _print_stream(stream, each=partitions)
     found: list[TableStatus] = []
 
-    def act(place: Place) -> None:
+    def act(place: CatalogTable) -> None:
         found.append(table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds))
 
     code = each(chosen(settings, tables), act)

@@ -23,7 +23,7 @@ from pipeline.decode.messages.chunk import IGNORED, Chunk, TableEvents
 from pipeline.decode.messages.duplicates import with_duplicate_members
 from pipeline.decode.messages.envelopes import TOMBSTONE, Long
 from pipeline.decode.messages.images import before_of
-from pipeline.decode.messages.invalid import dealt_with, refuse_unsound
+from pipeline.decode.messages.invalid import reject_invalid, reject_misfit
 from pipeline.decode.messages.part import decode_rows
 from pipeline.decode.options import CanalForm, Format
 from pipeline.decode.quarantine import Buffer, Fault, Reason, json_fault
@@ -139,11 +139,11 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
 
 def _loose(chunk: Chunk, at: int, value: bytes) -> _Any | None:
     """A message with members left out; None if it is none, and has been dealt with."""
-    if not dealt_with(chunk, at, value, Format.CANAL):
+    if not reject_invalid(chunk, at, value, Format.CANAL):
         try:
             return _LOOSE(value)
         except _BAD as error:
-            refuse_unsound(chunk, at, value, str(error))
+            reject_misfit(chunk, at, value, str(error))
     return None
 
 

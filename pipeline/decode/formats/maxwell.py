@@ -25,7 +25,7 @@ from pipeline.decode.messages.duplicates import with_duplicate_members
 from pipeline.decode.messages.envelopes import TOMBSTONE, Long
 from pipeline.decode.messages.format_detection import MAXWELL_DDL
 from pipeline.decode.messages.images import before_of
-from pipeline.decode.messages.invalid import dealt_with, refuse_unsound
+from pipeline.decode.messages.invalid import reject_invalid, reject_misfit
 from pipeline.decode.options import Format, MaxwellForm, MaxwellOrder
 from pipeline.decode.quarantine import Fault, Reason, json_fault
 
@@ -111,8 +111,8 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
 
 def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
     """A record that is no sound message of Maxwell's."""
-    if not dealt_with(chunk, at, value, Format.MAXWELL):
-        refuse_unsound(chunk, at, value, error)
+    if not reject_invalid(chunk, at, value, Format.MAXWELL):
+        reject_misfit(chunk, at, value, error)
 
 
 def _source(message: _Message) -> SourceTable | None:

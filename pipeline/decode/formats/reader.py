@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pipeline.decode.changes import Decoded, RawRecords
 from pipeline.decode.formats import avro, canal, debezium, maxwell, maxwell_schema
 from pipeline.decode.messages.chunk import Chunk
-from pipeline.decode.messages.format_detection import is_avro, told
+from pipeline.decode.messages.format_detection import detect_format, is_avro
 from pipeline.decode.options import DecodeOptions, Format
 from pipeline.decode.schemas import schema_change
 from pipeline.decode.schemas.schema_change import SchemaChange
@@ -36,7 +36,7 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
     rest = records
     while True:
         first = next((value for value in rest.values if value is not None), b"")
-        chunk = _read(rest, schemas, options, told(first))
+        chunk = _read(rest, schemas, options, detect_format(first))
         if rest is records and not chunk.foreign:
             return _settled(chunk.decoded)
         decoded.extend([chunk.decoded])
@@ -46,7 +46,7 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
 
 
 def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
-    """A reader takes all that is told to be its own, so that every one has its turn once at most."""
+    """A reader takes all that is detect_format to be its own, so that every one has its turn once at most."""
     chunk = Chunk(records, schemas, options)
     _READERS[format_](chunk)
     return chunk
@@ -69,6 +69,6 @@ def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
     Raises msgspec.MsgspecError if it is no record of a topic with DDL in it, TransientError as ``decode`` does.
     """
     value = as_json(value, options)
-    if told(value) is Format.MAXWELL:
+    if detect_format(value) is Format.MAXWELL:
         return maxwell_schema.definition_changes(value)
     return schema_change.schema_changes(value)

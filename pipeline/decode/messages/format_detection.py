@@ -39,7 +39,7 @@ def format_of(document: dict[str, Any]) -> Format:
     return Format.DEBEZIUM
 
 
-def told(value: Buffer) -> Format:
+def detect_format(value: Buffer) -> Format:
     """The format of one message; Debezium's reader says what is wrong with what is no message at all."""
     if is_avro(value):
         return Format.DEBEZIUM_AVRO

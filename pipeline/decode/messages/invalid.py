@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pipeline.decode.messages.chunk import Chunk
-from pipeline.decode.messages.format_detection import told
+from pipeline.decode.messages.format_detection import detect_format
 from pipeline.decode.options import Format
 from pipeline.decode.quarantine import Fault, Reason, json_fault
 
 _NULL = b"null"
 
 
-def dealt_with(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
+def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
     """Settle a record that is a tombstone, another reader's, or no JSON; False if it is none of these."""
     if value.strip() == _NULL:
         chunk.tombstones.append(at)
-    elif chunk.options.format is Format.AUTO and told(value) is not format_:
+    elif chunk.options.format is Format.AUTO and detect_format(value) is not format_:
         chunk.foreign.append(at)
     elif (fault := json_fault(value, chunk.options.max_nesting)) is not None:
         chunk.refuse(at, fault)
@@ -23,7 +23,7 @@ def dealt_with(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
     return True
 
 
-def refuse_unsound(chunk: Chunk, at: int, value: bytes, error: str) -> None:
+def reject_misfit(chunk: Chunk, at: int, value: bytes, error: str) -> None:
     """Quarantine a document that does not fit: as a bad message if it names a type and a database, else as none."""
     named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
     chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))

@@ -112,7 +112,7 @@ def check_still_inflight(storage: Storage, inflight: Instant) -> None:
     if inflight.file_name not in names:
         raise LostOwnershipError(
             "this instant was rolled back by somebody else",
-            do_next="find the second writer",
+            do_next="another process writes to this table: stop it, or set locking",
             instant=inflight.requested_time,
         )
 
@@ -128,7 +128,9 @@ def check_not_completed(storage: Storage, requested_time: str) -> set[str]:
     completed = [n for n in names if (i := parse_name(n)) is not None and i.completed]
     if completed:
         raise LostOwnershipError(
-            "this instant was completed by somebody else", do_next="find the second writer", file=completed[0]
+            "this instant was completed by somebody else",
+            do_next="another process writes to this table: stop it, or set locking",
+            file=completed[0],
         )
     return names
 
@@ -140,7 +142,9 @@ def publish(storage: Storage, completed: Instant, body: bytes) -> None:
     except AlreadyExistsError as error:
         if not _holds(storage, completed, body):
             raise LostOwnershipError(
-                "this instant was completed by somebody else", do_next="find the second writer", path=completed.path
+                "this instant was completed by somebody else",
+                do_next="another process writes to this table: stop it, or set locking",
+                path=completed.path,
             ) from error
     except StorageError as error:
         try:

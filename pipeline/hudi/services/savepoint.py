@@ -78,7 +78,7 @@ def _check_held(table: HudiTable, instant: str) -> None:
     if not any(write.requested_time == instant for write in completed):
         raise ConfigError(
             "there is no completed commit of that requested time in the active timeline",
-            do_next="name one that binlake's timeline command lists",
+            do_next="name one that binlake inspect lists",
             instant=instant,
             table=table.config.name,
         )

@@ -296,7 +296,7 @@ class HudiTable(TableState):
             completed = found is not None and found.completed
             raise LostOwnershipError(
                 f"this instant was {'completed' if completed else 'rolled back'} by somebody else",
-                do_next="find the second writer",
+                do_next="another process writes to this table: stop it, or set locking",
                 instant=instant,
                 table=self.config.name,
             )

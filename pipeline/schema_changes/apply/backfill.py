@@ -21,11 +21,11 @@ from pipeline.hudi.files.log_merge import Flags, Longs
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
-from pipeline.schema_changes.rules.history import Entry
 from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
+from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
@@ -48,7 +48,7 @@ def carry_out(
     schema: pa.Schema,
     stream: str,
     pool: Executor,
-    upkeep: Upkeep,
+    services: TableServices,
 ) -> str | None:
     """Carry out statements on what the table holds; the commit's instant.
 
@@ -64,7 +64,7 @@ def carry_out(
     Raises BinlakeError; the table is as it was then.
     """
     if retyped(table.table.schema, schema):
-        upkeep.compact_now(table)
+        services.compact_now(table)
     try:
         return _commit(table, entries, news, schema, stream, pool)
     except OvertakenError:

@@ -19,13 +19,13 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import Upkeep
+from pipeline.lake.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
-from pipeline.schema_changes.rules.history import Entry, TableDdl, judge_table
+from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlHistory, place_of, shadowed
 from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
-from pipeline.schema_changes.rules.statements import DdlEvent, Tale, place_of, shadowed
-from pipeline.schema_changes.rules.verdicts import Standing
+from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
+from pipeline.schema_changes.rules.verdicts import TableSchemaState
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.settings.schema_changes import SchemaChangeRule
@@ -38,7 +38,7 @@ _PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class DdlNote:
+class DdlOutcome:
     """What became of a table's statements: those carried out, by which commit; or why they could not be yet."""
 
     table: SourceTable
@@ -54,8 +54,8 @@ class DdlKeeper:
         self._settings = settings
         self._lake = lake
         self._schemas = schemas
-        self._tale = Tale()
-        self._told: tuple[int, int] = (-1, -1)
+        self._history = DdlHistory()
+        self._built_from: tuple[int, int] = (-1, -1)
         self._taken_over: set[str] = set()
         self._recorded: dict[tuple[str, str, int | None], int] = {}
         self._quiet: tuple[int, int, int, int] | None = None
@@ -75,14 +75,16 @@ class DdlKeeper:
                 log.add(DdlEvent(control.order, None, place_of(control.order), control.text, database))
         return log.revision > revision
 
-    def settle(self, known: Iterable[SourceTable], stream: str, pool: Executor, upkeep: Upkeep) -> list[DdlNote]:
+    def settle(
+        self, known: Iterable[SourceTable], stream: str, pool: Executor, services: TableServices
+    ) -> list[DdlOutcome]:
         """Carry out what waits, on the tables that are open; a table that fails is tried again later."""
         known = list(known)
-        state = (self._schemas.ddl.revision, len(self._schemas.sources()), len(known), self._lake.openings)
-        if self._quiet == state:  # nothing new, and nothing failed: however many tables there are
+        known_state = (self._schemas.ddl.revision, len(self._schemas.sources()), len(known), self._lake.openings)
+        if self._quiet == known_state:  # nothing new, and nothing failed: however many tables there are
             return []
-        self._quiet = state
-        self._retell(known)
+        self._quiet = known_state
+        self._rebuild_history(known)
         notes = []
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
@@ -96,10 +98,10 @@ class DdlKeeper:
                 self._quiet = None
                 continue
             try:
-                note = self._settle(source, table, stream, pool, upkeep)
+                note = self._settle(source, table, stream, pool, services)
                 self._settled[path] = (mark[0], table.table.generation, id(table))
             except BinlakeError as error:
-                note = DdlNote(source, (), error=str(error))
+                note = DdlOutcome(source, (), error=str(error))
                 self._paused_until[path] = monotonic_s() + _PAUSE_S
                 self._quiet = None
                 self._open_again(source)
@@ -112,8 +114,8 @@ class DdlKeeper:
         topics = list(topics)
         plans = {**self._plans, **{origin: t.plan for origin, t in self._judge_fresh(topics).items()}}
         tables = {origin: plan for origin, plan in plans.items() if plan != SourceDdl()}
-        shadows = self._tale.shadows | self._shadows_of(topics)
-        return DdlPlan(self._tale.names, frozenset(shadows), tables)
+        shadows = self._history.shadows | self._shadows_of(topics)
+        return DdlPlan(self._history.names, frozenset(shadows), tables)
 
     def entries_for(self, source: SourceTable) -> Sequence[Entry]:
         """What the first commit of a lake table that was not there records."""
@@ -123,13 +125,13 @@ class DdlKeeper:
         """The lake tables that DDL concerns beside those these topics have fed: of renamed tables, and new ones."""
         wanted = set(topics)
         found = set()
-        for source, names in self._tale.names.items():
+        for source, names in self._history.names.items():
             suffix = topic_suffix(source)
             if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
                 found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
         return found | self._fresh.keys()
 
-    # -- telling ---------------------------------------------------------------------------------------------------
+    # -- history ---------------------------------------------------------------------------------------------------
 
     def _open_again(self, source: SourceTable) -> None:
         """After a failure that leaves in doubt what is known of a table."""
@@ -138,7 +140,7 @@ class DdlKeeper:
         with contextlib.suppress(BinlakeError):
             self._lake.get(rules)
 
-    def _retell(self, known: Sequence[SourceTable]) -> None:
+    def _rebuild_history(self, known: Sequence[SourceTable]) -> None:
         self._mine = set(known)
         renamed: list[Entry] = []
         for source in known:
@@ -149,10 +151,10 @@ class DdlKeeper:
                 self._recorded |= {(e.place, e.digest, e.seconds): e.order for e in table.ddl}
         self._take_over(renamed)
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
-        if self._told != (log.revision, len(sources)):
-            self._tale = log.tale(self._rule_of, sources, self._recorded)
-            self._told = (log.revision, len(sources))
-            self._known = sources | self._tale.effects.keys()
+        if self._built_from != (log.revision, len(sources)):
+            self._history = log.history(self._rule_of, sources, self._recorded)
+            self._built_from = (log.revision, len(sources))
+            self._known = sources | self._history.effects.keys()
 
     def _take_over(self, renamed: Iterable[Entry]) -> None:
         """Renamings that only tables remember: their statements came among data that is past."""
@@ -170,7 +172,7 @@ class DdlKeeper:
     def _origins(self, source: SourceTable) -> list[SourceTable]:
         """The source tables with statements, by their first names, whose rows go to a lake table."""
         tables = self._settings.tables
-        return [o for o in self._tale.effects if tables.selects(o) and destination(o, tables) == source]
+        return [o for o in self._history.effects if tables.selects(o) and destination(o, tables) == source]
 
     def _shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
         found = set()
@@ -186,8 +188,8 @@ class DdlKeeper:
     # -- carrying out ----------------------------------------------------------------------------------------------
 
     def _settle(
-        self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, upkeep: Upkeep
-    ) -> DdlNote | None:
+        self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, services: TableServices
+    ) -> DdlOutcome | None:
         judged, schema = self.judge(source, table)
         shards = {origin: shard_of(origin, self._settings.tables) for origin in judged}
         news = sorted((e for t in judged.values() for e in t.news), key=lambda e: e.key)
@@ -196,26 +198,26 @@ class DdlKeeper:
             table.refresh(stream)
             entries = sorted((e for t in judged.values() for e in t.entries), key=lambda e: e.key)
             waiting = [(entry, shards[entry.source]) for entry in news]
-            instant = carry_out(table, entries, waiting, schema, stream, pool, upkeep)
+            instant = carry_out(table, entries, waiting, schema, stream, pool, services)
         self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
-        return DdlNote(source, tuple(news), instant) if news else None
+        return DdlOutcome(source, tuple(news), instant) if news else None
 
     def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, TableDdl], pa.Schema]:
         """What statements come to for a lake table, by source table, and its columns after them. Changes nothing."""
         judged: dict[SourceTable, TableDdl] = {}
         schema = table.table.schema
         for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
-            standing = standing_of(table, schema, shard_of(origin, self._settings.tables))
+            state = schema_state_of(table, schema, shard_of(origin, self._settings.tables))
             mine = [entry for entry in table.ddl if entry.source == origin]
-            judged[origin] = judge_table(origin, self._tale.effects.get(origin, ()), mine, standing)
-            schema = standing.schema
+            judged[origin] = judge_table(origin, self._history.effects.get(origin, ()), mine, state)
+            schema = state.schema
         return judged, schema
 
     def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
         """All statements about the tables that are open, with their verdicts as of now, and which are carried out.
         Changes nothing."""
         known = list(known)
-        self._retell(known)
+        self._rebuild_history(known)
         found: dict[SourceTable, list[tuple[Entry, bool]]] = {}
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
@@ -230,7 +232,7 @@ class DdlKeeper:
     def consult(self, known: Iterable[SourceTable], topics: Iterable[str]) -> DdlPlan:
         """What tasks must know that write beside the stream: of statements that are carried out, and of refusals."""
         known = list(known)
-        self._retell(known)
+        self._rebuild_history(known)
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
             for origin, judged in self.judge(source, table)[0].items() if table is not None else ():
@@ -243,7 +245,7 @@ class DdlKeeper:
         found: dict[SourceTable, TableDdl] = {}
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
-        concerned = self._tale.effects.keys() - elsewhere
+        concerned = self._history.effects.keys() - elsewhere
         fresh: dict[SourceTable, list[Entry]] = {}
         for origin in sorted(concerned, key=str):
             source = destination(origin, self._settings.tables)
@@ -253,8 +255,8 @@ class DdlKeeper:
             versions = [version for version in self._schemas.versions(origin) if version.columns]
             columns = [(lake_name(name), kind.lake_type) for name, kind in versions[0].columns] if versions else []
             key = rules.key or (versions[0].key if versions else ())
-            standing = Standing(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
-            found[origin] = judge_table(origin, self._tale.effects[origin], (), standing)
+            state = TableSchemaState(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
+            found[origin] = judge_table(origin, self._history.effects[origin], (), state)
             fresh.setdefault(source, []).extend(found[origin].entries)
         self._fresh = fresh
         return found
@@ -271,10 +273,10 @@ def _quoted(source: SourceTable) -> str:
     return ".".join("`" + name.replace("`", "``") + "`" for name in (source.database, source.table))
 
 
-def standing_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> Standing:
+def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> TableSchemaState:
     """A lake table as its next statement meets it."""
     config = table.table.config
     key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
-    return Standing(schema, key, partition and lake_name(partition), table.rules, shard=column)
+    return TableSchemaState(schema, key, partition and lake_name(partition), table.rules, shard=column)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import SchemaVersion
-from pipeline.schema_changes.rules.statements import DdlLog
+from pipeline.schema_changes.rules.ddl_log import DdlLog
 
 
 class KnownSchemas(Protocol):

@@ -56,7 +56,7 @@ def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeRule = _D
 
 
 def _refused(what: str) -> UnsupportedError:
-    return UnsupportedError(what, do_next="allow it in tables.overrides, then `binlake quarantine replay`")
+    return UnsupportedError(what, do_next="allow it in tables.overrides, then run `binlake quarantine replay`")
 
 
 def common_type(

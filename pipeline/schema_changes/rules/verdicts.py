@@ -48,7 +48,7 @@ class Ruling:
 
 
 @dataclass
-class Standing:
+class TableSchemaState:
     """A lake table as DDL meets it, going from statement to statement.
 
     ``schema``: the lake's columns. ``key``, ``partition``, ``shard``: lake names of the columns of the record key (none
@@ -76,52 +76,52 @@ class Judged:
     texts: list[str] = field(default_factory=list)
 
 
-def judge_clauses(clauses: Sequence[Clause], order: int, standing: Standing) -> Judged:
-    """Judge a statement's clauses in order, and bring the standing up to date."""
+def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
+    """Judge a statement's clauses in order, and bring the state up to date."""
     judged = Judged()
     key: ChangeKey | None = None
     for clause in clauses:
         if isinstance(clause, AddColumn):
-            _add(clause.column, order, standing, judged)
+            _add(clause.column, order, state, judged)
         elif isinstance(clause, DropColumn):
-            _drop(clause.name, order, standing, judged)
+            _drop(clause.name, order, state, judged)
         elif isinstance(clause, RenameColumn):
-            _rename(clause, order, standing, judged)
+            _rename(clause, order, state, judged)
         elif isinstance(clause, ModifyColumn):
-            _modify(clause.column, order, standing, judged)
+            _modify(clause.column, order, state, judged)
         else:
             key = clause
     if key is not None:
-        _change_key(key, order, standing, judged)
+        _change_key(key, order, state, judged)
     for clause in clauses:  # names that one clause takes away and another one gives
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
-        standing.gone.discard(_known(new, standing) or "" if new is not None else "")
+        state.gone.discard(_known(new, state) or "" if new is not None else "")
     return judged
 
 
-def define(clauses: Sequence[Clause], standing: Standing) -> None:
+def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
     """What CREATE TABLE says of a table of which nothing else is known."""
     for clause in clauses:
         if isinstance(clause, AddColumn) and clause.column.type is not None:
-            _settle(clause.column, None, standing)
-        elif isinstance(clause, ChangeKey) and standing.rules.key is None:
-            standing.key = tuple(map(lake_name, clause.columns))
+            _settle(clause.column, None, state)
+        elif isinstance(clause, ChangeKey) and state.rules.key is None:
+            state.key = tuple(map(lake_name, clause.columns))
 
 
-def judge_definition(clauses: Sequence[Clause], order: int, standing: Standing) -> Judged:
+def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
     """Judge a table that is made anew: its columns against those the lake has. Rows before it are none of its own."""
     judged, named = Judged(), set[str]()
     for clause in clauses:
         if isinstance(clause, ChangeKey):
-            _change_key(clause, order, standing, judged)
+            _change_key(clause, order, state, judged)
         elif isinstance(clause, AddColumn) and clause.column.type is not None:
-            name = _known(clause.column.name, standing)
-            if name is None or _fits(clause.column, name, order, standing, judged):
-                _settle(clause.column, name, standing)
+            name = _known(clause.column.name, state)
+            if name is None or _fits(clause.column, name, order, state, judged):
+                _settle(clause.column, name, state)
             named.add(name or lake_name(clause.column.name))
     if named:
-        standing.gone |= set(standing.schema.names) - named
+        state.gone |= set(state.schema.names) - named
     judged.rulings = [ruling for ruling in judged.rulings if ruling.verdict is Verdict.REFUSE]
     return judged
 
@@ -130,24 +130,24 @@ def _say(judged: Judged, verdict: Verdict, text: str) -> None:
     judged.rulings.append(Ruling(verdict, text))
 
 
-def _refuse(name: str, why: str, order: int, standing: Standing, judged: Judged) -> None:
-    standing.refused.setdefault(name, (order, why))
+def _refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+    state.refused.setdefault(name, (order, why))
     _say(judged, Verdict.REFUSE, why)
 
 
-def _known(name: str, standing: Standing) -> str | None:
+def _known(name: str, state: TableSchemaState) -> str | None:
     """The lake's column of that source name, case apart."""
     wanted = lake_name(name).lower()
-    return next((n for n in standing.schema.names if n.lower() == wanted), None)
+    return next((n for n in state.schema.names if n.lower() == wanted), None)
 
 
-def _placed(name: str | None, standing: Standing) -> bool:
-    return name is not None and (name in standing.key or name == standing.partition)
+def _placed(name: str | None, state: TableSchemaState) -> bool:
+    return name is not None and (name in state.key or name == state.partition)
 
 
-def _left_out(name: str, standing: Standing) -> str | None:
+def _left_out(name: str, state: TableSchemaState) -> str | None:
     """Why a column is not restated, where the settings keep its values out of the lake."""
-    rule = standing.rules.columns
+    rule = state.rules.columns
     if rule is None:
         return None
     if not rule.keeps(name):
@@ -155,22 +155,22 @@ def _left_out(name: str, standing: Standing) -> str | None:
     return "the settings mask it" if any(m.column.lower() == name.lower() for m in rule.masks) else None
 
 
-def _add(column: ColumnDefinition, order: int, standing: Standing, judged: Judged) -> None:
-    policy, name = standing.rules.schema_changes, _known(column.name, standing)
-    left_out = _left_out(column.name, standing)
+def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
+    policy, name = state.rules.schema_changes, _known(column.name, state)
+    left_out = _left_out(column.name, state)
     if left_out is not None:
         _say(judged, Verdict.ADD, f"{column.name} is new; {left_out}")
         return
     if policy.add == "refuse":
-        _refuse(lake_name(column.name), f"column {column.name} is new", order, standing, judged)
+        _refuse(lake_name(column.name), f"column {column.name} is new", order, state, judged)
         return
     if column.type is None:
         _say(judged, Verdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
         return
-    if name is not None and not _fits(column, name, order, standing, judged):
+    if name is not None and not _fits(column, name, order, state, judged):
         return
-    returns = name in standing.gone if name is not None else False
-    _settle(column, name, standing)
+    returns = name in state.gone if name is not None else False
+    _settle(column, name, state)
     if policy.add == "null":
         _say(judged, Verdict.ADD, f"{column.name} is null in rows before")
         return
@@ -191,78 +191,78 @@ def _shown(constant: pa.Scalar) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _settle(column: ColumnDefinition, name: str | None, standing: Standing) -> None:
+def _settle(column: ColumnDefinition, name: str | None, state: TableSchemaState) -> None:
     """The lake has, or will have, this column."""
     assert column.type is not None
     if name is None:
         field = pa.field(lake_name(column.name), column.type.lake_type)
-        standing.schema = standing.schema.append(field)
+        state.schema = state.schema.append(field)
     lake = name or lake_name(column.name)
-    standing.gone.discard(lake)
-    standing.refused.pop(lake, None)
+    state.gone.discard(lake)
+    state.refused.pop(lake, None)
 
 
-def _fits(column: ColumnDefinition, name: str, order: int, standing: Standing, judged: Judged) -> bool:
-    """Whether the lake's column can hold the new type; widens it in the standing. Says so where it must not."""
-    policy, kind = standing.rules.schema_changes, standing.schema.field(name).type
+def _fits(column: ColumnDefinition, name: str, order: int, state: TableSchemaState, judged: Judged) -> bool:
+    """Whether the lake's column can hold the new type; widens it in the state. Says so where it must not."""
+    policy, kind = state.rules.schema_changes, state.schema.field(name).type
     new = column.type.lake_type if column.type is not None else kind
     common, change = common_type(kind, new, policy)
     what = f"{column.name} becomes {column.type_text}, the lake has {kind}"
-    if common is None or (change is TypeChange.OTHER and _placed(name, standing)):
-        _refuse(name, f"column {what}", order, standing, judged)
+    if common is None or (change is TypeChange.OTHER and _placed(name, state)):
+        _refuse(name, f"column {what}", order, state, judged)
         return False
-    if _placed(name, standing) and pa.types.is_decimal(kind) and new.scale != kind.scale:
-        _refuse(name, f"key or partition column {what}: the keys' texts would be others", order, standing, judged)
+    if _placed(name, state) and pa.types.is_decimal(kind) and new.scale != kind.scale:
+        _refuse(name, f"key or partition column {what}: the keys' texts would be others", order, state, judged)
         return False
     for wrong, refused in ((TypeChange.WIDER, policy.widen), (TypeChange.NARROWER, policy.narrow)):
         if change is wrong and refused == "refuse":
-            _refuse(name, f"column {what}", order, standing, judged)
+            _refuse(name, f"column {what}", order, state, judged)
             return False
-    at = standing.schema.get_field_index(name)
-    standing.schema = standing.schema.set(at, standing.schema.field(at).with_type(common))
+    at = state.schema.get_field_index(name)
+    state.schema = state.schema.set(at, state.schema.field(at).with_type(common))
     return True
 
 
-def _drop(column: str, order: int, standing: Standing, judged: Judged) -> None:
-    name = _known(column, standing)
-    if _placed(name, standing):
-        _refuse(str(name), f"key or partition column {column} is dropped", order, standing, judged)
-    elif standing.rules.schema_changes.drop == "refuse":
-        _refuse(lake_name(column), f"column {column} is dropped", order, standing, judged)
+def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+    name = _known(column, state)
+    if _placed(name, state):
+        _refuse(str(name), f"key or partition column {column} is dropped", order, state, judged)
+    elif state.rules.schema_changes.drop == "refuse":
+        _refuse(lake_name(column), f"column {column} is dropped", order, state, judged)
     else:
-        standing.refused.pop(name or lake_name(column), None)
+        state.refused.pop(name or lake_name(column), None)
         if name is not None:
-            standing.gone.add(name)
+            state.gone.add(name)
         _say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
 
 
-def _rename(clause: RenameColumn, order: int, standing: Standing, judged: Judged) -> None:
-    policy, old = standing.rules.schema_changes, _known(clause.old, standing)
+def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+    policy, old = state.rules.schema_changes, _known(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
-    if _placed(old, standing):
-        _refuse(str(old), f"key or partition column {what}", order, standing, judged)
+    if _placed(old, state):
+        _refuse(str(old), f"key or partition column {what}", order, state, judged)
         return
     if policy.rename == "refuse":
-        _refuse(lake_name(clause.new), f"column {what}", order, standing, judged)
+        _refuse(lake_name(clause.new), f"column {what}", order, state, judged)
         return
-    new = _known(clause.new, standing)
-    kept_from = _left_out(clause.old, standing)
-    if kept_from is not None and _left_out(clause.new, standing) is None:
+    new = _known(clause.new, state)
+    kept_from = _left_out(clause.old, state)
+    if kept_from is not None and _left_out(clause.new, state) is None:
         why = f"column {what}, and {kept_from} under its old name alone (tables.*.columns)"
-        _refuse(lake_name(clause.new), why, order, standing, judged)
+        _refuse(lake_name(clause.new), why, order, state, judged)
         return
-    left_out = kept_from or _left_out(clause.new, standing)
+    left_out = kept_from or _left_out(clause.new, state)
     if old is None or left_out is not None:
         _say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
         return
     if new == old:
         _say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
         return
-    kind = copied_type(standing.schema.field(old).type, clause.column)
-    if new is not None and clause.column is not None and not _fits(clause.column, new, order, standing, judged):
+    kind = copied_type(state.schema.field(old).type, clause.column)
+    if new is not None and clause.column is not None and not _fits(clause.column, new, order, state, judged):
         return
-    standing.gone.add(old)
-    standing.refused.pop(old, None)
+    state.gone.add(old)
+    state.refused.pop(old, None)
     if kind is None or policy.rename == "keep":
         why = (
             "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
@@ -270,23 +270,23 @@ def _rename(clause: RenameColumn, order: int, standing: Standing, judged: Judged
         _say(judged, Verdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
         kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
     else:
-        judged.steps.append(Copy(clause.old, clause.new, clause.column, move=not standing.key))
+        judged.steps.append(Copy(clause.old, clause.new, clause.column, move=not state.key))
         _say(judged, Verdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
     if new is None and kind is not None:
-        standing.schema = standing.schema.append(pa.field(lake_name(clause.new), kind))
-    standing.gone.discard(new or lake_name(clause.new))
+        state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
+    state.gone.discard(new or lake_name(clause.new))
 
 
-def _modify(column: ColumnDefinition, order: int, standing: Standing, judged: Judged) -> None:
-    name = _known(column.name, standing)
-    if name is None or column.type is None or _left_out(column.name, standing) is not None:
+def _modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
+    name = _known(column.name, state)
+    if name is None or column.type is None or _left_out(column.name, state) is not None:
         _say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}; the lake holds no such values")
         return
-    before = standing.schema.field(name).type
-    if not _fits(column, name, order, standing, judged):
+    before = state.schema.field(name).type
+    if not _fits(column, name, order, state, judged):
         return
-    standing.refused.pop(name, None)
-    after = standing.schema.field(name).type
+    state.refused.pop(name, None)
+    after = state.schema.field(name).type
     if after == pa.string() and (before != after or column.type.lake_type != after):
         judged.texts.append(column.name)
         _say(judged, Verdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
@@ -298,11 +298,11 @@ def _modify(column: ColumnDefinition, order: int, standing: Standing, judged: Ju
         _say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
 
 
-def _change_key(clause: ChangeKey, order: int, standing: Standing, judged: Judged) -> None:
+def _change_key(clause: ChangeKey, order: int, state: TableSchemaState, judged: Judged) -> None:
     key = {lake_name(name) for name in clause.columns}
-    if standing.rules.key is not None or key == set(standing.key) - {standing.shard}:
-        standing.refused.pop(KEY_OF_TABLE, None)
+    if state.rules.key is not None or key == set(state.key) - {state.shard}:
+        state.refused.pop(KEY_OF_TABLE, None)
         _say(judged, Verdict.APPLY, "the key is the same in the lake")
     else:
-        why = f"the key becomes ({', '.join(clause.columns)}), the lake has ({', '.join(standing.key)})"
-        _refuse(KEY_OF_TABLE, why, order, standing, judged)
+        why = f"the key becomes ({', '.join(clause.columns)}), the lake has ({', '.join(state.key)})"
+        _refuse(KEY_OF_TABLE, why, order, state, judged)

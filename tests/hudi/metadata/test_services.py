@@ -1,4 +1,4 @@
-"""Upkeep: compaction, cleaning and archival change no answer, stay bounded, and survive a writer's death."""
+"""TableServices: compaction, cleaning and archival change no answer, stay bounded, and survive a writer's death."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Upkeep of the metadata table: compaction, cleaning, archival, and the rollback of its entries."""
+"""TableServices of the metadata table: compaction, cleaning, archival, and the rollback of its entries."""

@@ -14,13 +14,13 @@ from typing import Any
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.ddl_log import Effect
 from pipeline.schema_changes.rules.plan import Refusal, SourceDdl, has_binlog_place
 from pipeline.schema_changes.rules.restatement import Restatement, Step, step_from_json, step_to_json
-from pipeline.schema_changes.rules.statements import Effect
 from pipeline.schema_changes.rules.verdicts import (
     Judged,
     Ruling,
-    Standing,
+    TableSchemaState,
     Verdict,
     define,
     judge_clauses,
@@ -34,8 +34,9 @@ _SHOWN = 160
 class Entry:
     """A statement that was judged for the table of ``source`` (its first name).
 
-    ``gone``, ``dropped``: as in ``Standing``, after it. ``refused``: the columns of which rows are refused after it.
-    ``renamed``: the names of RENAME TABLE. ``deleted``: ordering value and time of the DROP TABLE whose rows go by it.
+    ``gone``, ``dropped``: as in ``TableSchemaState``, after it.
+    ``refused``: the columns of which rows are refused after it. ``renamed``: the names of RENAME TABLE.
+    ``deleted``: ordering value and time of the DROP TABLE whose rows go by it.
     """
 
     source: SourceTable
@@ -145,7 +146,7 @@ class TableDdl:
 
 
 def judge_table(
-    source: SourceTable, effects: Sequence[Effect], recorded: Iterable[Entry], standing: Standing
+    source: SourceTable, effects: Sequence[Effect], recorded: Iterable[Entry], state: TableSchemaState
 ) -> TableDdl:
     """Judge what statements do to the table of ``source``, in order; what is recorded stands, but for refusals."""
     known = {entry.key: entry for entry in recorded}
@@ -154,23 +155,23 @@ def judge_table(
     for key in sorted({*known, *waiting}):
         entry, effect = known.get(key), waiting.get(key)
         if entry is not None and not (entry.is_refusal and effect is not None):
-            _take_over(entry, standing)
-        elif effect is not None and not _is_repeated(effect, [*known.values(), *found.news], standing):
+            _take_over(entry, state)
+        elif effect is not None and not _is_repeated(effect, [*known.values(), *found.news], state):
             before = entry
-            entry = _judged(source, effect, standing)
+            entry = _judged(source, effect, state)
             if entry != before:
                 found.news.append(entry)
         if entry is not None:
             found.entries.append(entry)
-        _note_refusals(key[0], standing, opened, found)
+        _note_refusals(key[0], state, opened, found)
     found.refusals += [Refusal(since, None, why) for since, why in opened.items()]
     return found
 
 
-def _is_repeated(effect: Effect, known: Iterable[Entry], standing: Standing) -> bool:
+def _is_repeated(effect: Effect, known: Iterable[Entry], state: TableSchemaState) -> bool:
     """Whether a statement that is ordered by its Kafka offset is a redelivery: it was carried out at a lower one, and
     what it does to columns is done."""
-    event, gone = effect.event, {name.lower() for name in standing.gone}
+    event, gone = effect.event, {name.lower() for name in state.gone}
     if has_binlog_place(event.order) or not any(e.digest == event.digest and e.order < event.order for e in known):
         return False
     for clause in effect.clauses:
@@ -180,26 +181,26 @@ def _is_repeated(effect: Effect, known: Iterable[Entry], standing: Standing) -> 
                 return False
         elif isinstance(clause, DropColumn) and lake_name(clause.name).lower() not in gone:
             return False
-    return effect.action is not Action.DROP or standing.dropped is not None
+    return effect.action is not Action.DROP or state.dropped is not None
 
 
-def _take_over(entry: Entry, standing: Standing) -> None:
-    standing.gone, standing.dropped = set(entry.gone), entry.dropped
-    for name in [name for name in standing.refused if name not in entry.refused]:
-        del standing.refused[name]
+def _take_over(entry: Entry, state: TableSchemaState) -> None:
+    state.gone, state.dropped = set(entry.gone), entry.dropped
+    for name in [name for name in state.refused if name not in entry.refused]:
+        del state.refused[name]
 
 
-def _note_refusals(order: int, standing: Standing, opened: dict[int, str], found: TableDdl) -> None:
-    if standing.refused and not opened:
-        opened[order] = "; ".join(why for _, why in standing.refused.values())
-    elif opened and not standing.refused:
+def _note_refusals(order: int, state: TableSchemaState, opened: dict[int, str], found: TableDdl) -> None:
+    if state.refused and not opened:
+        opened[order] = "; ".join(why for _, why in state.refused.values())
+    elif opened and not state.refused:
         since, why = opened.popitem()
         found.refusals.append(Refusal(since, order, why))
 
 
-def _judged(source: SourceTable, effect: Effect, standing: Standing) -> Entry:
+def _judged(source: SourceTable, effect: Effect, state: TableSchemaState) -> Entry:
     event = effect.event
-    judged, deleted = _by_action(effect, standing)
+    judged, deleted = _by_action(effect, state)
     if effect.note:
         judged.rulings.insert(0, Ruling(Verdict.APPLY, effect.note))
     return Entry(
@@ -212,9 +213,9 @@ def _judged(source: SourceTable, effect: Effect, standing: Standing) -> Entry:
         rulings=tuple(judged.rulings) or (Ruling(Verdict.APPLY, "nothing that concerns the lake"),),
         steps=tuple(judged.steps),
         texts=tuple(judged.texts),
-        gone=tuple(sorted(standing.gone)),
-        dropped=standing.dropped,
-        refused=tuple(sorted(standing.refused)),
+        gone=tuple(sorted(state.gone)),
+        dropped=state.dropped,
+        refused=tuple(sorted(state.refused)),
         renamed=(effect.old or source, effect.to) if effect.to is not None else None,
         deleted=deleted,
     )
@@ -225,28 +226,28 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
 
 
-def _by_action(effect: Effect, standing: Standing) -> tuple[Judged, tuple[int, int | None] | None]:
+def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
     """What a statement comes to, and the DROP TABLE whose rows go by it."""
-    order, policy = effect.event.order, standing.rules.schema_changes
+    order, policy = effect.event.order, state.rules.schema_changes
     if effect.action is Action.ALTER:
-        return judge_clauses(effect.clauses, order, standing), None
+        return judge_clauses(effect.clauses, order, state), None
     if effect.action is Action.RENAME:
-        return _renamed(effect, standing), None
+        return _renamed(effect, state), None
     if effect.action is Action.DROP:
-        standing.dropped = (order, effect.event.seconds)
-        standing.refused.clear()
+        state.dropped = (order, effect.event.seconds)
+        state.refused.clear()
         if policy.drop_table == "delete":
-            return Judged([Ruling(Verdict.DELETE, "the table was dropped: its rows are deleted")]), standing.dropped
+            return Judged([Ruling(Verdict.DELETE, "the table was dropped: its rows are deleted")]), state.dropped
         return Judged([Ruling(Verdict.KEEP, "the table was dropped: the lake table stays as it is")]), None
-    if effect.action is Action.CREATE and standing.dropped is not None:
-        return _made_again(effect, standing)
-    if effect.action is Action.CREATE and not len(standing.schema):
-        define(effect.clauses, standing)
+    if effect.action is Action.CREATE and state.dropped is not None:
+        return _made_again(effect, state)
+    if effect.action is Action.CREATE and not len(state.schema):
+        define(effect.clauses, state)
     return Judged(), None
 
 
-def _renamed(effect: Effect, standing: Standing) -> Judged:
-    policy = standing.rules.schema_changes.rename_table
+def _renamed(effect: Effect, state: TableSchemaState) -> Judged:
+    policy = state.rules.schema_changes.rename_table
     if policy == "follow":
         return Judged([Ruling(Verdict.FOLLOW, f"rows of {effect.to} go on to this table")])
     if policy == "new":
@@ -254,11 +255,11 @@ def _renamed(effect: Effect, standing: Standing) -> Judged:
     return Judged([Ruling(Verdict.REFUSE, f"rows of {effect.to} go to quarantine")])
 
 
-def _made_again(effect: Effect, standing: Standing) -> tuple[Judged, tuple[int, int | None] | None]:
-    dropped = standing.dropped
-    judged = judge_definition(effect.clauses, effect.event.order, standing)
-    standing.dropped = None
-    if standing.rules.schema_changes.recreate_table == "keep":
+def _made_again(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
+    dropped = state.dropped
+    judged = judge_definition(effect.clauses, effect.event.order, state)
+    state.dropped = None
+    if state.rules.schema_changes.recreate_table == "keep":
         judged.rulings.append(Ruling(Verdict.KEEP, "the table was made again: the rows of the dropped one stay"))
         return judged, None
     judged.rulings.append(Ruling(Verdict.DELETE, "the table was made again: the rows of the dropped one are deleted"))

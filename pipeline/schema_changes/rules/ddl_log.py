@@ -59,7 +59,7 @@ class Effect:
 
 
 @dataclass
-class Tale:
+class DdlHistory:
     """All statements told table by table.
 
     ``effects``: by the table's first name. ``names``: of those that were ever renamed. ``shadows``: what schema change
@@ -99,12 +99,12 @@ class DdlLog:
         self.revision += 1
         return True
 
-    def tale(
+    def history(
         self,
         rule_of: RuleOf,
         known: Iterable[SourceTable] = (),
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
-    ) -> Tale:
+    ) -> DdlHistory:
         """What the statements come to.
 
         Args:
@@ -113,18 +113,18 @@ class DdlLog:
             recorded: ordering values under which statements (place, digest, seconds) were carried out: they stay, also
                 where the settings' epoch has been raised since.
         """
-        teller, orders = _Teller(rule_of, set(known)), recorded or {}
+        builder, orders = _HistoryBuilder(rule_of, set(known)), recorded or {}
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
         for event in sorted(events, key=lambda event: event.order):
-            teller.take(event)
-        return teller.tale
+            builder.take(event)
+        return builder.history
 
 
 @dataclass
-class _Teller:
+class _HistoryBuilder:
     rule_of: RuleOf
     known: set[SourceTable]
-    tale: Tale = field(default_factory=Tale)
+    history: DdlHistory = field(default_factory=DdlHistory)
     shadow_clauses: dict[SourceTable, list[Clause]] = field(default_factory=dict)
 
     def take(self, event: DdlEvent) -> None:
@@ -149,7 +149,7 @@ class _Teller:
         base = shadowed(source)
         if base is None or base not in self.known or self.rule_of(base).shadow_tables != "filter":
             return False
-        self.tale.shadows.add(source)
+        self.history.shadows.add(source)
         return True
 
     def _alter_shadow(self, ddl: TableDdl) -> None:
@@ -174,32 +174,32 @@ class _Teller:
         return concerned
 
     def _effect(self, event: DdlEvent, source: SourceTable, effect: Effect) -> None:
-        identity = self.tale.identity(source, event.order).identity
+        identity = self.history.identity(source, event.order).identity
         if identity is None:
             return
-        self.tale.effects.setdefault(identity, []).append(effect)
+        self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP and identity != source:
             self._name(identity, Name(event.order, identity))  # its first name is free again
 
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
-        identity, policy = self.tale.identity(old, event.order).identity, self.rule_of(old).rename_table
+        identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
         self.known |= {old, new}
         if identity is None:
             return
-        effects, first = self.tale.effects.setdefault(identity, []), old
+        effects, first = self.history.effects.setdefault(identity, []), old
         if effects and effects[-1].event is event and effects[-1].old is not None:  # by way of a third name
             first = effects.pop().old or old
         effects.append(Effect(event, Action.RENAME, old=first, to=new))
         if policy == "follow":
             self._name(new, Name(event.order, identity))
             taken = f"the lake table of {identity} goes on as {new}"
-            if self.tale.identity(old, event.order).identity == identity:
+            if self.history.identity(old, event.order).identity == identity:
                 self._name(old, Name(event.order, None, taken))
         elif policy == "refuse":
             self._name(new, Name(event.order, None, f"{old} became {new}"))
 
     def _name(self, source: SourceTable, name: Name) -> None:
-        self.tale.names.setdefault(source, []).append(name)
+        self.history.names.setdefault(source, []).append(name)
 
 
 def place_of(order: int) -> str:
