@@ -16,11 +16,23 @@ _I64 = npt.NDArray[np.int64]
 _ELSEWHERE = -1
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A column to be read. ``types``: those that the JSON reader would be told, the column's own first."""
+
+    name: str
+    types: tuple[pa.DataType, ...]
+
+
+#: One column as read: by type the values that came so, null elsewhere; None (never the first) where none did.
+Arrays = tuple[pa.Array | None, ...]
+
+
 class Cells(Protocol):
     """The values of images, by their rows in the text."""
 
-    def table(self, rows: _I64, schema: pa.Schema) -> tuple[npt.NDArray[np.bool_], pa.Table]:
-        """Which of ``rows`` (image indices) can be had as ``schema`` says, and these as a table of that schema."""
+    def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
+        """Which of ``rows`` have no other columns and only values of these types; and of those each column."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +86,10 @@ class Slices(Sequence[Buffer]):
         rows = np.concatenate([self.rows, np.full(len(images), _ELSEWHERE)])
         return replace(self, rows=rows, others={**self.others, **more})
 
-    def read(self, schema: pa.Schema) -> tuple[_I64, pa.Table]:
-        """The images (indices) whose values were read and can be had as ``schema`` says, and these as a table."""
+    def read(self, wanted: Sequence[Wanted]) -> tuple[_I64, list[Arrays]]:
+        """The images (indices) whose values were read and are as wanted, and of these each column."""
         at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
         if self.cells is None or not len(at):
-            return at[:0], schema.empty_table()
-        good, table = self.cells.table(self.rows[at], schema)
-        return at[good], table
+            return at[:0], []
+        good, columns = self.cells.read(self.rows[at], wanted)
+        return at[good], columns

@@ -6,7 +6,6 @@ must reject. A bound that a change has to raise is a decision, not an accident.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
-from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,12 +35,12 @@ from pipeline.stream.run import Stream
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, Item
+from tests.counting import counted
 from tests.hudi.metadata import below
 from tests.services.kafka import Broker
 from tests.stream.topic_log import TopicLog, services
 from tests.stream.topic_log import settings as log_settings
 
-T = TypeVar("T")
 TOPIC = f"s.{DATABASE}.{TABLE}"
 BUCKETS = 2
 KEYS = 500
@@ -205,22 +203,6 @@ def _calls(plan: BatchPlan, count: int, decoded: Callable[[BatchPlan, Iterable[R
     made, calls = counted(lambda: list(decoded(plan, [records])))
     assert len(made) > BUCKETS
     return calls
-
-
-def counted(work: Callable[[], list[T]]) -> tuple[list[T], int]:
-    """What the work gives, and the calls it takes."""
-    calls = 0
-
-    def note(frame: FrameType, what: str, argument: object) -> None:
-        nonlocal calls
-        calls += what in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        return work(), calls
-    finally:
-        sys.setprofile(before)
 
 
 def _with_a_call_a_row(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:

@@ -1,27 +1,30 @@
 """Row images in bulk: many JSON objects of one table and schema -> one Arrow table of lake types.
 
-All images are joined and read at once with an explicit schema (nothing is ever inferred), then converted a column at
-a time. Whatever fails is narrowed down to the records concerned; their neighbours go on.
+Images are read by compiled loops, which leave out what is not sound or not of the schema (objects.py), then converted a
+column at a time. The images left out are joined and read at once with an explicit schema (nothing is ever inferred).
+Whatever fails is narrowed down to the records concerned; their neighbours go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from pipeline.decode.changes import Column, TableSchema
 from pipeline.decode.messages.envelopes import FLAT_LONGS
 from pipeline.decode.messages.images import with_json_as_text
 from pipeline.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
-from pipeline.decode.slices import Slices
-from pipeline.decode.types.columns import other_wire
+from pipeline.decode.slices import Arrays, Slices, Wanted
+from pipeline.decode.types.columns import forms_of
 from pipeline.decode.types.wires import JSON_TEXT, WIRES, read_as, to_lake
 
 #: The reader works in blocks; one row must fit into one.
@@ -65,8 +68,6 @@ class RowReader:
         """All images, whatever is wrong with some of them."""
         faults: dict[int, Fault] = {}
         reader = self
-        if documents := {c.name for c in self.schema.columns if c.wire == JSON_TEXT}:
-            images = [with_json_as_text(image, documents) for image in images]
         if self.added_prefix is not None and images and (row := _decoded(images[0])) is not None:
             reader = self._adapted(row) or self
         parts = list(reader._parts(images, faults))
@@ -74,18 +75,45 @@ class RowReader:
             return Rows(parts[0][1], parts[0][0], faults)
         at = np.concatenate([np.empty(0, dtype=np.int64), *(at for at, _ in parts)])
         table = pa.concat_tables([self.schema.arrow().empty_table(), *(table for _, table in parts)])
+        if (np.diff(at) > 0).all():
+            return Rows(table, at, faults)
         order = np.argsort(at, kind="stable")
         return Rows(table.take(pa.array(order)), at[order], faults)
 
+    @cached_property
+    def _forms(self) -> list[tuple[Column, ...]]:
+        return [forms_of(column) for column in self.schema.columns]
+
+    @cached_property
+    def _documents(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.schema.columns if c.wire == JSON_TEXT)
+
     def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
-        """The images whose values were read with their events, then all others."""
+        """The images whose values were read with their events, then other sound ones, then all others."""
+        # here, as numba takes half a second to import, and commands that decode nothing come by
+        from pipeline.decode.templates.objects import read_images
+
         rest = np.arange(len(images))
+        wanted = [Wanted(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]
         if isinstance(images, Slices):
-            at, raw = images.read(pa.schema([pa.field(c.name, read_as(c)) for c in self.schema.columns]))
+            at, arrays = images.read(wanted)
             if len(at):
-                yield self._convert(raw, images, at, faults)
+                yield self._convert(arrays, images.__getitem__, at, faults)
                 rest = np.setdiff1d(rest, at, assume_unique=True)
+        if len(rest):
+            chosen = images if len(rest) == len(images) else [images[i] for i in rest.tolist()]
+            among, arrays = read_images(chosen, wanted, self._documents, [name for name, _ in self.added])
+            if len(among):
+                at, rest = rest[among], np.delete(rest, among)
+                yield self._convert(arrays, lambda i: self._as_text(images[i]), at, faults)
+        if len(rest) and self._documents:
+            left = set(rest.tolist())
+            images = [self._as_text(image) if i in left else image for i, image in enumerate(images)]
         yield from self._read(images, rest, faults)
+
+    def _as_text(self, image: Buffer) -> Buffer:
+        """The image with its JSON documents as the reader takes them."""
+        return with_json_as_text(image, self._documents) if self._documents else image
 
     def _read(self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]) -> Iterator[_Part]:
         if not len(at):
@@ -96,7 +124,9 @@ class RowReader:
         except (pa.ArrowInvalid, UnicodeDecodeError):
             yield from self._read_around(images, at, faults)
             return
-        yield self._convert(raw, images, at, faults)
+        columns = [raw[c.name] for c in self.schema.columns]
+        arrays: list[Arrays] = [(pa.concat_arrays(c.chunks) if c.num_chunks != 1 else c.chunk(0),) for c in columns]
+        yield self._convert(arrays, images.__getitem__, at, faults)
 
     def _parse(self, images: Sequence[Buffer]) -> pa.Table:
         text, longest = _joined(images)
@@ -135,7 +165,7 @@ class RowReader:
 
     def _adapted(self, row: dict[str, Any]) -> RowReader | None:
         """A reader for what this row has: wires its values call for, added fields not met before."""
-        columns = tuple(replace(c, wire=other_wire(c, row.get(c.name))) for c in self.schema.columns)
+        columns = tuple(_form_for(forms, row.get(forms[0].name)) for forms in self._forms)
         added = self._added_in(row)
         if columns == self.schema.columns and added == self.added:
             return None
@@ -186,18 +216,22 @@ class RowReader:
         return Fault(Reason.BAD_VALUE, "the row cannot be read as its columns' types")
 
     def _convert(
-        self, raw: pa.Table, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
+        self, read: list[Arrays], image_of: Callable[[int], Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
     ) -> _Part:
+        """``read``: by column and form of it what was read. ``image_of``: an image by its index."""
         good = np.ones(len(at), dtype=bool)
         columns = []
-        for column in self.schema.columns:
-            array = raw[column.name]
-            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
-            converted, bad = _converted(array, column)
-            for i in bad:
-                good[i] = False
-                faults.setdefault(int(at[i]), self._fault_of_cell(images[at[i]], column, array[i]))
-            columns.append(converted)
+        for forms, arrays in zip(self._forms, read, strict=True):
+            converted = []
+            for column, array in zip(forms, arrays, strict=False):
+                if array is None:
+                    continue
+                values, bad = _converted(array, column)
+                for i in bad:
+                    good[i] = False
+                    faults.setdefault(int(at[i]), self._fault_of_cell(image_of(int(at[i])), column, array[i]))
+                converted.append(values)
+            columns.append(converted[0] if len(converted) == 1 else pc.coalesce(*converted))
         table = pa.Table.from_arrays(columns, schema=self.schema.arrow())
         return (at, table) if good.all() else (at[good], table.filter(pa.array(good)))
 
@@ -207,6 +241,11 @@ class RowReader:
 
     def _names(self) -> set[str]:
         return {c.name for c in self.schema.columns} | {name for name, _ in self.added}
+
+
+def _form_for(forms: tuple[Column, ...], value: object) -> Column:
+    """The form that a value has; the column's own for null, and for what is of no form."""
+    return next((form for form in forms if type(value) in WIRES[form.wire].json), forms[0])
 
 
 def _added_type(name: str, value: object, known: pa.DataType | None) -> pa.DataType:

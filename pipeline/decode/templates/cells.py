@@ -1,59 +1,87 @@
-"""The values that the template kernel found, as columns: for the heads of events, and for Arrow tables of rows.
+"""The values that the kernels found, as columns: for the heads of events, and for Arrow tables of rows.
 
 A column comes out as pyarrow's JSON reader would give it under the same type. Rows that it would not take, and types
-that are not read here, are left to it.
+that are not read here, are left to it. Values of types that only the reader knows are read by it, a column at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 
-from pipeline.decode.templates.kernel import ESCAPED, FALSE, INT, NULL, NUMBER, TEXT, TRUE, gather
+from pipeline.decode.slices import Arrays, Wanted
+from pipeline.decode.templates.kernel import (
+    ESCAPED,
+    FALSE,
+    INT,
+    KINDS,
+    NESTED,
+    NULL,
+    NUMBER,
+    TEXT,
+    TRUE,
+    VALUE,
+    gather,
+    read_objects,
+)
 
 _I64 = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
-_TYPES_OF_CELLS = 8
 _MAX_TEXT = (1 << 31) - 1
-_BAD = (msgspec.MsgspecError, UnicodeDecodeError)
-_decode_texts = msgspec.json.Decoder(list[str | None]).decode
-
-
-def _decoded(spelled: bytes) -> str | None:
-    try:
-        return msgspec.json.decode(spelled, type=str)
-    except _BAD:
-        return None
-
-
-def _fitting(*kinds: int) -> _Bools:
-    """By kind of cell, whether a column takes it: one of ``kinds``, null, or no such member."""
-    fits = np.zeros(_TYPES_OF_CELLS, dtype=bool)
-    fits[: NULL + 1] = True
-    fits[list(kinds)] = True
-    return fits
-
-
-#: By the type that the JSON reader would be told.
-_FITS: dict[pa.DataType, _Bools] = {
-    pa.int64(): _fitting(INT),
-    pa.string(): _fitting(TEXT, ESCAPED),
-    pa.bool_(): _fitting(TRUE, FALSE),
-    pa.float32(): _fitting(INT, NUMBER),
-    pa.float64(): _fitting(INT, NUMBER),
+_MAX_LINES = 1 << 30
+_BLOCK_BYTES = 1 << 22
+#: What the reader's line has beside the value.
+_LINE_BYTES = 16
+_NO_TYPE = -1
+_TEXTS = (TEXT, ESCAPED)
+_FITTING: dict[pa.DataType, tuple[int, ...]] = {
+    pa.int64(): (INT,),
+    pa.string(): _TEXTS,
+    pa.bool_(): (TRUE, FALSE),
+    pa.float32(): (INT, NUMBER),
+    pa.float64(): (INT, NUMBER),
+    pa.uint64(): (INT, NUMBER),
 }
-_ONLY_NULL = _fitting()
+
+
+def _fitting(kind: pa.DataType) -> tuple[int, ...]:
+    """The cells that a column takes of which the reader is told this type; nulls apart."""
+    if pa.types.is_decimal(kind):
+        return (INT, NUMBER)
+    if pa.types.is_struct(kind) or pa.types.is_list(kind):
+        return (NESTED,)
+    return _FITTING.get(kind, ())
+
+
+def _among(kinds: Sequence[int]) -> _Bools:
+    """By kind of cell, whether it is one of these."""
+    among = np.zeros(KINDS, dtype=bool)
+    among[list(kinds)] = True
+    return among
+
+
+@lru_cache(maxsize=1024)
+def _choices(types: tuple[pa.DataType, ...]) -> npt.NDArray[np.int8]:
+    """By kind of cell, the first of these types that takes it; _NO_TYPE if none does."""
+    choices = np.full(KINDS, _NO_TYPE, dtype=np.int8)
+    for n, kind in reversed(list(enumerate(types))):
+        choices[list(_fitting(kind))] = n
+    choices[: NULL + 1] = 0
+    return choices
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What the kernel found: by slot and message ``what``, ``value`` and ``length`` (see there).
+    """What a kernel found: by slot and message ``what``, ``value`` and ``length`` (see there).
 
     Attributes:
         text: all messages, uint8.
@@ -68,100 +96,169 @@ class Cells:
     names: Sequence[Sequence[str]]
     template: npt.NDArray[np.int8]
 
-    def table(self, rows: _I64, schema: pa.Schema) -> tuple[_Bools, pa.Table]:
+    @staticmethod
+    def of_objects(
+        text: npt.NDArray[np.uint8], starts: _I64, ends: _I64, members: Mapping[str, int]
+    ) -> tuple[_Bools, Cells]:
+        """Which objects, from ``starts`` to ``ends`` of ``text``, have no other members than these; and what they hold.
+
+        ``members``: by name the kernel's step that its values are read by.
+        """
+        spelled = [msgspec.json.encode(name)[1:-1] for name in members]
+        bounds = np.cumsum([0, *map(len, spelled)], dtype=np.int64)
+        names = np.frombuffer(b"".join(spelled), dtype=np.uint8)
+        matched = np.zeros(len(starts), dtype=bool)
+        what = np.zeros((len(spelled), len(starts)), dtype=np.int8)
+        value = np.zeros(what.shape, dtype=np.int64)
+        length = np.zeros(what.shape, dtype=np.int32)
+        steps = np.array(list(members.values()), dtype=np.int64)
+        read_objects(text, starts, ends, names, bounds, steps, matched, what, value, length)
+        slots = {name: slot for slot, name in enumerate(members)}
+        return matched, Cells(text, what, value, length, slots, [[]], np.zeros(len(starts), dtype=np.int8))
+
+    def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[_Bools, list[Arrays]]:
         """See ``slices.Cells``."""
-        good = self._known(rows, set(schema.names))
-        slots = [self.slots[c.name] for c in schema if pa.types.is_string(c.type) and c.name in self.slots]
-        escaped = {slot: self._unescaped(rows, slot) for slot in slots}
-        for column in schema:
-            good &= self._readable(rows, column, escaped)
+        good = self._known(rows, {column.name for column in wanted})
+        for column in wanted:
+            if column.name in self.slots:
+                good &= _choices(column.types)[self._of(self.what, self.slots[column.name], rows)] != _NO_TYPE
         rows = rows[good]
         try:
-            texts = self.texts(rows, slots)
-            for slot in slots:
-                texts[slot] = self._with_unescaped(texts[slot], rows, slot, escaped[slot])
-            arrays = [self._array(rows, column, texts) for column in schema]
+            texts = self.texts(rows, {self.slots[c.name]: _spelled(c) for c in wanted if c.name in self.slots})
+            return good, [self._arrays(rows, column, texts) for column in wanted]
         except pa.ArrowInvalid:  # a number that is none to Arrow: the reader tells which
-            return np.zeros(len(good), dtype=bool), schema.empty_table()
-        return good, pa.Table.from_arrays(arrays, schema=schema)
+            return np.zeros(len(good), dtype=bool), []
 
-    def texts(self, rows: _I64, slots: Sequence[int], kind: int = TEXT) -> dict[int, pa.Array]:
-        """Of each slot the cells of this kind as strings, as they stand; others as null.
+    def texts(self, rows: _I64, kinds: Mapping[int, tuple[int, ...]]) -> dict[int, pa.Array]:
+        """Of each slot that has ``kinds``: its cells of these as strings, without escapes; others as null.
 
         Raises ArrowInvalid if they are too much for Arrow's strings.
         """
-        if not slots:
-            return {}
-        of = np.array(slots, dtype=np.int64)
-        there = self.what[np.ix_(of, rows)] == kind
-        places = np.zeros((len(of), len(rows) + 1), dtype=np.int64)
-        np.cumsum(np.where(there, self.length[np.ix_(of, rows)], 0), axis=1, out=places[:, 1:])
-        if places[:, -1].max(initial=0) > _MAX_TEXT:
+        slots = [slot for slot in kinds if kinds[slot]]
+        if not slots or not len(rows):
+            return dict.fromkeys(kinds, pa.array([], pa.string()))
+        of, among = np.array(slots, dtype=np.int64), np.array([_among(kinds[slot]) for slot in slots])
+        what, length = (held[of] if self._is_all(rows) else held[np.ix_(of, rows)] for held in (self.what, self.length))
+        there = among[np.arange(len(of))[:, None], what]
+        sizes = np.where(there, length, 0).sum(axis=1, dtype=np.int64)
+        if sizes.max(initial=0) > _MAX_TEXT:
             raise pa.ArrowInvalid("too much for one piece")
-        firsts = np.concatenate([[0], np.cumsum(places[:, -1])])
+        firsts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        places = np.zeros((len(of), len(rows) + 1), dtype=np.int32)
         data = np.empty(firsts[-1], dtype=np.uint8)
-        gather(self.text, rows, of, self.value, places + firsts[:-1, None], data)
+        gather(self.text, rows, of, among, self.what, self.value, self.length, firsts, places, data)
         whole = pa.py_buffer(data)
         found = {}
         for i, slot in enumerate(slots):
             valid = None if there[i].all() else pa.array(there[i]).buffers()[1]
-            buffers = [valid, pa.py_buffer(places[i].astype(np.int32)), whole.slice(firsts[i], places[i, -1])]
+            buffers = [valid, pa.py_buffer(places[i]), whole.slice(firsts[i], places[i, -1])]
             found[slot] = pa.Array.from_buffers(pa.string(), len(rows), buffers)
         return found
+
+    def _is_all(self, rows: _I64) -> bool:
+        return len(rows) == len(self.template)
+
+    def _of(self, held: npt.NDArray[Any], slot: int, rows: _I64) -> npt.NDArray[Any]:
+        part: npt.NDArray[Any] = held[slot] if self._is_all(rows) else held[slot, rows]
+        return part
 
     def _known(self, rows: _I64, names: set[str]) -> _Bools:
         """Whether a row has no other members than these."""
         known = np.array([names.issuperset(columns) for columns in self.names])
         return np.ones(len(rows), dtype=bool) if known.all() else known[self.template[rows]]
 
-    def _readable(self, rows: _I64, column: pa.Field, escaped: Mapping[int, Mapping[int, str]]) -> _Bools:
+    def _arrays(self, rows: _I64, column: Wanted, texts: dict[int, pa.Array]) -> Arrays:
+        """By type the cells that it takes, others as null; the first always, others None where they take none."""
         slot = self.slots.get(column.name)
         if slot is None:
-            return np.ones(len(rows), dtype=bool)
-        what = self.what[slot, rows]
-        good: _Bools = _FITS.get(column.type, _ONLY_NULL)[what]
-        if slot in escaped:
-            at = np.flatnonzero(what == ESCAPED)
-            good[[i for i in at.tolist() if rows[i] not in escaped[slot]]] = False
-        return good
+            return (pa.nulls(len(rows), column.types[0]), *[None] * (len(column.types) - 1))
+        what = self._of(self.what, slot, rows)
+        chosen = _choices(column.types)[what] if len(column.types) > 1 else np.zeros(0, dtype=np.int8)
+        return tuple(
+            self._array(rows, slot, what, kind, texts) if n == 0 or (chosen == n).any() else None
+            for n, kind in enumerate(column.types)
+        )
 
-    def _array(self, rows: _I64, column: pa.Field, texts: dict[int, pa.Array]) -> pa.Array:
-        slot = self.slots.get(column.name)
-        if slot is None or column.type not in _FITS:
-            return pa.nulls(len(rows), column.type)
-        what = self.what[slot, rows]
-        if pa.types.is_string(column.type):
+    def _array(
+        self, rows: _I64, slot: int, what: npt.NDArray[np.int8], kind: pa.DataType, texts: dict[int, pa.Array]
+    ) -> pa.Array:
+        if pa.types.is_string(kind):
             return texts[slot]
-        mask = what <= NULL
-        if pa.types.is_boolean(column.type):
-            return pa.array(what == TRUE, mask=mask)
-        if pa.types.is_int64(column.type):
-            return pa.array(self.value[slot, rows], mask=mask)
-        return self._floats(rows, slot, what, column.type)
+        if pa.types.is_boolean(kind):
+            return pa.array(what == TRUE, mask=(what != TRUE) & (what != FALSE))
+        if pa.types.is_int64(kind):
+            return self._integers(rows, slot, what)
+        if not _among(_fitting(kind))[what].any():
+            return pa.nulls(len(rows), kind)
+        if pa.types.is_struct(kind):
+            return _structs(texts[slot], kind)
+        if NESTED in _fitting(kind):
+            return _read_alone(texts[slot], kind)
+        return self._numbers(rows, slot, what, kind, texts[slot])
 
-    def _with_unescaped(self, strings: pa.Array, rows: _I64, slot: int, escaped: Mapping[int, str]) -> pa.Array:
-        if not escaped:
-            return strings
-        there = self.what[slot, rows] == ESCAPED
-        texts = [escaped[row] for row in rows[there].tolist()]
-        return pc.replace_with_mask(strings, pa.array(there), pa.array(texts, pa.string()))
+    def _integers(self, rows: _I64, slot: int, what: npt.NDArray[np.int8]) -> pa.Array:
+        return pa.array(self._of(self.value, slot, rows), mask=what != INT)
 
-    def _unescaped(self, rows: _I64, slot: int) -> dict[int, str]:
-        """The ESCAPED texts of a slot that are UTF-8, by row."""
-        there = rows[self.what[slot, rows] == ESCAPED]
-        firsts = self.value[slot, there] - 1
-        ends = firsts + self.length[slot, there] + 2
-        spelled = [self.text[a:b].tobytes() for a, b in zip(firsts.tolist(), ends.tolist(), strict=True)]
-        try:
-            texts: list[str | None] = _decode_texts(b"[%s]" % b",".join(spelled))
-        except _BAD:
-            texts = [_decoded(one) for one in spelled]
-        return {row: text for row, text in zip(there.tolist(), texts, strict=True) if text is not None}
+    def _numbers(
+        self, rows: _I64, slot: int, what: npt.NDArray[np.int8], kind: pa.DataType, spelled: pa.Array
+    ) -> pa.Array:
+        """Numbers that are no integers to Arrow. ``spelled``: those of them that the kernel has not read."""
+        whole = self._integers(rows, slot, what) if (what == INT).any() else None
+        if pa.types.is_floating(kind):
+            numbers = spelled.cast(kind)
+            return numbers if whole is None else pc.coalesce(numbers, whole.cast(kind, safe=False))
+        if whole is not None:
+            spelled = pc.coalesce(whole.cast(pa.string()), spelled)
+        if pa.types.is_decimal(kind) and _is_plain(spelled, kind.precision):
+            return spelled.cast(kind)
+        return _read_alone(spelled, kind)
 
-    def _floats(self, rows: _I64, slot: int, what: npt.NDArray[np.int8], kind: pa.DataType) -> pa.Array:
-        numbers = self.value[slot, rows].astype(kind.to_pandas_dtype())
-        spelled = what == NUMBER
-        if spelled.any():
-            texts = self.texts(rows[spelled], [slot], NUMBER)[slot]
-            numbers[spelled] = texts.cast(kind).to_numpy(zero_copy_only=False)
-        return pa.array(numbers, mask=what <= NULL)
+
+def _spelled(column: Wanted) -> tuple[int, ...]:
+    """The kinds of cells of which a column needs what stands there."""
+    if pa.types.is_string(column.types[0]):
+        return _TEXTS
+    return tuple(kind for kind in (NUMBER, NESTED) if kind in _fitting(column.types[0]))
+
+
+def _is_plain(numbers: pa.Array, digits: int) -> bool:
+    """Whether no number has an exponent or more digits: a cast takes what the reader takes then."""
+    longest = pc.max(pc.binary_length(numbers)).as_py()
+    return longest <= digits and not pc.any(pc.match_substring(numbers, "e", ignore_case=True)).as_py()
+
+
+def _structs(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Objects as structs. Raises ArrowInvalid if any of them has other members, or other values."""
+    places = np.frombuffer(spelled.buffers()[1], dtype=np.int32).astype(np.int64)
+    text = np.frombuffer(spelled.buffers()[2], dtype=np.uint8)
+    matched, inner = Cells.of_objects(text, places[:-1], places[1:], dict.fromkeys((f.name for f in kind), VALUE))
+    good, members = inner.read(np.arange(len(spelled)), [Wanted(f.name, (f.type,)) for f in kind])
+    absent = spelled.is_null()
+    if not (good & (matched | absent.to_numpy(zero_copy_only=False))).all():
+        raise pa.ArrowInvalid("an object that is none of its column")
+    if any(pa.types.is_floating(f.type) and _any_infinite(m[0]) for f, m in zip(kind, members, strict=True)):
+        raise pa.ArrowInvalid("a number beyond the range of its member")
+    return pa.StructArray.from_arrays([member[0] for member in members], fields=list(kind), mask=absent)
+
+
+def _any_infinite(numbers: pa.Array | None) -> bool:
+    return bool(pc.any(pc.invert(pc.is_finite(numbers))).as_py())
+
+
+def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of one column by pyarrow's reader. Raises ArrowInvalid if it does not take every one."""
+    sizes = pc.binary_length(spelled)
+    if pc.sum(sizes).as_py() + _LINE_BYTES * len(spelled) > _MAX_LINES:
+        raise pa.ArrowInvalid("too much for one piece")
+    lines = pc.binary_join_element_wise('{"v":', pc.fill_null(spelled, "null"), "}\n", "")
+    block = max(_BLOCK_BYTES, pc.max(sizes).as_py() + _LINE_BYTES)
+    table = pj.read_json(
+        pa.BufferReader(lines.buffers()[2]),
+        read_options=pj.ReadOptions(use_threads=False, block_size=block),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema([pa.field("v", kind)]), unexpected_field_behavior="error"
+        ),
+    )
+    if table.num_rows != len(spelled):
+        raise pa.ArrowInvalid(f"{len(spelled)} values gave {table.num_rows} rows")
+    return pa.concat_arrays(table["v"].chunks)

@@ -1,7 +1,11 @@
-"""The inner loops of template.py, compiled by numba: values of messages that look alike, and texts out of one buffer.
+"""The inner loops of the decoder, compiled by numba: values of messages and of objects, and texts out of one buffer.
 
-A message is read by steps: bytes that must stand there, and between them values. Whatever is no such message is left
-to the general decoder, so nothing here tells what is wrong with it. JSON's grammar: RFC 8259.
+A message that looks like others is read by steps: bytes that must stand there, and between them values. An object is
+read member by member, by their names. Whatever is neither is left to the general decoder, so nothing here tells what is
+wrong with it. JSON's grammar: RFC 8259.
+
+All loops are in one module because numba compiles a function again when the function's own module has changed, and not
+when a module that it calls has.
 """
 
 from __future__ import annotations
@@ -17,19 +21,29 @@ _Bytes = npt.NDArray[np.uint8]
 _Longs = npt.NDArray[np.int64]
 
 #: Steps of a template. LITERAL: ``size`` bytes from ``arg`` on of the literals. MARK: the place goes to row ``arg`` of
-#: the marks. VALUE: a scalar into slot ``arg``, if it is one. PLAIN: the same, without escapes and bytes beyond ASCII.
+#: the marks. VALUE: a value into slot ``arg``. PLAIN: a scalar without escapes and bytes beyond ASCII.
 LITERAL, MARK, VALUE, PLAIN = 0, 1, 2, 3
 NO_SLOT = -1
+#: For members of objects beside VALUE and PLAIN: any value as TEXT, letter for letter.
+RAW = 4
 
 #: What a slot holds. TEXT and ESCAPED: place and length of what stands between the quotes (an escaped text is to be
-#: decoded). INT: the number itself, up to 18 digits, no -0. NUMBER: place and length of any other number.
-ABSENT, NULL, TEXT, ESCAPED, INT, NUMBER, TRUE, FALSE = range(8)
+#: decoded). INT: the number itself, within plus and minus 2**63 - 1, no -0. NUMBER: place and length of any other
+#: number. NESTED: place and length of an object or array; by ``read_objects``, of what may be one by its brackets.
+ABSENT, NULL, TEXT, ESCAPED, INT, NUMBER, TRUE, FALSE, NESTED = range(9)
+KINDS = 9
 _BAD = -1
-_LONGEST_INT = 18
+_LONGEST_INT = 19
+_MAX_LONG = (1 << 63) - 1
+#: Of arrays and objects in a value. What they are is remembered in the bits of one integer.
+_DEEPEST = 60
 
 _QUOTE, _BACKSLASH, _MINUS, _PLUS, _POINT, _ZERO, _NINE = b'"\\-+.09'
 _SMALL_E, _LARGE_E, _F, _N, _T, _U = b"eEfntu"
 _BLANK, _CASE, _DELETE = 0x20, 0x20, 0x7F
+#: What a letter behind a backslash stands for; any other stands for itself.
+_ESCAPED_LETTERS, _LETTERS_MEANT = b"bfnrt", b"\b\f\n\r\t"
+_COMMA, _COLON, _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b",:{}[]"
 
 
 def _compiled(signature: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # noqa: ANN401 - numba's type
@@ -122,8 +136,15 @@ def _number(text: _Bytes, at: int, end: int) -> tuple[int, int, int]:
     what = INT if at - first <= _LONGEST_INT else NUMBER
     value = 0
     if what == INT:
-        for place in range(first, at):
+        last = at if at - first < _LONGEST_INT else at - 1
+        for place in range(first, last):
             value = value * 10 + (text[place] - _ZERO)
+        if last < at:
+            digit = text[last] - _ZERO
+            if value > (_MAX_LONG - digit) // 10:
+                what, value = NUMBER, 1
+            else:
+                value = value * 10 + digit
     if at < end and text[at] == _POINT:
         what, first = NUMBER, at + 1
         at = _digits(text, first, end)
@@ -153,6 +174,114 @@ def _word(text: _Bytes, at: int, end: int) -> tuple[int, int]:
         if a == _F and b == ord("a") and c == ord("l") and d == ord("s") and at + 5 <= end and text[at + 4] == _SMALL_E:
             return FALSE, at + 5
     return _BAD, at
+
+
+@njit(nogil=True, inline="always")
+def _scalar(text: _Bytes, at: int, end: int) -> tuple[int, int, int, bool]:
+    """(what, where it ends, the integer, whether all of it is ASCII) of a string, number or word."""
+    byte = text[at]
+    if byte == _QUOTE:
+        what, at, plain = _text(text, at, end)
+        return what, at, 0, plain
+    if byte == _MINUS or _ZERO <= byte <= _NINE:
+        what, at, number = _number(text, at, end)
+        return what, at, number, True
+    what, at = _word(text, at, end)
+    return what, at, 0, True
+
+
+@njit(nogil=True, inline="always")
+def _blanks(text: _Bytes, at: int, end: int) -> int:
+    while at < end and text[at] == _BLANK:
+        at += 1
+    return at
+
+
+@njit(nogil=True)
+def _name(text: _Bytes, at: int, end: int) -> int:
+    """Where the value of a member begins whose name is at ``at``; _BAD if none does."""
+    if at >= end or text[at] != _QUOTE:
+        return _BAD
+    what, at, _ = _text(text, at, end)
+    at = _blanks(text, at, end)
+    if what == _BAD or at >= end or text[at] != _COLON:
+        return _BAD
+    return _blanks(text, at + 1, end)
+
+
+@njit(nogil=True)
+def _nested(text: _Bytes, at: int, end: int) -> tuple[int, int]:
+    """(what, where it ends) of an object or array that begins at ``at``, with no white space but blanks."""
+    depth, objects = 0, 0
+    while at < end:
+        byte = text[at]
+        if byte in (_OPEN, _OPEN_LIST):
+            if depth == _DEEPEST:
+                break
+            depth += 1
+            objects = objects << 1 | (byte == _OPEN)
+            at = _blanks(text, at + 1, end)
+            if at >= end or text[at] != (_CLOSE if objects & 1 else _CLOSE_LIST):
+                at = _name(text, at, end) if objects & 1 else at
+                if at == _BAD:
+                    break
+                continue
+        else:
+            what, at, _, _ = _scalar(text, at, end)
+            if what == _BAD:
+                break
+        at = _blanks(text, at, end)  # a value is complete, or an empty object or array is about to be
+        while at < end and text[at] == (_CLOSE if objects & 1 else _CLOSE_LIST):
+            depth -= 1
+            objects >>= 1
+            at += 1
+            if depth == 0:
+                return NESTED, at
+            at = _blanks(text, at, end)
+        if at >= end or text[at] != _COMMA:
+            break
+        at = _blanks(text, at + 1, end)
+        at = _name(text, at, end) if objects & 1 else at
+        if at == _BAD:
+            break
+    return _BAD, end
+
+
+@njit(nogil=True)
+def _span(text: _Bytes, at: int, end: int) -> tuple[int, int]:
+    """As ``_nested``, but not whether it is sound: for what is read again by its parts."""
+    depth, quoted = 0, False
+    while at < end:
+        byte = text[at]
+        at += 1
+        if byte == _QUOTE:
+            quoted = not quoted
+        elif byte < _BLANK:
+            break
+        elif quoted:
+            at += byte == _BACKSLASH
+        elif byte in (_OPEN, _OPEN_LIST):
+            depth += 1
+        elif byte in (_CLOSE, _CLOSE_LIST):
+            depth -= 1
+            if depth == 0:
+                return NESTED, at
+    return _BAD, end
+
+
+@njit(nogil=True, inline="always")
+def _put(
+    what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
+    slot: int, row: int, found: int, number: int, start: int, end: int,
+) -> None:  # fmt: skip
+    """Note what stands from ``start`` to ``end``."""
+    what[slot, row] = found
+    if found == INT:
+        value[slot, row] = number
+    elif found in (NUMBER, NESTED):
+        value[slot, row], length[slot, row] = start, end - start
+    elif found in (TEXT, ESCAPED):
+        value[slot, row], length[slot, row] = start + 1, end - start - 2
 
 
 @_compiled(
@@ -198,20 +327,15 @@ def scan(
                 found, at, plain = _text(text, at, end)
             elif byte == _MINUS or _ZERO <= byte <= _NINE:
                 found, at, number = _number(text, at, end)
+            elif step == VALUE and byte in (_OPEN, _OPEN_LIST):
+                found, at = _nested(text, at, end)
             else:
                 found, at = _word(text, at, end)
             if found == _BAD or (step == PLAIN and (found == ESCAPED or not plain)):
                 good = False
                 break
-            if arg == NO_SLOT:
-                continue
-            what[arg, row] = found
-            if found == INT:
-                value[arg, row] = number
-            elif found == NUMBER:
-                value[arg, row], length[arg, row] = start, at - start
-            elif found in (TEXT, ESCAPED):
-                value[arg, row], length[arg, row] = start + 1, at - start - 2
+            if arg != NO_SLOT:
+                _put(what, value, length, arg, row, found, number, start, at)
         good = good and at == end
         matched[row] = good
         if not good:
@@ -219,14 +343,165 @@ def scan(
                 what[slot, row], value[slot, row] = ABSENT, 0
 
 
-@_compiled(types.void(_BYTES, _LONGS, _LONGS, types.int64[:, ::1], types.int64[:, ::1], types.uint8[::1]))
-def gather(text: _Bytes, rows: _Longs, slots: _Longs, value: _Longs, places: _Longs, out: _Bytes) -> None:
+@njit(nogil=True)
+def _is_name(text: _Bytes, at: int, end: int, names: _Bytes, first: int, behind: int) -> bool:
+    """Whether a quoted name stands at ``at``."""
+    size = behind - first
+    if at + size + 2 > end or text[at] != _QUOTE or text[at + size + 1] != _QUOTE:
+        return False
+    for i in range(size):  # noqa: SIM110 - a loop is what is compiled
+        if text[at + 1 + i] != names[first + i]:
+            return False
+    return True
+
+
+@njit(nogil=True)
+def _find(text: _Bytes, at: int, end: int, names: _Bytes, bounds: _Longs, guess: int) -> int:
+    """Which of the names stands at ``at``, looked for from ``guess`` on; _BAD if none does."""
+    count = len(bounds) - 1
+    for n in range(count):
+        slot = guess + n if guess + n < count else guess + n - count
+        if _is_name(text, at, end, names, bounds[slot], bounds[slot + 1]):
+            return slot
+    return _BAD
+
+
+@_compiled(
+    types.void(
+        _BYTES, _LONGS, _LONGS, _BYTES, _LONGS, _LONGS,
+        types.boolean[::1], types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1],
+    )
+)  # fmt: skip
+def read_objects(
+    text: _Bytes, starts: _Longs, ends: _Longs, names: _Bytes, bounds: _Longs, steps: _Longs,
+    matched: npt.NDArray[np.bool_], what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
+) -> None:  # fmt: skip
+    """Read objects whose members have no other names than ``names``, each once at most, in any order.
+
+    Object ``n`` lies at ``starts[n]`` to ``ends[n]`` of ``text``. Name ``i`` is ``names[bounds[i]:bounds[i + 1]]``,
+    spelled as in JSON; its values are read by ``steps[i]`` (VALUE, PLAIN, RAW) into slot ``i``. Filled as by ``scan``.
+    """
+    for row in range(len(starts)):
+        at, end, good, guess = starts[row], ends[row], False, 0
+        if at < end and text[at] == _OPEN:
+            at = _blanks(text, at + 1, end)
+            good = at < end
+        if good and text[at] == _CLOSE:
+            matched[row] = at + 1 == end
+            continue
+        while good:
+            slot = _find(text, at, end, names, bounds, guess)
+            good = slot != _BAD and what[slot, row] == ABSENT
+            if not good:
+                break
+            guess, step = slot + 1, steps[slot]
+            start = at = _name(text, at, end)
+            good = at != _BAD and at < end
+            if not good:
+                break
+            byte, number, plain = text[at], 0, True
+            if byte == _QUOTE:
+                found, at, plain = _text(text, at, end)
+            elif byte == _MINUS or _ZERO <= byte <= _NINE:
+                found, at, number = _number(text, at, end)
+            elif step != PLAIN and byte in (_OPEN, _OPEN_LIST):
+                found, at = _nested(text, at, end) if step == RAW else _span(text, at, end)
+            else:
+                found, at = _word(text, at, end)
+            good = found != _BAD and (step != PLAIN or (plain and found not in (ESCAPED, NUMBER)))
+            if not good:
+                break
+            if step == RAW and found != NULL:
+                _put(what, value, length, slot, row, TEXT, 0, start - 1, at + 1)
+            else:
+                _put(what, value, length, slot, row, found, number, start, at)
+            at = _blanks(text, at, end)
+            if at < end and text[at] == _CLOSE:
+                good = at + 1 == end
+                break
+            good = at < end and text[at] == _COMMA
+            at = _blanks(text, at + 1, end)
+        matched[row] = good
+        if not good:
+            for slot in range(len(what)):
+                what[slot, row], value[slot, row] = ABSENT, 0
+
+
+@njit(nogil=True)
+def _encoded(unit: int, out: _Bytes, put: int) -> int:
+    """Write a character as UTF-8; where it ends."""
+    if unit < 0x80:
+        out[put] = unit
+        return put + 1
+    if unit < 0x800:
+        out[put], out[put + 1] = 0xC0 | unit >> 6, 0x80 | unit & 0x3F
+        return put + 2
+    if unit < 0x10000:
+        out[put], out[put + 1], out[put + 2] = 0xE0 | unit >> 12, 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F
+        return put + 3
+    out[put], out[put + 1] = 0xF0 | unit >> 18, 0x80 | unit >> 12 & 0x3F
+    out[put + 2], out[put + 3] = 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F
+    return put + 4
+
+
+@njit(nogil=True)
+def _unescaped(text: _Bytes, at: int, end: int, out: _Bytes, put: int) -> int:
+    """Write a sound string without its escapes; where it ends."""
+    while at < end:
+        byte = text[at]
+        if byte != _BACKSLASH:
+            out[put] = byte
+            at, put = at + 1, put + 1
+            continue
+        byte = text[at + 1]
+        if byte != _U:
+            for n in range(len(_ESCAPED_LETTERS)):
+                if byte == _ESCAPED_LETTERS[n]:
+                    byte = _LETTERS_MEANT[n]
+                    break
+            out[put] = byte
+            at, put = at + 2, put + 1
+            continue
+        unit = _code_unit(text, at, end)
+        at += 6
+        if 0xD800 <= unit < 0xDC00:
+            unit = 0x10000 + ((unit - 0xD800) << 10) + (_code_unit(text, at, end) - 0xDC00)
+            at += 6
+        put = _encoded(unit, out, put)
+    return put
+
+
+@_compiled(
+    types.void(
+        _BYTES, _LONGS, _LONGS, types.boolean[:, ::1],
+        types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], _LONGS, types.int32[:, ::1], types.uint8[::1],
+    )
+)  # fmt: skip
+def gather(
+    text: _Bytes, rows: _Longs, slots: _Longs, wanted: npt.NDArray[np.bool_],
+    what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
+    firsts: _Longs, places: npt.NDArray[np.int32], out: _Bytes,
+) -> None:  # fmt: skip
     """Copy the texts of ``slots`` one behind the other, message by message, as they lie near each other in ``text``.
 
-    The text of slot ``slots[i]`` in message ``rows[n]`` goes to ``out``, from ``places[i, n]`` to ``places[i, n + 1]``.
+    The text of slot ``slots[i]`` in message ``rows[n]``, without escapes, goes to ``out``, from ``firsts[i]`` on at
+    ``places[i, n]`` to ``places[i, n + 1]``, which are filled. What is of no kind ``wanted`` of slot ``i`` is empty.
     """
     for n in range(len(rows)):
+        row = rows[n]
         for i in range(len(slots)):
-            start, at = value[slots[i], rows[n]], places[i, n]
-            for offset in range(places[i, n + 1] - at):
-                out[at + offset] = text[start + offset]
+            slot = slots[i]
+            put = firsts[i] + places[i, n]
+            kind = what[slot, row]
+            if wanted[i, kind]:
+                start, size = value[slot, row], length[slot, row]
+                if kind == ESCAPED:
+                    put = _unescaped(text, start, start + size, out, put)
+                else:
+                    if size > 24:
+                        out[put : put + size] = text[start : start + size]
+                    else:
+                        for offset in range(size):
+                            out[put + offset] = text[start + offset]
+                    put += size
+            places[i, n + 1] = put - firsts[i]

@@ -183,7 +183,7 @@ def _of_templates(names: list[str], template: npt.NDArray[np.int8]) -> list[str 
 
 def _repeated(cells: Cells, rows: _I64, slot: int) -> list[str | None]:
     """Texts of which many are equal: one object for all of these."""
-    coded = cells.texts(rows, [slot])[slot].dictionary_encode()
+    coded = cells.texts(rows, {slot: (TEXT,)})[slot].dictionary_encode()
     names = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
     listed: list[str | None] = names[coded.indices.fill_null(-1).to_numpy()].tolist()
     return listed

@@ -89,21 +89,30 @@ class Template:
 def learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template | None:
     """The template of a Debezium envelope with at least one row image.
 
-    None for any other message, and for values that are arrays or lie deeper than a row's. ``slots``: those of columns
-    met before, to which this template's are added.
+    None for any other message, and where an array, or an object in an object, is no value of a row. ``slots``: those of
+    columns met before, to which this template's are added.
     """
     text = bytes(message)
     template = _begun(text)
     if template is None or json_fault(text, max_nesting) is not None:
         return None
-    end = 0
+    end = nesting = 0
     known = dict(slots)
     for token, path, is_value in _tokens(text):
-        if token.group() == b"[" or len(path) > 2 or (token.group() == b"{" and len(path) == 2):
+        kind = token.group()
+        depth = (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
+        if nesting:  # inside of an object or array that is a column's value
+            nesting, end = nesting + depth, token.end()
+        elif depth > 0 and len(path) == 2 and path[:1] in _MARKS:
+            template.add_literal(text[end : token.start()])
+            template.add_value(path, known)
+            nesting = 1
+        elif kind == b"[" or len(path) > 2 or (kind == b"{" and len(path) == 2):
             return None
-        template.add_literal(text[end : token.start()])
-        end = token.end()
-        _add(template, token.group(), path, is_value, known)
+        else:
+            template.add_literal(text[end : token.start()])
+            end = token.end()
+            _add(template, kind, path, is_value, known)
     template.add_literal(text[end:])
     slots |= known
     return template

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -96,20 +98,21 @@ def _temporal_wire(base: str, digits: int, mode: TimePrecisionMode) -> str:
     return f"{'time' if base == 'time' else 'epoch'}_{unit}"
 
 
-def other_wire(column: Column, value: object) -> str:
-    """The wire a JSON value calls for: the column's own, or another where only that one can be meant.
+@lru_cache(maxsize=4096)
+def forms_of(column: Column) -> tuple[Column, ...]:
+    """The column, and as it is where its values come in another form that can only mean the same.
 
     Converters make booleans of TINYINT(1); a BOOL of a statement is a boolean while SHOW CREATE TABLE says
-    tinyint(1); SERIAL stays a wrapped integer in every mode.
+    tinyint(1); SERIAL stays a wrapped integer in every mode. The JSON types of the forms of a column differ.
     """
-    if pa.types.is_int32(column.lake_type) and column.wire in ("int", "bool") and isinstance(value, int):
-        return "bool" if isinstance(value, bool) else "int"
-    if column.wire == "bits_number" and isinstance(value, bool):
-        return "bool" if column.length == 1 else column.wire
-    unsigned = column.mysql_type.lower().startswith(("bigint", "int8", "serial"))
-    if unsigned and column.wire == "decimal_base64" and isinstance(value, int) and not isinstance(value, bool):
-        return "uint64_wrapped"
-    return column.wire
+    other = None
+    if pa.types.is_int32(column.lake_type) and column.wire in ("int", "bool"):
+        other = "bool" if column.wire == "int" else "int"
+    elif column.wire == "bits_number" and column.length == 1:
+        other = "bool"
+    elif column.wire == "decimal_base64" and column.mysql_type.lower().startswith(("bigint", "int8", "serial")):
+        other = "uint64_wrapped"
+    return (column,) if other is None else (column, replace(column, wire=other))
 
 
 def column_from_connect(field: ConnectField, hint: MysqlType | None, form: JsonForm) -> Column:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline.decode.changes import Column
 from pipeline.decode.types import encoded_bytes
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS, parse_type
-from pipeline.decode.types.wkt import ewkb
+from pipeline.decode.types.wkt import ewkb_column
 
 _INTEGER = r"^-?[0-9]+$"
 _DIGITS = r"^[0-9]+$"
@@ -169,9 +169,10 @@ def _filled(array: pa.Array, column: Column) -> pa.Array:
         raise ValueError(f"more than {size} bytes")
     if pc.all(pc.equal(lengths, size), min_count=0).as_py():
         return array
-    return pa.array([None if value is None else value.ljust(size, b"\0") for value in array.to_pylist()], pa.binary())
+    zeros = pa.array([bytes(size - length) for length in range(size + 1)], pa.binary())
+    return pc.binary_join_element_wise(array, zeros.take(lengths), b"")
 
 
 def shapes(array: pa.Array, column: Column) -> pa.Array:
     """Well-known text -> SRID 0 in 4 bytes, and well-known binary."""
-    return pa.array([None if text is None else ewkb(text) for text in array.to_pylist()], pa.binary())
+    return ewkb_column(array)

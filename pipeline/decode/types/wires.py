@@ -109,7 +109,22 @@ def _decimal_variable(array: pa.Array, column: Column) -> pa.Array:
 def _decimal_to_lake(exact: pa.Array, column: Column) -> pa.Array:
     if not pa.types.is_string(column.lake_type):
         return exact if exact.type == column.lake_type else exact.cast(column.lake_type)
-    return pa.array([None if value is None else _plain(value) for value in exact.to_pylist()], pa.string())
+    return _decimal_texts(exact, exact.type.scale)
+
+
+def _decimal_texts(exact: pa.Array, scale: int) -> pa.Array:
+    """Decimals as plain digits, without exponents."""
+    kind = pa.decimal128 if pa.types.is_decimal128(exact.type) else pa.decimal256
+    whole = pa.Array.from_buffers(kind(exact.type.precision, 0), len(exact), exact.buffers(), offset=exact.offset)
+    texts = whole.cast(pa.string())
+    if scale <= 0:
+        return texts
+    negative = pc.starts_with(texts, "-")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), scale + 1, "0")
+    before, behind = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(
+        pc.if_else(negative, "-", ""), before, pc.binary_join_element_wise(".", behind, ""), ""
+    )
 
 
 def _plain(value: Decimal) -> str:

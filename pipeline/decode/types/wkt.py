@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _TOKEN = re.compile(r"\s*([A-Za-z]+|[(),]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_NO_NUMBER = r"(?:[A-Za-z]{2,}|[(),\s])+"
+#: Geometries are filled in by their layout if a column has no more of them.
+_MOST_LAYOUTS = 64
 _CODES = {
     "POINT": 1,
     "LINESTRING": 2,
@@ -27,6 +37,57 @@ def ewkb(text: str) -> bytes:
     if tokens.next is not None:
         raise ValueError("more than one geometry")
     return _NO_SRID + shape
+
+
+def ewkb_column(texts: pa.Array) -> pa.Array:
+    """As ``ewkb``, of a column of texts; nulls stay. Raises ValueError if any of them is no flat geometry."""
+    there = texts.drop_null()
+    shapes = _by_layout(there)
+    if shapes is None:
+        shapes = pa.array(map(ewkb, there.to_pylist()), pa.binary())
+    if not texts.null_count:
+        return shapes
+    places = np.cumsum(texts.is_valid().to_numpy(zero_copy_only=False)) - 1
+    return shapes.take(pa.array(places, mask=texts.is_null().to_numpy(zero_copy_only=False)))
+
+
+def _by_layout(texts: pa.Array) -> pa.Array | None:
+    """Texts that differ in their numbers alone, all at once; None where they are of too many kinds."""
+    zeros = pc.replace_substring_regex(texts, _NUMBER, " 0 ").dictionary_encode()
+    if not 0 < len(zeros.dictionary) <= _MOST_LAYOUTS:
+        return None
+    listed = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, _NO_NUMBER, " "))
+    split = pc.split_pattern(listed, " ")
+    try:  # what has no number has one empty part
+        numbers = pc.if_else(pc.equal(split.flatten(), ""), "0", split.flatten()).cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:  # a number that only Python's parser knows
+        return None
+    firsts, codes = split.offsets.to_numpy(), zeros.indices.to_numpy()
+    counts = np.where(pc.equal(listed, "").to_numpy(zero_copy_only=False), 0, np.diff(firsts))
+    parts, order = [], []
+    for code, text in enumerate(zeros.dictionary.to_pylist()):
+        rows = np.flatnonzero(codes == code)
+        plain, doubles = _layout(text)
+        if (counts[rows] != len(doubles)).any():
+            return None
+        whole = np.tile(np.frombuffer(plain, dtype=np.uint8), (len(rows), 1))
+        values = numbers[firsts[rows][:, None] + np.arange(len(doubles))].astype("<f8")
+        whole[:, (doubles[:, None] + np.arange(8)).ravel()] = values.view(np.uint8)
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(len(plain)), len(rows), [None, pa.py_buffer(whole)])
+        parts.append(fixed.cast(pa.binary()))
+        order.append(rows)
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+@lru_cache(maxsize=1024)
+def _layout(zeros: str) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Of a text whose numbers are all 0: its bytes, and where in them the numbers are.
+
+    Raises ValueError as ``ewkb``.
+    """
+    plain, other = (np.frombuffer(ewkb(text), dtype=np.uint8) for text in (zeros, zeros.replace("0", "1")))
+    # a double's 0 and 1 differ in its last two bytes
+    return plain.tobytes(), np.flatnonzero(plain != other)[1::2] - 7
 
 
 class _Tokens:

@@ -1,0 +1,33 @@
+"""Row images that come in any form, as cells: their members are found by name, one image after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.decode.quarantine import Buffer
+from pipeline.decode.slices import Arrays, Wanted
+from pipeline.decode.templates.cells import Cells
+from pipeline.decode.templates.kernel import PLAIN, RAW, VALUE
+
+_I64 = npt.NDArray[np.int64]
+
+
+def read_images(
+    images: Sequence[Buffer], wanted: Sequence[Wanted], documents: Collection[str], passed: Sequence[str]
+) -> tuple[_I64, list[Arrays]]:
+    """The images (indices) that are sound objects of the wanted columns, and of these each column.
+
+    ``documents``: columns whose values are wanted as text, letter for letter. ``passed``: members read over, which are
+    no columns.
+    """
+    members = {column.name: RAW if column.name in documents else VALUE for column in wanted}
+    ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+    text = np.frombuffer(b"".join(images), dtype=np.uint8)
+    matched, cells = Cells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
+    at = np.flatnonzero(matched)
+    good, columns = cells.read(at, wanted)
+    return at[good], columns
