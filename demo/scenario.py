@@ -24,8 +24,8 @@ from pipeline.errors import ConfigError, TransientError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.settings import Settings
-from pipeline.spark.jars import kafka_connector
 from pipeline.spark.java import java_environment
+from pipeline.spark.session import prepare_spark
 
 CONF = Path(__file__).parents[1] / "conf" / "demo.yaml"
 #: Database and variant of its recording.
@@ -78,12 +78,12 @@ class Scenario:
     def run(self) -> list[TableVerdict]:
         """Play, stream, stop, judge. Raises BinlakeError when the stream does not do its part."""
         live = LiveSource(self.seed, lambda: now_ms() * 1000)
-        with ThreadPoolExecutor(2) as pool:  # both may have to be fetched, which takes longer than all else together
-            connector = pool.submit(kafka_connector)
+        with ThreadPoolExecutor(2) as pool:  # Spark's and Kafka's libraries may have to be fetched: side by side
+            prepared = pool.submit(prepare_spark)
             loading = pool.submit(lambda: [load_recorded(*r) for r in RECORDED])
             self.say("starting Kafka")
             with EmbeddedKafka(self.directory / "kafka") as broker:
-                connector.result()
+                prepared.result()
                 recorded = loading.result()
                 self._stream(broker.bootstrap_servers, recorded, live)
         self.say("reading every table back with hudi-rs")

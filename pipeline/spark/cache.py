@@ -25,7 +25,7 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
 
     Raises ConfigError if the cache cannot be written, and what ``make`` raises.
     """
-    entry = _root() / name
+    entry = cache_entry(name)
     if not entry.is_dir():
         _make_root(entry.parent)
         with _locked(entry.with_name(f".{name}.lock")):
@@ -35,9 +35,10 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
     return entry
 
 
-def _root() -> Path:
+def cache_entry(name: str) -> Path:
+    """Where an entry of the cache is, if it is there."""
     base = os.environ.get("BINLAKE_CACHE")
-    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars"
+    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars" / name
 
 
 def _make_root(root: Path) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import ConfigError
 from pipeline.settings import Settings
+from pipeline.spark.class_archive import archive_options, make_archive
 from pipeline.spark.jars import kafka_connector
 from pipeline.spark.java import java_environment
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
@@ -35,6 +36,8 @@ def spark_session(settings: Settings) -> SparkSession:
 
     Raises ConfigError when no session can be made, and TransientError when the Kafka connector cannot be fetched.
     """
+    if _needs_connector(settings):
+        prepare_spark()
     conf = session_properties(settings)
     _prepare_environment(settings)
     builder = SparkSession.builder.appName(f"binlake-{settings.name}")
@@ -51,6 +54,12 @@ def spark_session(settings: Settings) -> SparkSession:
         ) from error
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def prepare_spark() -> None:
+    """Fetch and make what a session needs and the cache lacks. Raises as ``kafka_connector`` does."""
+    kafka_connector()
+    make_archive()
 
 
 def session_properties(settings: Settings) -> dict[str, str]:
@@ -83,7 +92,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.redaction.regex": REDACTED,
     }
     if settings.spark.master:
-        conf |= _quiet_console()
+        conf |= _own_java()
     if (settings.spark.master or "").startswith("local"):
         conf |= {
             "spark.driver.host": "127.0.0.1",
@@ -105,16 +114,25 @@ def _connector(settings: Settings) -> dict[str, str]:
     """The Kafka connector: jars that are resolved once. What the settings say of jars and repositories goes first."""
     if settings.spark.brings_jars:
         return {}
-    if _OWN_RESOLVER & set(settings.spark.conf):
+    if not _needs_connector(settings):
         return {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}
     return {"spark.jars": ",".join(map(str, kafka_connector()))}
 
 
-def _quiet_console() -> dict[str, str]:
-    """Properties that keep warnings of things that are fine off the console; empty in a zip, where no files are."""
-    conf = {}
+def _needs_connector(settings: Settings) -> bool:
+    """Whether the connector comes from the cache."""
+    return not settings.spark.brings_jars and not _OWN_RESOLVER & set(settings.spark.conf)
+
+
+def _own_java() -> dict[str, str]:
+    """Properties of a JVM that binlake starts: classes from the archive, and no warnings of what is fine.
+
+    The files beside this module are missing where it is imported from a zip.
+    """
+    options = [archive_options()]
     if _LOG4J.is_file() and not _has_log4j():
-        conf["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+        options.append(f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}")
+    conf = {"spark.driver.defaultJavaOptions": " ".join(filter(None, options))}
     if _POOLS.is_file():
         conf["spark.scheduler.allocation.file"] = _POOLS.as_uri()
     return conf

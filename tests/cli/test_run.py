@@ -18,6 +18,7 @@ from embedded.jars import spark_packages
 from pipeline.clock import new_uuid, now_ms
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.spark.java import java_environment
+from pipeline.spark.session import prepare_spark
 from tests.services.kafka import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -91,6 +92,7 @@ def test_once_takes_what_is_there_and_tells_all_of_it(pipeline: Pipeline) -> Non
 
 def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipeline: Pipeline) -> None:
     pipeline.produce(10)
+    prepare_spark()
     settings = yaml.safe_load(pipeline.conf.read_text())
     del settings["spark"]["conf"]  # the connector comes from the cache
     pipeline.conf.write_text(yaml.safe_dump(settings))
