@@ -93,10 +93,11 @@ def _spared(spark: SparkSession, path: Path, predicates: Iterable[str]) -> int:
         "id", *(f"({predicate}) as p{number}" for number, predicate in enumerate(asked))
     )
     answers = [{**row.asDict()} for row in verdicts.collect()]
-    everything = files_read(frame(spark, path, skipping=True))
+    skipping = frame(spark, path, skipping=True)
+    everything = files_read(skipping)
     spared = 0
     for number, predicate in enumerate(asked):
-        found = frame(spark, path, skipping=True).where(predicate)
+        found = skipping.where(predicate)
         expected = sorted(rows[answer["id"]] for answer in answers if answer[f"p{number}"])
         assert sorted(map(str, found.collect())) == expected, predicate
         spared += everything - files_opened(found)
