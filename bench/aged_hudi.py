@@ -30,7 +30,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
 
 _EVERY = 100
-_RETENTION = CleaningConfig(commits_retained=_EVERY)
+_RETENTION = CleaningConfig(commits=_EVERY)
 _ARCHIVAL = ArchivalConfig(_EVERY + 20, _EVERY + 70)
 _WHOLE = {"int": pa.int32(), "tinyint": pa.int32()}
 
@@ -49,7 +49,7 @@ def age(spec: Spec, *, metadata: bool) -> None:
     for number in range(work.age):
         _commit(table, shape, number, dict(islice(source, work.age_batch)), work.buckets)
         if number % _EVERY == _EVERY - 1 or number == work.age - 1:
-            run(table, CompactionConfig(), with_threads, now=True)
+            run(table, CompactionConfig(tombstone_retention_hours=0), with_threads, now=True)
             clean(table, _RETENTION)
             archive(table, _ARCHIVAL, _RETENTION)
 

@@ -39,7 +39,7 @@ from pipeline.spark.session import spark_session
 from pipeline.storage import open_storage
 
 NAME, ORDER, LOGS = "bench", "_binlake_order", 10
-CONFIG = CompactionConfig(after_commits=1)
+CONFIG = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 _HUDI = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",

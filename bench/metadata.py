@@ -33,7 +33,7 @@ from pipeline.storage import open_storage
 
 BUCKETS, KEYS, ORDER = 8, 200_000, "_binlake_order"
 KEPT_COMMITS = 100
-RETENTION = CleaningConfig(commits_retained=KEPT_COMMITS)
+RETENTION = CleaningConfig(commits=KEPT_COMMITS)
 #: How many commits the medians at both ends are taken of.
 END = 100
 
@@ -93,7 +93,8 @@ class Measured:
 
     def tidy(self) -> None:
         """Compact, clean and archive."""
-        run(self.table, CompactionConfig(), lambda function, items: list(map(function, items)), now=True)
+        config = CompactionConfig(tombstone_retention_hours=0)
+        run(self.table, config, lambda function, items: list(map(function, items)), now=True)
         clean(self.table, RETENTION)
         archive(self.table, ArchivalConfig(KEPT_COMMITS + 20, KEPT_COMMITS + 70), RETENTION)
 

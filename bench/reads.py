@@ -88,7 +88,7 @@ def build(path: Path, rows: int) -> pa.Table:
     config = TableConfig(NAME, ("id",), ORDER, BUCKETS, partition_fields=("part",))
     table = HudiTable.create(open_storage(path.as_uri(), {"fsync": "false"}), config, schema, MetadataConfig())
     _commit(table, base)
-    run(table, CompactionConfig(after_commits=1), with_threads)
+    run(table, CompactionConfig(after_commits=1, tombstone_retention_hours=0), with_threads)
     _commit(table, update)
     kept = base.filter(pc.invert(pc.is_in(base["id"], value_set=pa.array(second))))
     return pa.concat_tables([kept, update])

@@ -156,7 +156,7 @@ class Scenario:
             lake = read_table(self.directory / "lake" / rules.path)
         except FileNotFoundError as error:
             return TableVerdict(str(truth), len(truth.rows), mistakes=[str(error)])
-        derived = {rules.partition.name} if rules.partition and rules.partition.transform != "identity" else set()
+        derived = {rules.partition.field} if rules.partition and rules.partition.transform != "identity" else set()
         gone = gone_columns(truth, messages)
         return judge(truth, lake, gone=gone, derived=derived, lake_name=lake_name)
 

@@ -20,13 +20,12 @@ from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.source.offsets import Ranges
 from pipeline.storage import Storage
 from pipeline.upsert.keyless import ROW_FIELD
+from pipeline.upsert.outcomes import OUTCOMES
 from pipeline.upsert.route import Counts
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 #: Where the commits of a stream say what they cover.
 OFFSET_KEYS = OffsetKeys(stream=RecordKey.STREAM.value, offsets=RecordKey.OFFSETS.value, counts=RecordKey.COUNTS.value)
-#: What may become of a record.
-FATES = ("applied", "superseded", "filtered", "quarantined")
 _ASK = "find out who wrote the commit"
 
 
@@ -116,9 +115,9 @@ def _commit(time: str, body: CommitMetadata, record: RecordReader, archived: boo
 
 
 def _check(commit: AuditedCommit, record: RecordReader, *, rows_count: bool) -> Iterator[Finding]:
-    fates = {name: getattr(commit.counts, name) for name in FATES}
-    text = " + ".join(f"{name} {count}" for name, count in fates.items())
-    if sum(fates.values()) != commit.counts.read or min(fates.values()) < 0:
+    outcomes = {name: getattr(commit.counts, name) for name in OUTCOMES}
+    text = " + ".join(f"{name} {count}" for name, count in outcomes.items())
+    if sum(outcomes.values()) != commit.counts.read or min(outcomes.values()) < 0:
         what = f"the records are not accounted for: read {commit.counts.read}, but {text}"
         yield _error(what, commit.instant, "records were lost or counted twice: replay the offsets from Kafka")
     if rows_count and commit.counts.applied > commit.rows:

@@ -257,7 +257,7 @@ class LakeTable:
 
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
     """What the table's metadata table shall keep; None for none."""
-    return MetadataConfig(**dataclasses.asdict(rules.metadata)) if rules.metadata is not None else None
+    return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
 
 
 def table_config(target: Target) -> TableConfig:

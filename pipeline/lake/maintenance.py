@@ -32,7 +32,7 @@ from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import archive_if_long, clean_if_due, compaction_config
-from pipeline.settings import CompactionRule, TableRules
+from pipeline.settings import CompactionSettings, TableRules
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def maintain(place: CatalogTable, locking: Locking, map_tasks: MapTasks, wanted:
 
 
 def _compact(table: HudiTable, rules: TableRules, map_tasks: MapTasks, wanted: Wanted, report: Report) -> None:
-    config = compaction_config(rules, rules.compaction or CompactionRule())
+    config = compaction_config(rules, rules.compaction or CompactionSettings())
     if wanted.execute:
         for pending in abandoned(table):
             if (left := resume(table, pending, config)) is not None:

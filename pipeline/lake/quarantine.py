@@ -21,7 +21,7 @@ from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableInput, write_and_commit
 from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
-from pipeline.settings import CompactionRule, RetentionRule, Settings, TableRules
+from pipeline.settings import CompactionSettings, RetentionSettings, Settings, TableRules
 from pipeline.source.offsets import NO_RANGES, Ranges
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.parcel import pack
@@ -118,8 +118,8 @@ def quarantine_rules(settings: Settings) -> TableRules:
         compression_level=1,
         immutable_partition=True,
         hive_style=True,
-        compaction=CompactionRule(),
-        retention=RetentionRule(),
+        compaction=CompactionSettings(),
+        retention=RetentionSettings(),
     )
 
 

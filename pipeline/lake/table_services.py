@@ -37,7 +37,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.record_reader import RecordKey
-from pipeline.settings import CompactionRule, RetentionRule, TableRules
+from pipeline.settings import CompactionSettings, RetentionSettings, TableRules
 
 #: How long a table is left alone after upkeep that failed.
 _PAUSE_S = 60.0
@@ -167,40 +167,27 @@ def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
 
 def clean_if_due(table: HudiTable, rules: TableRules) -> Instant | None:
     """Delete the files that the retention promises to nobody; the clean, if there was one."""
-    config = cleaning_config(rules.retention) if rules.retention is not None else None
+    config = CleaningConfig.of(rules.retention) if rules.retention is not None else None
     return cleaning.clean(table, config) if config is not None and cleaning.due(table, config) else None
 
 
 def archive_if_long(table: HudiTable, rules: TableRules) -> int:
     """Move instants to the history that the bounds leave no room for; how many."""
     rule = rules.retention
-    return archive(table, archival_config(rules, rule), cleaning_config(rule)) if rule is not None else 0
+    return archive(table, archival_config(rules, rule), CleaningConfig.of(rule)) if rule is not None else 0
 
 
-def cleaning_config(rule: RetentionRule) -> CleaningConfig:
-    """The rule as cleaning takes it."""
-    return CleaningConfig(commits_retained=rule.commits, hours_retained=rule.hours)
-
-
-def archival_config(rules: TableRules, rule: RetentionRule) -> ArchivalConfig:
+def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfig:
     """The rules as archival takes them: what retention and the next compaction count stays active."""
     after = rules.compaction.after_commits if rules.compaction is not None else None
     least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
     return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE, newest_only=(RecordKey.KEYLESS.value,))
 
 
-def compaction_config(rules: TableRules, rule: CompactionRule) -> CompactionConfig:
+def compaction_config(rules: TableRules, rule: CompactionSettings) -> CompactionConfig:
     """The rule as compaction takes it, with the table's codec."""
-    return CompactionConfig(
-        after_commits=rule.after_commits,
-        after_minutes=rule.after_minutes,
-        log_ratio=rule.log_ratio,
-        tombstone_retention_hours=rule.tombstone_retention_hours,
-        row_group_rows=rule.row_group_rows,
-        row_group_bytes=rule.row_group_bytes,
-        bloom_fpp=rule.bloom_filter_fpp,
-        max_file_groups=rule.max_file_groups,
-        max_io_bytes=rule.max_io_bytes,
+    return CompactionConfig.of(
+        rule,
         compression=rules.compression,
         compression_level=rules.compression_level if rules.compression == "zstd" else None,
     )

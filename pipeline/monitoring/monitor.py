@@ -21,11 +21,10 @@ from pipeline.monitoring.metrics import Children, StreamMetrics
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
 from pipeline.position.ledger import Ledger
 from pipeline.source.offsets import NO_OFFSETS, Offsets
+from pipeline.upsert.outcomes import DELIVERED_OUTCOMES
 
 _log = logging.getLogger(__name__)
 
-#: The fates of ``binlake_records_total``.
-FATES = ("applied", "superseded", "filtered", "quarantined", "already_applied")
 #: The table of records that belong to none.
 NO_TABLE = "-"
 #: How long a table's sizes are good for: they are counted between two batches.
@@ -167,7 +166,7 @@ class Monitor:
         _add(metrics.warnings, part.warning is not None, name)
         if part.error is not None:
             return  # its records come again when it is caught up
-        for fate in FATES:
+        for fate in DELIVERED_OUTCOMES:
             _add(metrics.records, getattr(part, fate), name, fate)
         _add(metrics.compactions, part.compaction_instant is not None, name)
         if part.commit_instant is None:

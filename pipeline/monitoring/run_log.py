@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from pipeline.errors import BinlakeError
 from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
+from pipeline.upsert.outcomes import DELIVERED_OUTCOMES
 
 _log = logging.getLogger(__name__)
 #: The name of the logger. Who shows the progress of a run in another way can leave its records out by it.
 RUN_LOGGER = _log.name
-_FATES = ("events_read", "applied", "superseded", "filtered", "quarantined", "already_applied")
 _Record = tuple[int, str, str, dict[str, Any]]
 
 
@@ -70,7 +70,7 @@ def _of_ddl(ddl: DdlProgress) -> tuple[int, str, str]:
 
 
 def _of_table(part: TableProgress) -> Iterator[_Record]:
-    counts = {name: getattr(part, name) for name in _FATES}
+    counts = {name: getattr(part, name) for name in ("events_read", *DELIVERED_OUTCOMES)}
     if part.error is not None:
         yield logging.ERROR, "table_failed", f"no commit: {part.error}", {"error": part.error, **counts}
     elif (instant := part.commit_instant) is not None:

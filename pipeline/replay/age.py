@@ -16,7 +16,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import table_paths
 from pipeline.position.record_reader import RecordReader
 from pipeline.replay.quarantine_table import all_commits, forgets_deletes_since
-from pipeline.settings import CompactionRule, Settings, TableRules
+from pipeline.settings import CompactionSettings, Settings, TableRules
 from pipeline.source.dump_layout import DumpFile, told
 from pipeline.storage import Storage
 from pipeline.upsert.keyless import ROW_FIELD
@@ -68,7 +68,7 @@ def _places(settings: Settings, root: Storage, oldest: dict[SourceTable | None, 
 
 
 def _retention_ms(rules: TableRules) -> int:
-    return int((rules.compaction or CompactionRule()).tombstone_retention_hours * _MS_PER_HOUR)
+    return int((rules.compaction or CompactionSettings()).tombstone_retention_hours * _MS_PER_HOUR)
 
 
 def _newest_when_forgotten(table: HudiTable, rules: TableRules) -> int | None:

@@ -16,7 +16,7 @@ from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.record_reader import RecordReader
-from pipeline.settings import CompactionRule, TableRules
+from pipeline.settings import CompactionSettings, TableRules
 from pipeline.upsert.merge import Place
 from pipeline.upsert.parcel import Parcel, unpack
 from pipeline.upsert.route import KEY
@@ -59,7 +59,7 @@ def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
     compacted += [old.requested_time for old in table.timeline.history().commits() if old.action == COMMIT]
     if not compacted:
         return None
-    hours = (rules.compaction or CompactionRule()).tombstone_retention_hours
+    hours = (rules.compaction or CompactionSettings()).tombstone_retention_hours
     return parse_instant(max(compacted)) - int(hours * _MS_PER_HOUR)
 
 

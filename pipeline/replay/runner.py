@@ -75,7 +75,7 @@ def _inline(rules: TableRules) -> TableRules:
     rule = rules.compaction
     if rule is None or rule.mode != "async":
         return rules
-    return dataclasses.replace(rules, compaction=dataclasses.replace(rule, mode="inline"))
+    return dataclasses.replace(rules, compaction=rule.model_copy(update={"mode": "inline"}))
 
 
 class ReplayRunner:

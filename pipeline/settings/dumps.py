@@ -9,7 +9,8 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.settings.sections import LakeSettings
-from pipeline.settings.types import Count, Options, Section, Text, mistake, plain
+from pipeline.settings.types import Options, plain
+from pipeline.validation import Count, Section, Text, mistake
 
 #: What a template may name: whose records a directory holds, and of which time.
 WHOSE, WHEN = frozenset({"database", "table", "topic"}), frozenset({"year", "month", "day", "date", "hour"})

@@ -11,7 +11,8 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from pipeline.settings.sql_expression import check_expression
-from pipeline.settings.types import Regex, Section, Text, mistake
+from pipeline.settings.types import Regex
+from pipeline.validation import Section, Text, mistake
 
 
 @dataclass(frozen=True, slots=True)

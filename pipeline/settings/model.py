@@ -26,7 +26,8 @@ from pipeline.settings.sections import (
     StateSettings,
 )
 from pipeline.settings.tables import SourceName, TableRules, TablesSettings
-from pipeline.settings.types import Section, looks_secret, mistake, plain
+from pipeline.settings.types import looks_secret, plain
+from pipeline.validation import Section, mistake
 
 _MASK = "**********"
 _OPTIONS = (("lake", "options"), ("state", "options"), ("dump", "options"), ("kafka", "properties"), ("spark", "conf"))

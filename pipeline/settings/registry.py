@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from pipeline.settings.types import Section, Text, mistake
+from pipeline.validation import Section, Text, mistake
 
 
 class RegistrySettings(Section):

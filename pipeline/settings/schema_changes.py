@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.settings.types import Section
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChangeRule:
-    """What DDL does to a lake table. Fields as in ``SchemaChangeSettings``."""
-
-    add: Literal["fill", "null", "refuse"] = "fill"
-    drop: Literal["keep", "refuse"] = "keep"
-    rename: Literal["copy", "keep", "refuse"] = "copy"
-    widen: Literal["apply", "refuse"] = "apply"
-    narrow: Literal["keep", "refuse"] = "keep"
-    convert: Literal["refuse", "string"] = "refuse"
-    drop_table: Literal["keep", "delete"] = "keep"
-    recreate_table: Literal["delete", "keep"] = "delete"
-    rename_table: Literal["follow", "new", "refuse"] = "follow"
-    shadow_tables: Literal["filter", "keep"] = "filter"
+from pipeline.validation import Section
 
 
 class SchemaChangeSettings(Section):
@@ -49,7 +32,3 @@ class SchemaChangeSettings(Section):
     """RENAME TABLE. ``follow``: the rows go to the same lake table as before; ``new``: to a table with the new name."""
     shadow_tables: Literal["filter", "keep"] = "filter"
     """The temporary tables of pt-online-schema-change and gh-ost. ``filter`` leaves them out; ``keep`` takes them."""
-
-    def rule(self) -> SchemaChangeRule:
-        """The same as a rule."""
-        return SchemaChangeRule(**self.model_dump())

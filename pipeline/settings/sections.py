@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from pipeline.settings.registry import RegistrySettings
-from pipeline.settings.types import Amount, Count, Fraction, Options, Regex, Section, Text, mistake, plain
+from pipeline.settings.types import Options, Regex, plain
+from pipeline.validation import Amount, Count, Fraction, Section, Text, mistake
 
 #: librdkafka properties that carry the exactly-once promise, and so are not the user's.
 OWNED_PROPERTIES = frozenset(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
+from pipeline.policies import CompactionPolicy, MetadataPolicy, RetentionPolicy
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
-from pipeline.settings.schema_changes import SchemaChangeRule, SchemaChangeSettings
-from pipeline.settings.types import Count, Section, Text, mistake
+from pipeline.settings.schema_changes import SchemaChangeSettings
+from pipeline.validation import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
 Compression = Literal["zstd", "snappy", "none"]
@@ -31,78 +32,6 @@ class SourceName(Protocol):
     def table(self) -> str:
         """The table as MySQL spells it."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRule:
-    """Partition a lake table by ``transform`` of ``column``, in a partition field called ``name``."""
-
-    column: str
-    transform: Transform
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataRule:
-    """What a lake table's metadata table keeps besides the list of files. ``columns``: None for the first 32."""
-
-    columns: tuple[str, ...] | None = None
-    column_stats: bool = True
-    bloom_filters: bool = True
-    column_stats_file_groups: int = 2
-    bloom_file_groups: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionRule:
-    """When a lake table's log files become base files: at the first of three triggers, None switches one off.
-
-    Fields as in ``CompactionSettings``.
-    """
-
-    mode: Literal["async", "inline", "process"] = "async"
-    after_commits: int | None = 100
-    after_minutes: float | None = None
-    log_ratio: float | None = 0.5
-    tombstone_retention_hours: float = 24.0
-    row_group_rows: int = 250_000
-    row_group_bytes: int = 64 << 20
-    bloom_filter_fpp: float = 0.001
-    max_file_groups: int | None = None
-    max_io_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionRule:
-    """How far back time travel and slow readers are promised their files: in commits, or in hours. One of the two."""
-
-    commits: int | None = 300
-    hours: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableRules:
-    """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
-
-    ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
-    ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
-    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted,
-    ``retention`` None one of which nothing is cleaned or archived. ``columns`` None means all columns, as they come.
-    """
-
-    path: str
-    buckets: int
-    key: tuple[str, ...] | None
-    partition: PartitionRule | None
-    compression: Compression
-    compression_level: int
-    immutable_partition: bool
-    hive_style: bool
-    metadata: MetadataRule | None = MetadataRule()
-    compaction: CompactionRule | None = None
-    retention: RetentionRule | None = None
-    columns: ColumnsRule | None = None
-    schema_changes: SchemaChangeRule = field(default_factory=SchemaChangeRule)
 
 
 class PartitionSettings(Section):
@@ -125,81 +54,61 @@ class PartitionSettings(Section):
             raise mistake("must be the column's own name with identity, and another one with any other transform")
         return name
 
-    def rule(self) -> PartitionRule:
-        """The same with its name filled in."""
-        derived = self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
-        return PartitionRule(self.column, self.transform, self.name or derived)
+    @property
+    def field(self) -> str:
+        """The name of the partition field: the given one, or the one that follows from column and transform."""
+        return self.name or (self.column if self.transform == "identity" else f"{self.column}_{self.transform}")
 
 
-class MetadataSettings(Section):
-    """The metadata table of a lake table: readers list files and skip them by it."""
-
+class _MetadataSwitch(Section):
     enabled: bool = True
     """Keep a metadata table. false drops an existing one; true builds it from the files of the table."""
-    columns: tuple[Text, ...] | None = None
-    """Columns whose ranges are kept; null takes the first 32 of the table."""
-    column_stats: bool = True
-    """Keep column ranges of files (and of partitions, for a partitioned table)."""
-    bloom_filters: bool = True
-    """Keep the record key filters of base files."""
-    column_stats_file_groups: Count = 2
-    """File groups of column_stats. Fixed when the metadata table is created."""
-    bloom_file_groups: Count = 4
-    """File groups of bloom_filters. Fixed when the metadata table is created."""
-
-    def rule(self) -> MetadataRule | None:
-        """The same as a rule; None if there shall be none."""
-        return MetadataRule(**self.model_dump(exclude={"enabled"})) if self.enabled else None
 
 
-class CompactionSettings(Section):
-    """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
+class MetadataSettings(MetadataPolicy, _MetadataSwitch):
+    """The metadata table of a lake table: readers list files and skip them by it."""
 
+
+class _CompactionPlace(Section):
     mode: Literal["async", "inline", "process", "off"] = "async"
     """``async``: beside the batches; ``inline``: between them; ``process``: left to ``binlake compact``, with
     cleaning and archival; ``off``: never."""
-    after_commits: Count | None = 100
-    """Due after so many commits since the last compaction was scheduled; null switches this trigger off."""
-    after_minutes: float | None = Field(default=None, gt=0)
-    """Due when the oldest of those commits is so old; null switches this trigger off."""
-    log_ratio: float | None = Field(default=0.5, gt=0)
-    """Due at this ratio of log bytes to base bytes, from 16 MiB of logs on; null switches this trigger off."""
-    tombstone_retention_hours: float = Field(default=24.0, ge=0)
-    """How long a delete keeps late, older events of its key out after the delete was compacted."""
-    row_group_rows: Count = 250_000
-    """The most rows of a row group of a base file."""
-    row_group_bytes: Count = 64 << 20
-    """The most decoded bytes of a row group, approximately. A base file is as large as its bucket."""
-    bloom_filter_fpp: float = Field(default=0.001, gt=0, lt=1)
-    """Rate of false positives of the bloom filters in base files."""
-    max_file_groups: Count | None = None
-    """The most file groups that one compaction takes, those with the most log bytes first; null for all."""
-    max_io_bytes: Count | None = None
-    """The most bytes that one compaction reads and writes, approximately; null for no bound."""
-
-    def rule(self) -> CompactionRule | None:
-        """The same as a rule; None if there shall be none."""
-        if self.mode == "off":
-            return None
-        return CompactionRule(**self.model_dump())
 
 
-class RetentionSettings(Section):
+class CompactionSettings(CompactionPolicy, _CompactionPlace):
+    """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
+
+
+class RetentionSettings(RetentionPolicy):
     """How long older file slices stay, for slow readers and for time travel.
 
     The active timeline is cut to about as many commits; older ones go to the table's history.
     """
 
-    commits: Count | None = 300
-    """Keep the states of the last so many commits and compactions."""
-    hours: float | None = Field(default=None, gt=0)
-    """Keep the states of so many hours, in place of ``commits``. A commit a second makes 86,400 instants a day."""
 
-    @model_validator(mode="after")
-    def _one_of_the_two(self) -> Self:
-        if (self.commits is None) == (self.hours is None):
-            raise mistake("give commits or hours, the other as null")
-        return self
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
+
+    ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
+    ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
+    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted,
+    ``retention`` None one of which nothing is cleaned or archived. ``columns`` None means all columns, as they come.
+    """
+
+    path: str
+    buckets: int
+    key: tuple[str, ...] | None
+    partition: PartitionSettings | None
+    compression: Compression
+    compression_level: int
+    immutable_partition: bool
+    hive_style: bool
+    metadata: MetadataSettings | None = field(default_factory=MetadataSettings)
+    compaction: CompactionSettings | None = None
+    retention: RetentionSettings | None = None
+    columns: ColumnsRule | None = None
+    schema_changes: SchemaChangeSettings = field(default_factory=SchemaChangeSettings)
 
 
 class TableSettings(Section):
@@ -297,12 +206,13 @@ class TablesSettings(Section):
         if (taken := self.override_of(source)) is not None:
             override = self.overrides[taken]
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
-        partition: PartitionSettings | None = given.pop("partition")
-        given |= {name: given[name].rule() for name in ("metadata", "compaction", "columns", "schema_changes")}
-        if given["retention"] is not None:
-            given["retention"] = RetentionRule(**given["retention"].model_dump())
+        given["columns"] = given["columns"].rule()
+        if not given["metadata"].enabled:
+            given["metadata"] = None
+        if given["compaction"].mode == "off":
+            given["compaction"] = None
         path = self.path.format(database=path_name(source.database), table=path_name(source.table))
-        return TableRules(path=path, partition=partition.rule() if partition else None, **given)
+        return TableRules(path=path, **given)
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Field types that several sections share."""
+"""Field types of the settings file: options of other software's clients, and what looks like a secret."""
 
 from __future__ import annotations
 
@@ -6,29 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
+
+from pipeline.validation import mistake
 
 _SECRET_NAME = re.compile(
     r"pass|secret|token|credential|jaas|private|access_key|account_key|sas|\.key\.pem", re.IGNORECASE
 )
-
-
-def mistake(message: str) -> PydanticCustomError:
-    """A validation error with our own words. The message must not quote the value, for it may be a secret."""
-    return PydanticCustomError("binlake", "{message}", {"message": message})
-
-
-class Section(BaseModel):
-    """Base of all parts of the settings: frozen, and a name it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True)
-
-
-def _no_bool(value: Any) -> Any:  # noqa: ANN401 - whatever YAML held
-    if isinstance(value, bool):
-        raise mistake("must be a number")
-    return value
 
 
 def _texts(value: Any) -> Any:  # noqa: ANN401 - whatever YAML held
@@ -61,10 +45,6 @@ def _regex(value: str) -> str:
     return value
 
 
-Count = Annotated[int, Field(ge=1), BeforeValidator(_no_bool)]
-Amount = Annotated[int, Field(ge=0), BeforeValidator(_no_bool)]
-Fraction = Annotated[float, Field(ge=0, le=1), BeforeValidator(_no_bool)]
-Text = Annotated[str, StringConstraints(min_length=1)]
 Regex = Annotated[str, StringConstraints(min_length=1), AfterValidator(_regex)]
 
 #: Free options of somebody else's client. Numbers and booleans are taken as their text; every value is kept secret.

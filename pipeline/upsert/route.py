@@ -31,7 +31,10 @@ ORDER_COLUMNS = ("__op", "__order", "__row", "__offset")
 
 @dataclass
 class Counts:
-    """The fate of a table's records in one batch. read = applied + superseded + filtered + quarantined."""
+    """What became of a table's records in one batch (see ``outcomes``).
+
+    read = applied + superseded + filtered + quarantined.
+    """
 
     read: int = 0
     applied: int = 0
@@ -130,7 +133,7 @@ def _partitioned(rows: pa.Table, target: Target) -> pa.Table:
     if rule is None or rule.transform == "identity":
         return rows
     at = len([n for n in rows.column_names if n not in META_NAMES])
-    return rows.add_column(at, pa.field(rule.name, pa.string()), partition_values(rule, rows))
+    return rows.add_column(at, pa.field(rule.field, pa.string()), partition_values(rule, rows))
 
 
 def _fresh(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:

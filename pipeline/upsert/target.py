@@ -13,14 +13,14 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
-from pipeline.settings import PartitionRule, TableRules
+from pipeline.settings import PartitionSettings, TableRules
 
 ORDER_FIELD = "_binlake_order"
 RESERVED_PREFIXES = ("_hoodie_", "_binlake_")
 _FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
 
 
-def partition_values(rule: PartitionRule, table: pa.Table) -> pa.ChunkedArray:
+def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArray:
     """The partition column of every row (UTC for the temporal transforms).
 
     Raises UnsupportedError where the rule asks for a part of a time and the column is not temporal.
@@ -48,14 +48,14 @@ class Target:
     source: SourceTable
     path: str
     key: tuple[str, ...]
-    partition: PartitionRule | None
+    partition: PartitionSettings | None
     buckets: int
     hive_style: bool = True
 
     @cached_property
     def layout(self) -> PartitionLayout:
         """How this table's partition paths are spelled."""
-        return PartitionLayout((self.partition.name,) if self.partition else (), self.hive_style)
+        return PartitionLayout((self.partition.field,) if self.partition else (), self.hive_style)
 
 
 def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
@@ -111,14 +111,14 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
     return moving or rekeyed or not target.key
 
 
-def _lake_rule(rule: PartitionRule, names: Mapping[str, str], source: SourceTable) -> PartitionRule:
+def _lake_rule(rule: PartitionSettings, names: Mapping[str, str], source: SourceTable) -> PartitionSettings:
     """The rule in lake column names."""
     if rule.transform == "identity":
-        return PartitionRule(names[rule.column], rule.transform, names[rule.column])
-    if rule.name.lower() in {n.lower() for n in names.values()}:
+        return PartitionSettings(column=names[rule.column])
+    if rule.field.lower() in {n.lower() for n in names.values()}:
         raise UnsupportedError(
-            f"partition column {rule.name!r} is also a column of the table",
+            f"partition column {rule.field!r} is also a column of the table",
             do_next="choose another partition.name",
             table=str(source),
         )
-    return PartitionRule(names[rule.column], rule.transform, rule.name)
+    return PartitionSettings(column=names[rule.column], transform=rule.transform, name=rule.field)

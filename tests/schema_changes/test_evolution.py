@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.evolution import evolved
-from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.settings.schema_changes import SchemaChangeSettings
 
 STAMP = pa.timestamp("us", tz="UTC")
 BASE = pa.schema([("id", pa.int64()), ("qty", pa.int32()), ("price", pa.decimal128(10, 2))])
@@ -69,14 +69,14 @@ def test_types_without_a_common_one(known: pa.DataType, incoming: pa.DataType) -
 
 def test_what_rows_bring_is_refused_where_the_policy_says_so() -> None:
     with pytest.raises(UnsupportedError, match="column 'new' is new"):
-        evolved(BASE, one(pa.int64()).set(0, pa.field("new", pa.int64())), SchemaChangeRule(add="refuse"))
+        evolved(BASE, one(pa.int64()).set(0, pa.field("new", pa.int64())), SchemaChangeSettings(add="refuse"))
     with pytest.raises(UnsupportedError, match=r"schema_changes.widen is refuse"):
-        evolved(one(pa.int32()), one(pa.int64()), SchemaChangeRule(widen="refuse"))
-    assert evolved(one(pa.int64()), one(pa.int32()), SchemaChangeRule(narrow="refuse")) == one(pa.int64())
+        evolved(one(pa.int32()), one(pa.int64()), SchemaChangeSettings(widen="refuse"))
+    assert evolved(one(pa.int64()), one(pa.int32()), SchemaChangeSettings(narrow="refuse")) == one(pa.int64())
 
 
 @pytest.mark.parametrize(("known", "incoming"), [(pa.int32(), pa.string()), (pa.string(), pa.int64())], ids=str)
 def test_whole_numbers_become_text_where_the_policy_says_so(known: pa.DataType, incoming: pa.DataType) -> None:
-    assert evolved(one(known), one(incoming), SchemaChangeRule(convert="string")) == one(pa.string())
+    assert evolved(one(known), one(incoming), SchemaChangeSettings(convert="string")) == one(pa.string())
     with pytest.raises(UnsupportedError):
-        evolved(one(pa.float64()), one(pa.string()), SchemaChangeRule(convert="string"))
+        evolved(one(pa.float64()), one(pa.string()), SchemaChangeSettings(convert="string"))

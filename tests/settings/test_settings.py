@@ -157,14 +157,14 @@ def test_the_first_matching_override_replaces_what_it_gives() -> None:
     orders = settings.table_rules(Name("shop", "orders"))
     assert (orders.path, orders.buckets, orders.key) == ("lake/shop.orders", 16, ("id",))
     assert orders.partition is not None
-    assert (orders.partition.column, orders.partition.transform, orders.partition.name) == ("placed_at", "day", "dt")
+    assert (orders.partition.column, orders.partition.transform, orders.partition.field) == ("placed_at", "day", "dt")
     assert (orders.compression, orders.compression_level, orders.immutable_partition) == ("zstd", 3, False)
     stock = settings.table_rules(Name("shop", "stock"))
     assert (stock.buckets, stock.partition, stock.immutable_partition) == (4, None, True)
     assert stock.compression == "snappy"
     other = settings.table_rules(Name("bank", "accounts"))
     assert other.partition is not None
-    assert other.partition.name == "created_month"
+    assert other.partition.field == "created_month"
 
 
 def test_rules_can_be_sent_to_a_task() -> None:

@@ -129,7 +129,7 @@ class Play:
         for table in self.recording.recorded.tables:
             rules = self.settings().table_rules(table)
             rows = read_table(self.lake / rules.path)
-            derived = {rules.partition.name} if rules.partition else set()
+            derived = {rules.partition.field} if rules.partition else set()
             gone = gone_columns(table, self._told.messages(table))
             found.append(judge(table, rows, gone=gone, derived=derived, lake_name=lake_name))
         return found

@@ -21,7 +21,7 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.settings import CompactionRule, PartitionRule, TableRules, TablesSettings
+from pipeline.settings import CompactionSettings, PartitionSettings, TableRules, TablesSettings
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, TableReport, TableWriter, Written
@@ -56,8 +56,11 @@ def table_schema(shape: Shape) -> TableSchema:
 
 def table_rules(shape: Shape, buckets: int, compacted_after: int = 0) -> TableRules:
     """The settings' rules for the table."""
-    rule = PartitionRule(shape.partition, shape.transform, shape.partition_name) if shape.partition else None  # type: ignore[arg-type]
-    compaction = CompactionRule("inline", after_commits=compacted_after) if compacted_after else None
+    rule = None
+    if shape.partition:
+        given = {"column": shape.partition, "transform": shape.transform, "name": shape.partition_name}
+        rule = PartitionSettings.model_validate(given)
+    compaction = CompactionSettings(mode="inline", after_commits=compacted_after) if compacted_after else None
     return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction)
 
 

@@ -14,7 +14,7 @@ from pipeline.decode.quarantine import Reason
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, Refusal, SourceDdl
 from pipeline.schema_changes.rules.restatement import Fill, Restatement
-from pipeline.settings import PartitionRule, TableRules
+from pipeline.settings import PartitionSettings, TableRules
 from pipeline.settings.fanout import ColumnsRule, ShardRule
 from pipeline.upsert.parcel import unpack
 from pipeline.upsert.prepare import TABLE_REFUSED, UNCOUNTED_REASONS, Prepared, TableFacts, prepare
@@ -139,8 +139,8 @@ def test_rows_of_a_dropped_table_are_superseded() -> None:
         ({}, ("id",), False),
         ({"key": ("id",)}, ("id",), False),
         ({"key": ("amount",)}, ("id",), True),
-        ({"partition": PartitionRule("amount", "identity", "amount")}, ("id",), True),
-        ({"partition": PartitionRule("amount", "identity", "amount"), "immutable_partition": True}, ("id",), False),
+        ({"partition": PartitionSettings(column="amount")}, ("id",), True),
+        ({"partition": PartitionSettings(column="amount"), "immutable_partition": True}, ("id",), False),
         ({}, (), True),
     ],
     ids=["plain", "same key", "other key", "partition", "immutable partition", "no key"],

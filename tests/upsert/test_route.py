@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from pipeline.hudi.definition.bucket import bucket_ids
-from pipeline.settings import PartitionRule, TableRules
+from pipeline.settings import PartitionSettings, TableRules
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY, MOVED_AWAY, Counts, Routed, route, split_null_keys
 from pipeline.upsert.target import Target, make_target
@@ -173,7 +173,7 @@ def test_columns_are_named_as_the_lake_does() -> None:
     schema = TableSchema(
         SourceTable("shop", "t"), (Column("no.", "", pa.int64()), Column("größe", "", pa.string())), ("no.",)
     )
-    rules = TableRules("shop/t", 2, None, PartitionRule("größe", "identity", "größe"), "zstd", 1, False, True)
+    rules = TableRules("shop/t", 2, None, PartitionSettings(column="größe"), "zstd", 1, False, True)
     rows = pa.table({"no.": [1], "größe": ["XL"]})
     for meta in META_FIELDS:
         rows = rows.append_column(meta, pa.array([1 if meta.name == "__order" else 0], meta.type))

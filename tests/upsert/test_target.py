@@ -10,7 +10,7 @@ import pytest
 from pipeline.decode.changes import Column, SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
-from pipeline.settings import PartitionRule, TableRules
+from pipeline.settings import PartitionSettings, TableRules
 from pipeline.upsert.target import lake_names, make_target, partition_values
 
 SOURCE = SourceTable("shop", "orders")
@@ -21,7 +21,7 @@ def schema(*columns: str, key: tuple[str, ...] = ("id",)) -> TableSchema:
     return TableSchema(SOURCE, tuple(Column(name, "", pa.string()) for name in columns), key)
 
 
-def rules(partition: PartitionRule | None = None, key: tuple[str, ...] | None = None) -> TableRules:
+def rules(partition: PartitionSettings | None = None, key: tuple[str, ...] | None = None) -> TableRules:
     """Rules as the settings give them."""
     return TableRules("shop/orders", 4, key, partition, "zstd", 1, False, True)
 
@@ -61,11 +61,9 @@ def test_reserved_names_are_refused(column: str) -> None:
 
 
 def test_a_target_speaks_in_lake_names() -> None:
-    made = make_target(
-        schema("Order No", "Ship Date", key=("Order No",)), rules(PartitionRule("Ship Date", "identity", "Ship Date"))
-    )
+    made = make_target(schema("Order No", "Ship Date", key=("Order No",)), rules(PartitionSettings(column="Ship Date")))
     assert made.key == ("Order_No",)
-    assert made.partition == PartitionRule("Ship_Date", "identity", "Ship_Date")
+    assert made.partition == PartitionSettings(column="Ship_Date")
     assert made.layout.fields == ("Ship_Date",)
 
 
@@ -78,8 +76,8 @@ def test_the_key_of_the_rules_overrules_the_schemas() -> None:
     "bad",
     [
         rules(key=("nope",)),
-        rules(PartitionRule("nope", "day", "nope_day")),
-        rules(PartitionRule("nope", "identity", "nope")),
+        rules(PartitionSettings(column="nope", transform="day", name="nope_day")),
+        rules(PartitionSettings(column="nope")),
     ],
     ids=["key", "transform", "identity"],
 )
@@ -90,7 +88,7 @@ def test_columns_that_are_not_there_are_refused(bad: TableRules) -> None:
 
 def test_a_partition_column_may_not_hide_a_column() -> None:
     with pytest.raises(UnsupportedError, match="is also a column"):
-        make_target(schema("id", "at", "AT_day"), rules(PartitionRule("at", "day", "at_day")))
+        make_target(schema("id", "at", "AT_day"), rules(PartitionSettings(column="at", transform="day", name="at_day")))
 
 
 @pytest.mark.parametrize(
@@ -110,17 +108,20 @@ def test_parts_of_a_timestamp_in_utc(transform: str, texts: list[str | None]) ->
         None,
     ]
     table = pa.table({"at": pa.array(stamps, pa.timestamp("us", tz="UTC"))})
-    rule = PartitionRule("at", transform, "p")  # type: ignore[arg-type]
+    rule = PartitionSettings(column="at", transform=transform, name="p")  # type: ignore[arg-type]
     assert partition_values(rule, table).to_pylist() == texts
 
 
 def test_parts_of_a_date() -> None:
     table = pa.table({"d": pa.array([date(1, 1, 1), date(2024, 2, 29), None], pa.date32())})
-    assert partition_values(PartitionRule("d", "month", "p"), table).to_pylist() == ["0001-01", "2024-02", None]
-    assert partition_values(PartitionRule("d", "identity", "d"), table).to_pylist() == table.column("d").to_pylist()
+    by_month = PartitionSettings(column="d", transform="month", name="p")
+    assert partition_values(by_month, table).to_pylist() == ["0001-01", "2024-02", None]
+    by_value = PartitionSettings(column="d")
+    assert partition_values(by_value, table).to_pylist() == table.column("d").to_pylist()
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.time64("us")], ids=str)
 def test_only_temporal_columns_have_days(kind: pa.DataType) -> None:
+    rule = PartitionSettings(column="c", transform="day", name="p")
     with pytest.raises(UnsupportedError, match="cannot take the day of column 'c'"):
-        partition_values(PartitionRule("c", "day", "p"), pa.table({"c": pa.array([None], kind)}))
+        partition_values(rule, pa.table({"c": pa.array([None], kind)}))

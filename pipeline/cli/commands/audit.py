@@ -13,10 +13,11 @@ from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import number
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Severity
-from pipeline.lake.audit import FATES, Audit, AuditedCommit
+from pipeline.lake.audit import Audit, AuditedCommit
 from pipeline.lake.audit import audit as audit_table
 from pipeline.lake.catalog import CatalogTable
 from pipeline.settings import Settings
+from pipeline.upsert.outcomes import OUTCOMES
 from pipeline.upsert.route import Counts
 
 
@@ -84,7 +85,7 @@ def _fields(commit: AuditedCommit) -> dict[str, Any]:
 
 
 def _sum(counts: Counts) -> str:
-    text = " + ".join(f"{name} {number(getattr(counts, name))}" for name in FATES)
+    text = " + ".join(f"{name} {number(getattr(counts, name))}" for name in OUTCOMES)
     before = f"; {number(counts.already_applied)} seen before" if counts.already_applied else ""
     return f"read {number(counts.read)} = {text}{before}"
 

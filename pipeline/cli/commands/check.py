@@ -229,7 +229,7 @@ def _check_paths(rules: Mapping[str, TableRules]) -> str:
 def _check_existing(properties: bytes, rules: TableRules) -> str:
     config = TableConfig.from_properties(properties)
     config.check_writable()
-    partition = (rules.partition.name,) if rules.partition else ()
+    partition = (rules.partition.field,) if rules.partition else ()
     expected = {"buckets": rules.buckets, "partition": partition, "hive_style": rules.hive_style}
     found = {"buckets": config.bucket_count, "partition": config.partition_fields, "hive_style": config.hive_style}
     differing = [

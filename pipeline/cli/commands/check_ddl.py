@@ -9,7 +9,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.lake.lake import Lake
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.settings import Settings
-from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.storage import Storage
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.upsert.fanout import destination
@@ -29,9 +29,9 @@ class DdlFinding:
 
 def policies(settings: Settings, tables: Sequence[SourceTable]) -> Iterator[DdlFinding]:
     """The policies: those of all tables, and how some differ from them."""
-    common = settings.tables.defaults.schema_changes.rule()
+    common = settings.tables.defaults.schema_changes
     yield DdlFinding("schema changes", _said(common))
-    by_rule: dict[SchemaChangeRule, list[str]] = {}
+    by_rule: dict[SchemaChangeSettings, list[str]] = {}
     for source in tables:
         rule = settings.table_rules(destination(source, settings.tables)).schema_changes
         if rule != common:
@@ -40,9 +40,9 @@ def policies(settings: Settings, tables: Sequence[SourceTable]) -> Iterator[DdlF
         yield DdlFinding("schema changes", f"{', '.join(names)}: {_said(rule, common)}")
 
 
-def _said(rule: SchemaChangeRule, common: SchemaChangeRule | None = None) -> str:
-    values = dataclasses.asdict(rule)
-    known = dataclasses.asdict(common) if common is not None else {}
+def _said(rule: SchemaChangeSettings, common: SchemaChangeSettings | None = None) -> str:
+    values = rule.model_dump()
+    known = common.model_dump() if common is not None else {}
     return ", ".join(f"{name} {value}" for name, value in values.items() if known.get(name) != value)
 
 

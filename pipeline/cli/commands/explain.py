@@ -5,26 +5,26 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.cli.commands.query import After, AsOf, BaseOnly, Sql, Until, UseIndex, open_reader, question
+from pipeline.cli.commands.query import Sql, UseIndex, open_reader, question
+from pipeline.cli.option_group import options_of
 from pipeline.cli.tables import Conf, TableName
 from pipeline.cli.text import number, size, terminal
-from pipeline.hudi.read import ScanPlan
+from pipeline.hudi.read import Query, ScanPlan
 from pipeline.hudi.read.sql_engine import plan_sql
 
 
+@options_of(asked=question)
 def explain(
     table: TableName,
     sql: Sql,
     conf: Conf = None,
-    as_of: AsOf = None,
-    after: After = None,
-    until: Until = None,
-    read_optimized: BaseOnly = False,
+    *,
+    asked: Query,
     index: UseIndex = True,
 ) -> None:
     """Print what an SQL query would read and why, without reading data."""
     reader = open_reader(table, conf, index)
-    planned = plan_sql(reader, sql, question(as_of, after, until, read_optimized), count_all=True)
+    planned = plan_sql(reader, sql, asked, count_all=True)
     print_plan(planned.plan, terminal())
 
 

@@ -5,53 +5,39 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.lake_options import LakeConf, say, told
+from pipeline.cli.option_group import options_of
+from pipeline.cli.quarantine_options import selected
 from pipeline.cli.text import moment, number, terminal
-from pipeline.errors import ConfigError
 from pipeline.lake.seal import Seal
 from pipeline.replay.quarantine import replay
-from pipeline.replay.quarantine_records import Held, Replayed, Selection, held_records, named
+from pipeline.replay.quarantine_records import Held, Replayed, Selection, held_records
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 
 quarantine = typer.Typer(no_args_is_help=True, help="List, show and replay records that could not be applied.")
 
-Records = Annotated[
-    list[str] | None,
-    typer.Argument(help="Records as topic/partition:offset; all if none.", metavar="RECORD", show_default=False),
-]
-Reasons = Annotated[list[str] | None, typer.Option("--reason", help="Only records with this reason; may be repeated.")]
-OfTables = Annotated[
-    list[str] | None,
-    typer.Option("--table", help="Only records of this database.table (- for none); may be repeated."),
-]
-Since = Annotated[str | None, typer.Option("--since", help="Quarantined from 2026-11-21 or 2026-11-21T05:30 (UTC) on.")]
-Until = Annotated[str | None, typer.Option("--until", help="Quarantined before this time.")]
 All = Annotated[bool, typer.Option("--all", help="Include records that were replayed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
 
 @quarantine.command("list")
+@options_of(selection=selected)
 def list_records(
     conf: LakeConf,
-    records: Records = None,
-    reason: Reasons = None,
-    table: OfTables = None,
-    since: Since = None,
-    until: Until = None,
+    selection: Selection,
     everything: All = False,
     each: Annotated[bool, typer.Option("--records", help="Print a line for every record.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Count the quarantined records by reason and table, or list each of them."""
-    found = _found(conf, _selection(records, reason, table, since, until, everything), payload=False)
+    found = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
         for line in map(_fields, found) if each else map(vars, _groups(found)):
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -64,20 +50,17 @@ def list_records(
 
 
 @quarantine.command("show")
+@options_of(selection=selected)
 def show(
     conf: LakeConf,
-    records: Records = None,
-    reason: Reasons = None,
-    table: OfTables = None,
-    since: Since = None,
-    until: Until = None,
+    selection: Selection,
     everything: All = False,
     limit: Annotated[int, typer.Option(help="How many records to print.", min=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Print whole records: coordinates, reason, key and payload."""
-    selection = _selection(records, reason, table, since, until, everything or bool(records))
-    found = _found(conf, selection, payload=True)
+    wanted = replace(selection, replayed=everything or bool(selection.names))
+    found = _found(conf, wanted, payload=True)
     for held in found[:limit]:
         if as_json:
             payload = {"key": _plain(held.key), "value": _plain(held.value)}
@@ -89,13 +72,10 @@ def show(
 
 
 @quarantine.command("replay")
+@options_of(selection=selected)
 def replay_records(
     conf: LakeConf,
-    records: Records = None,
-    reason: Reasons = None,
-    table: OfTables = None,
-    since: Since = None,
-    until: Until = None,
+    selection: Selection,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the records that would be tried.")] = False,
     even_too_old: Annotated[
         bool, typer.Option("--even-too-old", help="Include records whose row may have been deleted since.")
@@ -103,7 +83,6 @@ def replay_records(
     as_json: AsJson = False,
 ) -> None:
     """Apply the records that can be applied now, in their original order. The stream may run at the same time."""
-    selection = _selection(records, reason, table, since, until, False)
     if dry_run:
         _print_groups(_groups(_found(conf, selection, payload=False)))
         return
@@ -116,24 +95,6 @@ def replay_records(
     for name, error in done.errors.items():
         code = told(name, error, code)
     raise typer.Exit(code)
-
-
-def _selection(
-    records: list[str] | None,
-    reasons: list[str] | None,
-    tables: list[str] | None,
-    since: str | None,
-    until: str | None,
-    everything: bool,
-) -> Selection:
-    return Selection(
-        reasons=frozenset(reasons or ()),
-        tables=frozenset(tables or ()),
-        names=frozenset(map(named, records or ())),
-        since_ms=_millis(since),
-        until_ms=_millis(until),
-        replayed=everything,
-    )
 
 
 def _found(conf: LakeConf, selection: Selection, *, payload: bool) -> list[Held]:
@@ -234,13 +195,3 @@ def _print_outcome(done: Replayed) -> None:
             say(f"  {number(count)} {words}")
     for table, commits in done.commits.items():
         say(f"  {table}: commit {', '.join(commits)}")
-
-
-def _millis(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
-    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)

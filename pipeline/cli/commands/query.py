@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.cli.option_group import options_of
 from pipeline.cli.tables import Conf, TableName, storage_of
 from pipeline.cli.text import number, terminal
 from pipeline.errors import ConfigError
@@ -42,21 +43,39 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def query(
-    table: TableName,
-    sql: Sql,
-    conf: Conf = None,
+def question(
     as_of: AsOf = None,
     after: After = None,
     until: Until = None,
     read_optimized: BaseOnly = False,
+) -> Query:
+    """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
+    if sum((as_of is not None, after is not None, read_optimized)) > 1 or (until is not None and after is None):
+        raise ConfigError(
+            "these options cannot be combined", do_next="give --as-of, or --after (with --until), or --read-optimized"
+        )
+    if read_optimized:
+        return ReadOptimized()
+    if after is not None:
+        begin = "" if after == EARLIEST else instant_of(after)
+        return Incremental(begin, instant_of(until) if until is not None else None)
+    return Snapshot(instant_of(as_of) if as_of is not None else None)
+
+
+@options_of(asked=question)
+def query(
+    table: TableName,
+    sql: Sql,
+    conf: Conf = None,
+    *,
+    asked: Query,
     index: UseIndex = True,
     form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
 ) -> None:
     """Run an SQL query over a table."""
     reader = open_reader(table, conf, index)
-    planned = plan_sql(reader, sql, question(as_of, after, until, read_optimized))
+    planned = plan_sql(reader, sql, asked)
     for warning in planned.plan.warnings:
         terminal(stderr=True).print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     with run_sql(planned) as result:
@@ -71,20 +90,6 @@ def query(
 def open_reader(table: str, conf: Path | None, index: bool) -> TableReader:
     """The table by its path or URI, or by its name in the lake of the settings."""
     return TableReader.open(storage_of(table, conf), use_index=index)
-
-
-def question(as_of: str | None, after: str | None, until: str | None, read_optimized: bool) -> Query:
-    """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
-    if sum((as_of is not None, after is not None, read_optimized)) > 1 or (until is not None and after is None):
-        raise ConfigError(
-            "these options cannot be combined", do_next="give --as-of, or --after (with --until), or --read-optimized"
-        )
-    if read_optimized:
-        return ReadOptimized()
-    if after is not None:
-        begin = "" if after == EARLIEST else instant_of(after)
-        return Incremental(begin, instant_of(until) if until is not None else None)
-    return Snapshot(instant_of(as_of) if as_of is not None else None)
 
 
 def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:

@@ -19,13 +19,13 @@ from pipeline.cli.text import number, terminal
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.cli.until_stopped import until_stopped
 from pipeline.errors import ConfigError
-from pipeline.lake.audit import FATES
 from pipeline.replay.engine import LocalEngine, SparkEngine
 from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Rewritten, Workers, replay_dumps
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window, told
 from pipeline.spark.session import spark_session
 from pipeline.spark.tasks import map_in_tasks
+from pipeline.upsert.outcomes import OUTCOMES
 
 _HOURS_A_DAY = 24
 _NAMED = 5
@@ -188,8 +188,8 @@ def _files_line(report: ReplayReport) -> str:
 
 
 def _table_line(t: TableTotals) -> str:
-    fates = " + ".join(f"{name} {number(getattr(t, name))}" for name in FATES)
-    return f"  {t.table}: read {number(t.events_read)} = {fates}; {number(t.commits)} commits"
+    outcomes = " + ".join(f"{name} {number(getattr(t, name))}" for name in OUTCOMES)
+    return f"  {t.table}: read {number(t.events_read)} = {outcomes}; {number(t.commits)} commits"
 
 
 def _names(report: ReplayReport) -> str:
@@ -209,7 +209,7 @@ def _totals(report: ReplayReport) -> Totals:
 
 
 def _fields(report: ReplayReport, totals: Totals) -> dict[str, Any]:
-    counts = ("events_read", "applied", "superseded", "filtered", "quarantined", "commits", "error")
+    counts = ("events_read", *OUTCOMES, "commits", "error")
     return {
         "from": report.uri,
         "found": len(report.found),

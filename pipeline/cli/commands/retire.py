@@ -17,8 +17,8 @@ from pipeline.hudi.services.archival import archivable, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
-from pipeline.lake.table_services import archival_config, cleaning_config
-from pipeline.settings import RetentionRule, Settings
+from pipeline.lake.table_services import archival_config
+from pipeline.settings import RetentionSettings, Settings
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]
 
@@ -27,8 +27,8 @@ def clean_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = False,
     """Delete files that neither the retention, a savepoint nor a pending compaction needs."""
     settings = Settings.load(conf)
 
-    def act(place: CatalogTable, rule: RetentionRule) -> None:
-        config = cleaning_config(rule)
+    def act(place: CatalogTable, rule: RetentionSettings) -> None:
+        config = CleaningConfig.of(rule)
         if dry_run:
             plan = plan_clean(HudiTable.open(place.storage), config)
         else:
@@ -47,8 +47,8 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
     """Move old instants of the timeline into the table's history, if there are more than the retention needs."""
     settings = Settings.load(conf)
 
-    def act(place: CatalogTable, rule: RetentionRule) -> None:
-        bounds, config = archival_config(place.rules, rule), cleaning_config(rule)
+    def act(place: CatalogTable, rule: RetentionSettings) -> None:
+        bounds, config = archival_config(place.rules, rule), CleaningConfig.of(rule)
         if dry_run:
             table = HudiTable.open(place.storage)
             names = [i.file_name for i in archivable(table, bounds.around(table.timeline, config))]
@@ -62,7 +62,7 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
 
 
 def _for_each(
-    settings: Settings, names: list[str] | None, as_json: bool, act: Callable[[CatalogTable, RetentionRule], None]
+    settings: Settings, names: list[str] | None, as_json: bool, act: Callable[[CatalogTable, RetentionSettings], None]
 ) -> int:
     """An action for every table that the settings give a retention; the exit code."""
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.files.plain_deletes import decode_plain
+from pipeline.hudi.files.varint import write_varint
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
@@ -42,7 +43,7 @@ def encode_deletes(keys: pa.Array, ordering: pa.Array | None, partition_path: st
         partition_path: the partition path of all of them.
     """
     body = _records(keys, ordering, partition_path)
-    datum = b"".join([_varint(len(keys) << 1), body, b"\x00"]) if len(keys) else b"\x00"
+    datum = b"".join([write_varint(len(keys) << 1), body, b"\x00"]) if len(keys) else b"\x00"
     return _HEAD.pack(_VERSION, len(datum)) + datum
 
 
@@ -101,7 +102,7 @@ def _records(keys: pa.Array, ordering: pa.Array | None, partition_path: str) -> 
     order_bytes, order_widths = _order_varints(ordering, len(keys))
     part = partition_path.encode("utf-8")
     branch = _INT_WRAPPER_ZERO if ordering is None else _LONG_WRAPPER_BRANCH
-    middle = bytes([_STRING_BRANCH]) + _varint(len(part) << 1) + part + branch
+    middle = bytes([_STRING_BRANCH]) + write_varint(len(part) << 1) + part + branch
     total = 1 + size_widths + lengths + len(middle) + order_widths
     ends = np.cumsum(total)
     out = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
@@ -152,12 +153,3 @@ def _place_columns(out: Bytes, at: Longs, columns: Bytes, widths: Longs) -> Long
         mask = widths > i
         out[at[mask] + i] = columns[mask, i]
     return at + widths
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

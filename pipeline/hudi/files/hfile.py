@@ -1,4 +1,4 @@
-"""The HFile version 3 dialect of Hudi's metadata table: magics, codecs and the integers both sides share.
+"""The HFile version 3 dialect of Hudi's metadata table: magics, codecs and Hadoop's integers, for both sides.
 
 An HFile is data blocks, meta blocks, the data index, the meta index, the file info and a trailer of 4096 bytes.
 Rules: Hudi's native reader and writer; vectors in ``tests/data/golden/vectors.json``.
@@ -95,25 +95,3 @@ def read_vint(data: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     end = at + 1 + (0x90 - first)
     return int.from_bytes(data[at + 1 : end], "big"), end
-
-
-def write_varint(number: int) -> bytes:
-    """A protobuf varint of an unsigned 64-bit number."""
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(number, offset after it); the counterpart of ``write_varint``."""
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at
-        shift += 7

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.files import hfile
-from pipeline.hudi.files.hfile import Codec, read_varint, read_vint
+from pipeline.hudi.files.hfile import Codec, read_vint
+from pipeline.hudi.files.varint import read_varint
 
 #: Bytes read from the end at once: trailer, file info and indexes of any but a huge file.
 _TAIL_BYTES = 64 * 1024

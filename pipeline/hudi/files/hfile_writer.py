@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files import hfile
-from pipeline.hudi.files.hfile import Codec, write_varint, write_vint
+from pipeline.hudi.files.hfile import Codec, write_vint
+from pipeline.hudi.files.varint import write_varint
 
 _ENTRY = hfile.ENTRY_HEAD.pack
 _TRAILER_NUMBERS = (1, 2, 3, 5, 6, 7, 8, 9, 10)

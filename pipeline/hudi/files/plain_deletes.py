@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline.hudi.files.varint import read_zigzag
+
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
@@ -30,7 +32,7 @@ def decode_plain(datum: bytes) -> tuple[pa.Array, pa.Array] | None:
 
 
 def _decode(datum: bytes) -> tuple[pa.Array, pa.Array] | None:
-    count, at = _varint(datum, 0)
+    count, at = read_zigzag(datum, 0)
     middle = _middle(datum, at) if count > 0 else None
     if middle is None:
         return None
@@ -58,11 +60,11 @@ def _middle(datum: bytes, at: int) -> bytes | None:
     """What stands between key and ordering value in the first record, which is then expected in all of them."""
     if datum[at] != _STRING:
         return None
-    length, key_at = _varint(datum, at + 1)
+    length, key_at = read_zigzag(datum, at + 1)
     start = key_at + length
     if not 0 <= length < _LONGEST_KEY or datum[start] != _STRING:
         return None
-    width, path_at = _varint(datum, start + 1)
+    width, path_at = read_zigzag(datum, start + 1)
     end = path_at + width
     datum[path_at:end].decode("utf-8")
     return datum[start : end + 1] if width >= 0 and datum[end] in (_INT_WRAPPER, _LONG_WRAPPER) else None
@@ -122,14 +124,3 @@ def _zigzag(data: Bytes, at: Longs) -> Longs:
         if not len(going):
             break
     return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(a zigzag varint, where it ends)."""
-    shift = value = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at

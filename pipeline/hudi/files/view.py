@@ -103,7 +103,7 @@ def slices_of_partition(
     partition_path: str, files: Iterable[FileInfo], timeline: Timeline, as_of: str | None = None
 ) -> list[FileSlice]:
     """The latest file slices of one partition from its files, by file id. Arguments and errors as ``file_slices``."""
-    _refuse_replaced(timeline)
+    refuse_replaced(timeline, do_next="read it with Hudi")
     bases: dict[str, list[BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
     for info in files:
@@ -130,12 +130,13 @@ def _counts(instant: str, timeline: Timeline, as_of: str | None) -> bool:
     return (as_of is None or instant <= as_of) and timeline.is_completed(instant)
 
 
-def _refuse_replaced(timeline: Timeline) -> None:
+def refuse_replaced(timeline: Timeline, *, do_next: str) -> None:
+    """Raise UnsupportedError if the timeline has replaced file groups."""
     replaced = timeline.completed_actions({REPLACE_COMMIT})
     if replaced:
         raise UnsupportedError(
             "the table has replaced file groups (clustering or insert overwrite)",
-            do_next="read it with Hudi",
+            do_next=do_next,
             instant=replaced[0].requested_time,
         )
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Self
 
-from pipeline.errors import ConfigError
+from pydantic import Field, model_validator
+
+from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.files.bloom import DEFAULT_FPP
+from pipeline.policies import MetadataPolicy
+from pipeline.validation import Count, mistake
 
 
-@dataclass(frozen=True)
-class MetadataConfig:
-    """Settings of one table's metadata table.
+class MetadataConfig(MetadataPolicy, FormatConfig):
+    """Settings of one table's metadata table: the policy, and what no settings file gives.
 
     Args:
-        columns: whose statistics to keep; None for the first 32 of the table, as Hudi does.
-        column_stats: keep column_stats (and partition_stats, for a partitioned table).
-        bloom_filters: keep the bloom filters of base files.
-        bloom_fpp: the filters' false positive rate.
-        column_stats_file_groups, bloom_file_groups: how many file groups those partitions are made with; fixed then.
+        bloom_fpp: the bloom filters' false positive rate.
         compact_after: delta commits before the metadata table is compacted, at the earliest.
         compact_at_most: delta commits after which it is compacted whatever its size.
         compact_ratio: between the two, it is compacted once its log files have this share of its base files' bytes, so
@@ -27,23 +26,16 @@ class MetadataConfig:
             ``archive_after``.
     """
 
-    columns: tuple[str, ...] | None = None
-    column_stats: bool = True
-    bloom_filters: bool = True
-    bloom_fpp: float = DEFAULT_FPP
-    column_stats_file_groups: int = 2
-    bloom_file_groups: int = 4
-    compact_after: int = 16
+    bloom_fpp: float = Field(default=DEFAULT_FPP, gt=0, lt=1)
+    compact_after: Count = 16
     compact_at_most: int = 64
     compact_ratio: float = 0.5
-    versions_kept: int = 2
+    versions_kept: Count = 2
     archive_after: int = 40
-    archive_keep: int = 20
+    archive_keep: Count = 20
 
-    def __post_init__(self) -> None:
-        if not (0 < self.bloom_fpp < 1):
-            raise ConfigError(f"bloom_fpp is {self.bloom_fpp}, not between 0 and 1", do_next="correct the settings")
-        if min(self.column_stats_file_groups, self.bloom_file_groups) < 1 or self.versions_kept < 1:
-            raise ConfigError("file group and version counts must be at least 1", do_next="correct the settings")
-        if not (1 <= self.compact_after <= self.compact_at_most) or not (1 <= self.archive_keep < self.archive_after):
-            raise ConfigError("compaction or archival limits contradict each other", do_next="correct the settings")
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        if self.compact_after > self.compact_at_most or self.archive_keep >= self.archive_after:
+            raise mistake("compaction or archival limits contradict each other")
+        return self

@@ -14,56 +14,41 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.clock import format_instant, now_ms
-from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.actions import clean as clean_action
 from pipeline.hudi.actions.clean import CleanPlan
 from pipeline.hudi.actions.savepoint_record import held_files, savepoints
+from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.files.view import partition_paths
+from pipeline.hudi.files.view import partition_paths, refuse_replaced
 from pipeline.hudi.metadata.records.delta import FileKey, MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction import plan as compaction_plan
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
-from pipeline.hudi.timeline.instant import CLEAN, COMMIT, REPLACE_COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import CLEAN, COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.policies import RetentionPolicy
 from pipeline.storage.base import FileInfo, Storage
 
 _MS_PER_HOUR = 3_600_000
 
 
-@dataclass(frozen=True)
-class CleaningConfig:
-    """How far back time travel is promised; one of the two.
-
-    Args:
-        commits_retained: every state since the last so many commits and compactions.
-        hours_retained: every state since that long ago. A table without a commit in that time is not cleaned.
-    """
-
-    commits_retained: int | None = 10
-    hours_retained: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.commits_retained is None) == (self.hours_retained is None):
-            raise ConfigError("retention is given in commits or in hours", do_next="give one of the two")
-        for name, value in (("commits_retained", self.commits_retained), ("hours_retained", self.hours_retained)):
-            if value is not None and value <= 0:
-                raise ConfigError(f"{name} must be greater than 0, and is {value}", do_next="fix the settings")
+class CleaningConfig(RetentionPolicy, FormatConfig):
+    """How far back time travel is promised. A table without a commit in the last ``hours`` is not cleaned."""
 
     @property
     def policy(self) -> str:
         """Hudi's name for the rule."""
-        return "KEEP_LATEST_COMMITS" if self.commits_retained is not None else "KEEP_LATEST_BY_HOURS"
+        return "KEEP_LATEST_COMMITS" if self.commits is not None else "KEEP_LATEST_BY_HOURS"
 
 
 def oldest_retained(timeline: Timeline, config: CleaningConfig) -> Instant | None:
     """The oldest write whose file slices stay, as of now; None while nothing may go."""
     writes = timeline.completed()
-    if config.commits_retained is not None:
-        found = writes[-config.commits_retained] if len(writes) > config.commits_retained else None
+    if config.commits is not None:
+        found = writes[-config.commits] if len(writes) > config.commits else None
     else:
-        cutoff = format_instant(max(0, now_ms() - int((config.hours_retained or 0) * _MS_PER_HOUR)))
+        cutoff = format_instant(max(0, now_ms() - int((config.hours or 0) * _MS_PER_HOUR)))
         found = next((write for write in writes if write.requested_time >= cutoff), None)
     pending = [i.requested_time for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS]
     if found is None or not pending or found.requested_time <= min(pending):
@@ -103,7 +88,7 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
     retained = oldest_retained(timeline, config)
     if retained is None:
         return None
-    _refuse_replaced(timeline)
+    refuse_replaced(timeline, do_next="clean it with Hudi")
     found = savepoints(table.storage, timeline)
     held, planned = held_files(found), _planned_files(table.storage, timeline)
     files: dict[str, tuple[str, ...]] = {}
@@ -248,13 +233,3 @@ def _not_before_promised(table: HudiTable, retained: Instant) -> Instant:
     if said is None or said <= retained.requested_time:
         return retained
     return table.timeline.find(said) or Instant(said, retained.action, State.COMPLETED)
-
-
-def _refuse_replaced(timeline: Timeline) -> None:
-    replaced = timeline.completed_actions({REPLACE_COMMIT})
-    if replaced:
-        raise UnsupportedError(
-            "the table has replaced file groups (clustering or insert overwrite)",
-            do_next="clean it with Hudi",
-            instant=replaced[0].requested_time,
-        )

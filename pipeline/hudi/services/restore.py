@@ -23,7 +23,7 @@ import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.clock import monotonic_s
@@ -239,11 +239,11 @@ def _roll_back_begun(table: HudiTable) -> None:
 
 
 def _as_it_was(partitions: Collection[str], index: MetadataConfig | None) -> MetadataConfig:
-    return replace(
-        index or MetadataConfig(),
-        column_stats=MetadataPartition.COLUMN_STATS in partitions,
-        bloom_filters=MetadataPartition.BLOOM_FILTERS in partitions,
-    )
+    kept = {
+        "column_stats": MetadataPartition.COLUMN_STATS in partitions,
+        "bloom_filters": MetadataPartition.BLOOM_FILTERS in partitions,
+    }
+    return (index or MetadataConfig()).model_copy(update=kept)
 
 
 def _metadata(

@@ -28,7 +28,7 @@ from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
 from pipeline.schema_changes.rules.verdicts import TableSchemaState
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
-from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.source.topic_names import topic_suffix
 from pipeline.upsert.fanout import destination, shard_of
 from pipeline.upsert.keyless import ROW_FIELD
@@ -166,7 +166,7 @@ class DdlKeeper:
             text = renaming([entry.renamed for entry in entries if entry.renamed is not None])
             self._schemas.ddl.add(DdlEvent(first.order, first.seconds, first.place, text, "", first.digest))
 
-    def _rule_of(self, source: SourceTable) -> SchemaChangeRule:
+    def _rule_of(self, source: SourceTable) -> SchemaChangeSettings:
         return self._settings.table_rules(destination(source, self._settings.tables)).schema_changes
 
     def _origins(self, source: SourceTable) -> list[SourceTable]:

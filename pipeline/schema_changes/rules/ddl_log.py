@@ -17,10 +17,10 @@ from functools import lru_cache
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from pipeline.decode.ddl.statements import EVERY_TABLE, Action, Clause, TableDdl, parse_ddl
 from pipeline.schema_changes.rules.plan import Name, name_at
-from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.settings.schema_changes import SchemaChangeSettings
 
 #: Policy of a source table.
-RuleOf = Callable[[SourceTable], SchemaChangeRule]
+RuleOf = Callable[[SourceTable], SchemaChangeSettings]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 _SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
 

@@ -11,11 +11,11 @@ from enum import StrEnum
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
-from pipeline.settings.schema_changes import SchemaChangeRule
+from pipeline.settings.schema_changes import SchemaChangeSettings
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FLOATS = (pa.float32(), pa.float64())
-_DEFAULT = SchemaChangeRule()
+_DEFAULT = SchemaChangeSettings()
 _MAX_DIGITS = 38
 
 
@@ -28,7 +28,7 @@ class TypeChange(StrEnum):
     OTHER = "other"
 
 
-def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeRule = _DEFAULT) -> pa.Schema:
+def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeSettings = _DEFAULT) -> pa.Schema:
     """``current`` with new columns appended and types widened as ``incoming`` asks; ``current`` itself if it holds all.
 
     Raises UnsupportedError where a column's types have no common one, or the rule refuses the change. A narrower type
@@ -60,7 +60,7 @@ def _refused(what: str) -> UnsupportedError:
 
 
 def common_type(
-    known: pa.DataType, incoming: pa.DataType, rule: SchemaChangeRule = _DEFAULT
+    known: pa.DataType, incoming: pa.DataType, rule: SchemaChangeSettings = _DEFAULT
 ) -> tuple[pa.DataType | None, TypeChange]:
     """The type that holds values of both, None if there is none, and what the change is."""
     if known == incoming:

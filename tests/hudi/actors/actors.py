@@ -23,7 +23,7 @@ from tests.hudi.actors.world import COMPACTION, World
 from tests.hudi.lake import Change, deletes, upserts, write
 from tests.hudi.services.compaction.steps import serially
 
-CLEANING = CleaningConfig(commits_retained=1)
+CLEANING = CleaningConfig(commits=1)
 ARCHIVAL = ArchivalConfig(min_commits=2, max_commits=3)
 Batches = Sequence[Sequence[Change]]
 #: Ordering values meet across the writers: of equal ones the commit that is published later wins. But not a delete's

@@ -185,7 +185,7 @@ def test_cleaning_takes_them_after_a_compaction(tmp_path: Path) -> None:
     for order in range(30, 33):
         commit(table, upserts([1], order))
         model.apply(upserts([1], order))
-    clean(table, CleaningConfig(commits_retained=1))
+    clean(table, CleaningConfig(commits=1))
     live = {s.base_file.path for s in table.file_slices() if s.base_file is not None}
     assert first - live
     assert first & set(data_files(tmp_path / "t")) == first & live  # what had no log file over it

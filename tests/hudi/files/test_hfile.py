@@ -15,6 +15,7 @@ from pipeline.hudi.files.hfile import Codec
 from pipeline.hudi.files.hfile_reader import HFileReader
 from pipeline.hudi.files.hfile_writer import HFileWriter, encode_hfile
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
+from pipeline.hudi.files.varint import read_varint, write_varint
 from tests.paths import GOLDEN
 
 VECTORS: list[dict[str, Any]] = json.loads((GOLDEN / "vectors.json").read_text())["hfile"]
@@ -154,4 +155,4 @@ def test_refuses_other_dialects() -> None:
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 255, 256, 65535, 65536, 1 << 40])
 def test_integers(number: int) -> None:
     assert hfile.read_vint(hfile.write_vint(number), 0) == (number, len(hfile.write_vint(number)))
-    assert hfile.read_varint(hfile.write_varint(number), 0) == (number, len(hfile.write_varint(number)))
+    assert read_varint(write_varint(number), 0) == (number, len(write_varint(number)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def test_made_later_and_dropped_again(tmp_path: Path) -> None:
     assert not table.keep_metadata(KEPT)
     assert findings(tmp_path) == []
     commits(table, model, 2, start=3)
-    assert table.keep_metadata(replace(KEPT, bloom_filters=False, column_stats=False))
+    assert table.keep_metadata(KEPT.model_copy(update={"bloom_filters": False, "column_stats": False}))
     assert table.config.metadata_partitions == ("files",)
     commits(table, model, 2, start=5)
     check(tmp_path, model)
@@ -102,7 +101,7 @@ def test_an_aborted_commit_leaves_nothing_in_it(tmp_path: Path) -> None:
 
 def test_the_order_of_calls(tmp_path: Path) -> None:
     """The metadata table's files stand between the data files and the completed instant, one log file a file group."""
-    kept = replace(KEPT, compact_after=9, compact_at_most=9)
+    kept = KEPT.model_copy(update={"compact_after": 9, "compact_at_most": 9})
     new_table(tmp_path, kept)
     storage = Counting(storage_at(tmp_path))
     table = HudiTable.open(storage, metadata=kept)

@@ -23,7 +23,7 @@ from pipeline.hudi.timeline.instant import CLUSTERING, COMPACTION, REPLACE_COMMI
 from tests.hudi import lake
 from tests.hudi.services.compaction.steps import serially
 
-OFTEN = CompactionConfig(after_commits=1)
+OFTEN = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 
 
 def writer(path: Path, name: str, *, one_run: bool = False, timeout_s: float = 600.0) -> HudiTable:

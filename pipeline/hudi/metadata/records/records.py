@@ -17,6 +17,7 @@ from importlib import resources
 from typing import Final
 
 from pipeline.hudi.files.column_stats import ColumnRange, Value, ValueType
+from pipeline.hudi.files.varint import write_varint
 
 #: A partition's files: size in bytes by name; None is a tombstone.
 Listing = Mapping[str, int | None]
@@ -79,14 +80,7 @@ def table_schema() -> str:
 def long_bytes(value: int) -> bytes:
     """Avro's zigzag varint."""
     rest = (value << 1) ^ (value >> 63)
-    if rest < 0x80:
-        return _ONE_BYTE[rest]
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return _ONE_BYTE[rest] if rest < 0x80 else write_varint(rest)
 
 
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))

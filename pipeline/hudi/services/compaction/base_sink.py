@@ -129,5 +129,5 @@ def _filter(config: CompactionConfig, expected: int) -> BloomFilter | None:
     if config.bloom_kind is None:
         return None
     if config.bloom_kind == DYNAMIC:
-        return BloomFilter.dynamic(config.bloom_entries, config.bloom_fpp, config.bloom_max_entries)
-    return BloomFilter.simple(expected, config.bloom_fpp)
+        return BloomFilter.dynamic(config.bloom_entries, config.bloom_filter_fpp, config.bloom_max_entries)
+    return BloomFilter.simple(expected, config.bloom_filter_fpp)

@@ -22,7 +22,7 @@ from tests.hudi.metadata.below import Counting
 from tests.hudi.services.cleaning.aged import COMPACTION, Aged
 
 SMALL = ArchivalConfig(min_commits=4, max_commits=6)
-CLEANING = CleaningConfig(commits_retained=3)
+CLEANING = CleaningConfig(commits=3)
 indexed = pytest.mark.parametrize("indexed", [False, True])
 
 
@@ -115,10 +115,10 @@ def test_cleaning_comes_first(tmp_path: Path, indexed: bool) -> None:
     """What cleaning retains stays active, with two writes to spare: the bounds move up by as much."""
     aged = Aged(tmp_path, indexed)
     aged.live(8)
-    assert clean(aged.table, CleaningConfig(commits_retained=10)) is not None
-    retained = oldest_retained(aged.table.timeline, CleaningConfig(commits_retained=10))
+    assert clean(aged.table, CleaningConfig(commits=10)) is not None
+    retained = oldest_retained(aged.table.timeline, CleaningConfig(commits=10))
     assert retained is not None
-    assert archive(aged.table, SMALL, CleaningConfig(commits_retained=10)) > 0
+    assert archive(aged.table, SMALL, CleaningConfig(commits=10)) > 0
     left = writes(tmp_path)
     assert len(left) == 11 if not indexed else 11 <= len(left) <= 14
     assert left[1] == retained or indexed

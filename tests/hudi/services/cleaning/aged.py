@@ -15,7 +15,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.base import Storage
 from tests.hudi.lake import SCHEMA, Change, Model, Row, check, commit, config, deletes, sorted_rows, storage_at, upserts
 
-COMPACTION = CompactionConfig(after_commits=1)
+COMPACTION = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 INDEX = MetadataConfig(compact_after=4, compact_at_most=4, archive_after=12, archive_keep=6)
 
 

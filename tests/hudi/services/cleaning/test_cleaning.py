@@ -27,7 +27,7 @@ from tests.hudi.metadata.below import Counting
 from tests.hudi.services.cleaning.aged import COMPACTION, Aged, serially
 from tests.hudi.services.compaction import compact as compact_by_hand
 
-TWO = CleaningConfig(commits_retained=2)
+TWO = CleaningConfig(commits=2)
 indexed = pytest.mark.parametrize("indexed", [False, True])
 
 
@@ -78,8 +78,8 @@ def test_a_retention_that_is_not_reached_keeps_everything(tmp_path: Path, indexe
     aged = Aged(tmp_path, indexed)
     aged.live(3)
     before = data_files(tmp_path)
-    assert clean(aged.table, CleaningConfig(commits_retained=9)) is None
-    assert oldest_retained(aged.table.timeline, CleaningConfig(commits_retained=9)) is None
+    assert clean(aged.table, CleaningConfig(commits=9)) is None
+    assert oldest_retained(aged.table.timeline, CleaningConfig(commits=9)) is None
     assert data_files(tmp_path) == before
     assert not any(refused(aged))
 
@@ -94,7 +94,7 @@ def test_by_hours(tmp_path: Path, indexed: bool, monkeypatch: pytest.MonkeyPatch
         at[0] = now + turn * hour
         aged.live(1, commits=1)
     monkeypatch.setattr("pipeline.hudi.services.cleaning.now_ms", lambda: at[0])
-    config = CleaningConfig(None, hours_retained=2.5)
+    config = CleaningConfig(commits=None, hours=2.5)
     retained = oldest_retained(aged.table.timeline, config)
     assert retained is not None
     assert retained.requested_time == aged.moments[6][0]  # the commit of three hours after the first
@@ -148,7 +148,7 @@ def test_control_without_the_rule_a_plan_loses_its_files(tmp_path: Path) -> None
     aged.write()
     compact_by_hand(aged.table)
     aged.write()
-    one = CleaningConfig(commits_retained=1)
+    one = CleaningConfig(commits=1)
     assert not chosen(aged.table, one) & planned
     aged.table.timeline.forget(requested)
     assert chosen(aged.table, one) & planned
@@ -176,16 +176,16 @@ def test_old_and_new_file_groups_beside_each_other(tmp_path: Path, indexed: bool
 def test_retention_that_is_raised_promises_no_more_than_is_there(tmp_path: Path, indexed: bool) -> None:
     aged = Aged(tmp_path, indexed)
     aged.live(4)
-    assert clean(aged.table, CleaningConfig(commits_retained=1)) is not None
+    assert clean(aged.table, CleaningConfig(commits=1)) is not None
     first = refused(aged)
     aged.live(1)
-    assert clean(aged.table, CleaningConfig(commits_retained=8)) is None
+    assert clean(aged.table, CleaningConfig(commits=8)) is None
     aged.live(3)
-    plan = plan_clean(aged.table, CleaningConfig(commits_retained=10))
+    plan = plan_clean(aged.table, CleaningConfig(commits=10))
     if plan is not None:
         assert plan.retained is not None
         assert plan.retained.requested_time >= aged.moments[11][0]
-    clean(aged.table, CleaningConfig(commits_retained=10))
+    clean(aged.table, CleaningConfig(commits=10))
     assert refused(aged)[: len(first)] >= first
     assert not any(refused(aged)[len(first) :])
     aged.check()
@@ -243,7 +243,7 @@ def test_replaced_file_groups_are_left_to_hudi(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("commits", "hours"), [(None, None), (3, 3.0), (0, None), (None, -1.0)])
 def test_settings_that_say_nothing_or_too_much(commits: int | None, hours: float | None) -> None:
     with pytest.raises(ConfigError):
-        CleaningConfig(commits, hours)
+        CleaningConfig(commits=commits, hours=hours)
 
 
 @indexed

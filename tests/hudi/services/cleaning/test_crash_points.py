@@ -22,7 +22,7 @@ from tests.hudi.lake import data_files, storage_at
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.cleaning.aged import INDEX, Aged
 
-TWO = CleaningConfig(commits_retained=2)
+TWO = CleaningConfig(commits=2)
 Step = Callable[[HudiTable], object]
 
 

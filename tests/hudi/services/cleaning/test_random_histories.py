@@ -46,13 +46,13 @@ def test_a_moment_is_refused_exactly_if_files_of_it_are_gone(tmp_path: Path, see
         elif action < 0.8 and files_now(aged) and aged.moments[-1][0] != _last_compaction(aged):
             aged.compact()
         elif action < 0.9:
-            clean(aged.table, CleaningConfig(commits_retained=chance.choice([1, 3, 6])))
+            clean(aged.table, CleaningConfig(commits=chance.choice([1, 3, 6])))
         elif action < 0.94:
             create_savepoint(aged.table, aged.moments[-1][0], "me")
         elif (found := savepoints(aged.table.storage, aged.table.timeline)) and action < 0.97:
             delete_savepoint(aged.table, found[0].instant)
         elif seed % 2:
-            archive(aged.table, ArchivalConfig(4, 6), CleaningConfig(commits_retained=6))
+            archive(aged.table, ArchivalConfig(4, 6), CleaningConfig(commits=6))
         for instant, _ in aged.moments[known:]:
             needed[instant] = files_now(aged)
         if turn % 8 == 7:

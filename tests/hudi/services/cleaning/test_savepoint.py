@@ -20,7 +20,7 @@ from tests.hudi.lake import data_files, storage_at, tree
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.cleaning.aged import Aged
 
-TWO = CleaningConfig(commits_retained=2)
+TWO = CleaningConfig(commits=2)
 indexed = pytest.mark.parametrize("indexed", [False, True])
 
 

@@ -28,7 +28,7 @@ from tests.judges.hudi_spark import HudiSpark
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
-CLEANING = CleaningConfig(commits_retained=3)
+CLEANING = CleaningConfig(commits=3)
 BOUNDS = ArchivalConfig(min_commits=5, max_commits=6)
 INDEX = ("hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.column.stats.enable")
 indexed = pytest.mark.parametrize("indexed", [False, True])

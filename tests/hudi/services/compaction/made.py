@@ -141,7 +141,7 @@ class Slice:
 
     def compact(self, config: CompactionConfig | None = None, schema: pa.Schema = SCHEMA) -> CompactedFile:
         """By the task."""
-        context = self.context(config or CompactionConfig(), schema)
+        context = self.context(config or CompactionConfig(tombstone_retention_hours=0), schema)
         return compact_file_group(self.storage, context, self.operation())
 
     def compact_at(self, time: str, config: CompactionConfig) -> CompactedFile:

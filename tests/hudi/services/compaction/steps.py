@@ -22,7 +22,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from tests.hudi.lake import SCHEMA, Change, Model, check, commit, config, deletes, storage_at, upserts
 
-ALWAYS = CompactionConfig(after_commits=1)
+ALWAYS = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 FIRST = [upserts(range(10), 100) + upserts(range(3), 100, day="d2"), upserts([1, 2], 90, "late") + deletes([3, 4], 110)]
 
 

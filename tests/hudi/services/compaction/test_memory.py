@@ -15,7 +15,7 @@ from pipeline.hudi.services.compaction import CompactionConfig
 from tests.hudi.services.compaction.made import Slice, row
 
 ROWS, GROUP_ROWS, WIDTH = 60_000, 2_000, 500
-CONFIG = CompactionConfig(row_group_rows=GROUP_ROWS, bloom_kind=None)
+CONFIG = CompactionConfig(row_group_rows=GROUP_ROWS, bloom_kind=None, tombstone_retention_hours=0)
 
 
 @contextmanager

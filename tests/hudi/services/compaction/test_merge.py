@@ -6,6 +6,7 @@ import pickle
 import random
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,7 @@ from pipeline.storage.base import StorageNotFoundError
 from tests.hudi.services.compaction.made import COMPACTION, META, ORDER, SCHEMA, Row, Slice, row
 
 FILE_NAME = "_hoodie_file_name"
-SMALL = CompactionConfig(row_group_rows=3)
+SMALL = CompactionConfig(row_group_rows=3, tombstone_retention_hours=0)
 KEYS = st.text("abé\U0001f600", min_size=1, max_size=2)
 ORDERS = st.integers(0, 4)
 DELETES = st.dictionaries(KEYS, st.one_of(st.none(), ORDERS), max_size=4)
@@ -102,9 +103,10 @@ def test_control_a_wrong_winner_is_found(tmp_path: Path) -> None:
 def test_row_groups_are_bounded_in_rows_and_in_bytes(tmp_path: Path) -> None:
     made = Slice.at(tmp_path)
     made.write_log(1, [row(f"{n:03}", 1, 1, n=n) for n in range(100)])
-    by_rows = made.base_file(made.compact(CompactionConfig(row_group_rows=30))).metadata
+    by_rows = made.base_file(made.compact(CompactionConfig(row_group_rows=30, tombstone_retention_hours=0))).metadata
     assert [by_rows.row_group(n).num_rows for n in range(by_rows.num_row_groups)] == [30, 30, 30, 10]
-    by_bytes = made.base_file(made.compact(CompactionConfig(row_group_bytes=2_000))).metadata
+    sized = CompactionConfig(row_group_bytes=2_000, tombstone_retention_hours=0)
+    by_bytes = made.base_file(made.compact(sized)).metadata
     assert by_bytes.num_row_groups > 5
     assert by_bytes.num_rows == 100
 
@@ -149,10 +151,11 @@ def test_blocks_of_instants_that_are_not_completed_do_not_count(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", [SIMPLE, DYNAMIC])
-def test_bloom_filters_of_both_kinds(tmp_path: Path, kind: str) -> None:
+def test_bloom_filters_of_both_kinds(tmp_path: Path, kind: Literal["SIMPLE", "DYNAMIC_V0"]) -> None:
     made = Slice.at(tmp_path)
     made.write_log(1, [row(f"{n}", 1, 1) for n in range(50)])
-    done = made.compact(CompactionConfig(bloom_kind=kind, bloom_entries=10, bloom_max_entries=60))
+    config = CompactionConfig(bloom_kind=kind, bloom_entries=10, bloom_max_entries=60, tombstone_retention_hours=0)
+    done = made.compact(config)
     check(made, done)
     assert done.base.bloom is not None
     assert done.base.bloom[0] == kind

@@ -103,7 +103,7 @@ def test_random_histories(
     table, model = new(path, indexed, [])
     for changes in history:
         if changes is None:
-            run(table, replace(ALWAYS, tombstone_retention_hours=1), serially)
+            run(table, ALWAYS.model_copy(update={"tombstone_retention_hours": 1}), serially)
         else:
             add(table, model, changes)
     sound(path, model)
@@ -174,32 +174,34 @@ def test_a_column_that_comes_while_a_compaction_runs(tmp_path: Path, indexed: bo
 
 def test_what_makes_it_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, model = new(tmp_path, False, [])
-    every = CompactionConfig(after_commits=2, after_minutes=5, log_ratio=0.5, log_ratio_from_bytes=1)
-    off = CompactionConfig(after_commits=None)
+    every = CompactionConfig(
+        after_commits=2, after_minutes=5, log_ratio=0.5, log_ratio_from_bytes=1, tombstone_retention_hours=0
+    )
+    off = CompactionConfig(after_commits=None, log_ratio=None)
     assert due(table, every) is None
     add(table, model, FIRST[0])
     assert due(table, off) is None
     assert "bytes of log files" in str(due(table, every))
-    assert due(table, replace(every, log_ratio_from_bytes=1 << 30)) is None
+    assert due(table, every.model_copy(update={"log_ratio_from_bytes": 1 << 30})) is None
     monkeypatch.setattr("pipeline.hudi.services.compaction.scheduling.now_ms", lambda: clock.now_ms() + 300_001)
-    assert "5 minutes old" in str(due(table, replace(every, log_ratio=None)))
+    assert "5 minutes old" in str(due(table, every.model_copy(update={"log_ratio": None})))
     monkeypatch.undo()
     add(table, model, FIRST[1])
-    assert str(due(table, replace(every, log_ratio=None))).startswith("2 delta commits")
+    assert str(due(table, every.model_copy(update={"log_ratio": None}))).startswith("2 delta commits")
     run(table, every, serially)
     assert due(table, every) is None
     add(table, model, upserts([1], 700))
-    assert due(table, replace(every, log_ratio=None)) is None
+    assert due(table, every.model_copy(update={"log_ratio": None})) is None
     add(table, model, upserts([1], 701))
     scheduled(table)
-    assert due(table, replace(every, log_ratio=None)) is None
+    assert due(table, every.model_copy(update={"log_ratio": None})) is None
 
 
 def test_a_plan_names_files_once_and_within_the_caps(tmp_path: Path) -> None:
     table, model = new(tmp_path, False)
     assert len(table.file_slices()) == 4
-    first = read_plan(table.storage, scheduled(table, replace(ALWAYS, max_file_groups=1))).operations
-    second = read_plan(table.storage, scheduled(table, replace(ALWAYS, max_io_bytes=1))).operations
+    first = read_plan(table.storage, scheduled(table, ALWAYS.model_copy(update={"max_file_groups": 1}))).operations
+    second = read_plan(table.storage, scheduled(table, ALWAYS.model_copy(update={"max_io_bytes": 1}))).operations
     rest = read_plan(table.storage, scheduled(table)).operations
     assert (len(first), len(second), len(rest)) == (1, 1, 2)
     assert len({o.group for o in (*first, *second, *rest)}) == 4
@@ -211,8 +213,8 @@ def test_a_plan_names_files_once_and_within_the_caps(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense() -> None:
     with pytest.raises(ConfigError, match="after_commits"):
         CompactionConfig(after_commits=0)
-    with pytest.raises(ConfigError, match="bloom_fpp"):
-        CompactionConfig(bloom_fpp=1.0)
+    with pytest.raises(ConfigError, match="bloom_filter_fpp"):
+        CompactionConfig(bloom_filter_fpp=1.0)
     with pytest.raises(ConfigError, match="tombstone"):
         CompactionConfig(tombstone_retention_hours=-1)
 

@@ -264,7 +264,9 @@ def _commit_wide(table: HudiTable, changes: Iterable[Change], wide: pa.Schema) -
 def test_hudi_finds_the_base_files_in_the_index(tmp_path: Path, spark: SparkSession) -> None:
     """Its lookups of listings, statistics and bloom filters, asked for the files of a compaction."""
     table, model = new(tmp_path, True)
-    run(table, replace(KEPT, tombstone_retention_hours=0), serially)  # a filter under a log file rules nothing out
+    run(
+        table, KEPT.model_copy(update={"tombstone_retention_hours": 0}), serially
+    )  # a filter under a log file rules nothing out
     index = SparkIndex(spark, tmp_path)
     for found in table.file_slices():
         assert found.base_file is not None
@@ -292,7 +294,7 @@ def test_tasks_on_spark(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpa
 
 def test_control_a_tombstone_left_out_is_seen(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table, model = new(tmp_path, False)
-    run(table, replace(KEPT, tombstone_retention_hours=0), serially)
+    run(table, KEPT.model_copy(update={"tombstone_retention_hours": 0}), serially)
     add(table, model, upserts([3], 105, "late"))
     with pytest.raises(AssertionError, match="late3"):
         agree(tmp_path, model, hudi_spark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +40,7 @@ def test_late_events_stay_out_after_several_compactions(tmp_path: Path, indexed:
 
 def test_control_without_a_retention_the_row_comes_back(tmp_path: Path) -> None:
     table, model = new(tmp_path, False)
-    run(table, replace(KEPT, tombstone_retention_hours=0), serially)
+    run(table, KEPT.model_copy(update={"tombstone_retention_hours": 0}), serially)
     add(table, model, upserts([3], 101, "late"))
     assert ("d1", 3) in {(r["day"], r["id"]) for r in ours(tmp_path)}
     assert ("d1", 3) not in {(r["day"], r["id"]) for r in model.rows()}
@@ -101,7 +100,7 @@ def test_many_commits_share_few_blocks_and_do_not_grow_younger(tmp_path: Path) -
 @pytest.mark.parametrize("hours", [0.0001, 24 * 365])
 def test_short_and_long_retentions(tmp_path: Path, hours: float) -> None:
     table, model = new(tmp_path, False, [upserts([1], 5), deletes([1], 6)])
-    run(table, replace(KEPT, tombstone_retention_hours=hours), serially)
+    run(table, KEPT.model_copy(update={"tombstone_retention_hours": hours}), serially)
     add(table, model, [Change(1, 7, "newer")])
     sound(tmp_path, model)
     assert any(name.endswith(".parquet") for name in tree(tmp_path))
@@ -116,4 +115,4 @@ def test_a_table_that_is_not_ordered_by_a_long_is_refused(tmp_path: Path) -> Non
     assert requested is not None
     with pytest.raises(UnsupportedError, match="ordered by a long"):
         prepare(table, requested, KEPT)
-    assert len(run(table, replace(KEPT, tombstone_retention_hours=0), serially)) == 1
+    assert len(run(table, KEPT.model_copy(update={"tombstone_retention_hours": 0}), serially)) == 1

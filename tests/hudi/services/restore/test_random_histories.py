@@ -54,13 +54,13 @@ class Life:
         elif action < 0.62:
             self._compact()
         elif action < 0.7:
-            clean(past.table, CleaningConfig(commits_retained=chance.choice([1, 3, 6])))
+            clean(past.table, CleaningConfig(commits=chance.choice([1, 3, 6])))
         elif action < 0.73:
             create_savepoint(past.table, past.moments[-1][0], "me")
         elif action < 0.76 and found:
             delete_savepoint(past.table, chance.choice(found).instant)
         elif action < 0.8 and self.seed % 2:
-            archive(past.table, ArchivalConfig(4, 6), CleaningConfig(commits_retained=6))
+            archive(past.table, ArchivalConfig(4, 6), CleaningConfig(commits=6))
         elif action < 0.86:
             schedule(past.table, COMPACTION)
         else:

@@ -22,7 +22,7 @@ from tests.hudi.services.cleaning.aged import serially
 from tests.hudi.services.restore.past import Past
 
 indexed = pytest.mark.parametrize("indexed", [False, True])
-TWO = CleaningConfig(commits_retained=2)
+TWO = CleaningConfig(commits=2)
 
 
 @indexed

@@ -61,7 +61,7 @@ def test_both_go_on_after_our_restore(tmp_path: Path, hudi: SparkSession, hudi_s
     past.reopen()
     past.live(2)
     agree(past, hudi_spark)
-    clean(past.table, CleaningConfig(commits_retained=3))
+    clean(past.table, CleaningConfig(commits=3))
     past.restore(past.moments[-2][0])
     agree(past, hudi_spark)
 

@@ -1,0 +1,31 @@
+"""Varints, seven bits a byte and the lowest first: plain as in protobuf, zigzag as in Avro."""
+
+from __future__ import annotations
+
+
+def write_varint(number: int) -> bytes:
+    """The varint of an unsigned number."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """(unsigned number, offset after it). Raises IndexError if the data end before the number."""
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7
+
+
+def read_zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """(signed number, offset after it). Raises IndexError if the data end before the number."""
+    number, at = read_varint(data, at)
+    return (number >> 1) ^ -(number & 1), at

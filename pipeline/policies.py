@@ -1,0 +1,67 @@
+"""What a table's metadata table, compaction and retention shall do: names, defaults, bounds and descriptions, once.
+
+The settings file shows these policies as sections (``settings.tables``). The table format takes them with what only it
+knows (``hudi.definition.format_config``).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from pipeline.validation import Count, Section, Text, mistake
+
+
+class MetadataPolicy(Section):
+    """What a metadata table keeps besides the list of files."""
+
+    columns: tuple[Text, ...] | None = None
+    """Columns whose ranges are kept; null takes the first 32 of the table."""
+    column_stats: bool = True
+    """Keep column ranges of files (and of partitions, for a partitioned table)."""
+    bloom_filters: bool = True
+    """Keep the record key filters of base files."""
+    column_stats_file_groups: Count = 2
+    """File groups of column_stats. Fixed when the metadata table is created."""
+    bloom_file_groups: Count = 4
+    """File groups of bloom_filters. Fixed when the metadata table is created."""
+
+
+class CompactionPolicy(Section):
+    """When log files become base files, and how the base files are written. Compaction begins at the first trigger that
+    is met."""
+
+    after_commits: Count | None = 100
+    """Due after so many commits since the last compaction was scheduled; null switches this trigger off."""
+    after_minutes: float | None = Field(default=None, gt=0)
+    """Due when the oldest of those commits is so old; null switches this trigger off."""
+    log_ratio: float | None = Field(default=0.5, gt=0)
+    """Due at this ratio of log bytes to base bytes, from 16 MiB of logs on; null switches this trigger off."""
+    tombstone_retention_hours: float = Field(default=24.0, ge=0)
+    """How long a delete keeps late, older events of its key out after the delete was compacted."""
+    row_group_rows: Count = 250_000
+    """The most rows of a row group of a base file."""
+    row_group_bytes: Count = 64 << 20
+    """The most decoded bytes of a row group, approximately. A base file is as large as its bucket."""
+    bloom_filter_fpp: float = Field(default=0.001, gt=0, lt=1)
+    """Rate of false positives of the bloom filters in base files."""
+    max_file_groups: Count | None = None
+    """The most file groups that one compaction takes, those with the most log bytes first; null for all."""
+    max_io_bytes: Count | None = None
+    """The most bytes that one compaction reads and writes, approximately; null for no bound."""
+
+
+class RetentionPolicy(Section):
+    """How long older file slices stay: a number of commits, or a number of hours."""
+
+    commits: Count | None = 300
+    """Keep the states of the last so many commits and compactions."""
+    hours: float | None = Field(default=None, gt=0)
+    """Keep the states of so many hours, in place of ``commits``. A commit a second makes 86,400 instants a day."""
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if (self.commits is None) == (self.hours is None):
+            raise mistake("give commits or hours, the other as null")
+        return self
