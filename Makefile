@@ -6,8 +6,16 @@ VENV4 := .venv-spark4
 PY := $(VENV)/bin/python
 PY4 := $(VENV4)/bin/python
 PYTEST_ARGS ?=
+# Processes that the tests run in; each may start a Spark session (1 GB of heap), a broker and an HDFS of its own.
+WORKERS ?= 2
 SOAK_ARGS ?=
 BENCH_ARGS ?=
+
+# A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
+PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal
+# Estimated from processor time, for 2 cores with a filled cache of Java libraries. Put the measured figure here.
+TEST_MINUTES := 16
+NIGHTLY_MINUTES := 22
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
 SLOW := spark or kafka or database or hdfs or judge or cluster
@@ -16,7 +24,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-slow test-spark4 lint docs format soak bench package image lock venv clean
+.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint docs format soak bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,13 +32,20 @@ help:  ## this list
 demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a verdict; under three minutes
 	$(PY) -m demo
 
-test: test-fast test-slow  ## everything but Spark 4: the fast tests first, then those with real services
+test: venv  ## every test on the main line of Spark, with real services; says at its start how long it takes
+	@echo "make test: every test, those with Spark, Kafka, HDFS, S3, MariaDB, a cluster and Hudi's own readers too."
+	@echo "make test: $(WORKERS) processes; about $(TEST_MINUTES) minutes on 2 cores."
+	$(PARALLEL) $(PYTEST_ARGS)
 
-test-fast: venv  ## the tests that start nothing: minutes
-	$(PY) -m pytest -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
+test-nightly: venv  ## the same tests with all examples, seeds and rounds
+	@echo "make test-nightly: $(WORKERS) processes; about $(NIGHTLY_MINUTES) minutes on 2 cores."
+	$(PARALLEL) --hypothesis-profile nightly $(PYTEST_ARGS)
+
+test-fast: venv  ## the tests that start nothing; minutes
+	$(PARALLEL) -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
 
 test-slow: venv  ## the tests on Spark, Kafka, MariaDB, HDFS, a cluster, and Hudi's own readers
-	$(PY) -m pytest -m "$(SLOW)" $(PYTEST_ARGS)
+	$(PARALLEL) -m "$(SLOW)" $(PYTEST_ARGS)
 
 test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
 	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)

@@ -1,8 +1,9 @@
-"""Services that many tests share, each started at most once a run."""
+"""Services that many tests share, each started at most once by each process of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,15 @@ from tests.services.s3 import S3Server, start_s3
 from tests.spark_session import hudi_spark, spark  # noqa: F401 - fixtures
 
 BUCKET = "lake"
+#: Marks of the tests with services.
+SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster"})
+#: What the services of pytest-xdist's workers ran in.
+worker_services: list[str] = []
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for the whole run; tests keep apart by their topic names."""
+    """A broker for all tests of this process; tests keep apart by their topic names."""
     with start_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
 
@@ -36,7 +41,35 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
         yield cluster
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests with services first, the shared Spark session's before all.
+
+    With two workers the first begins with these and the second with the others; who is through takes from the end of
+    the other's. So a second Spark session starts late or never, and no worker waits long for the last test.
+    """
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if any(mark.name in SERVICES for mark in item.iter_markers()) else 2
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist tells the process that prints the summary what its services ran in."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["services"] = kafka.choices
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's type, which its own hooks do not name
+    """Take what a worker told; one that crashed told nothing."""
+    worker_services.extend(getattr(node, "workeroutput", {}).get("services", []))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what the broker ran in: a fallback must be seen."""
-    for choice in dict.fromkeys(kafka.choices):
+    for choice in dict.fromkeys([*kafka.choices, *worker_services]):
         terminalreporter.write_line(f"binlake: {choice}")

@@ -1,8 +1,35 @@
-"""How Hypothesis runs here: no deadlines, for the machines of tests are shared; failures print how to repeat them."""
+"""How many examples the tests draw, and how Hypothesis runs here.
+
+A usual run draws a share of the examples, histories and orders; ``make test-nightly`` draws all of them
+(``--hypothesis-profile nightly``). There are no deadlines, because test machines are shared. A failure prints how to
+repeat it.
+"""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("binlake", deadline=None, print_blob=True)
+NIGHTLY = "nightly"
+#: A usual run draws one of so many examples.
+USUAL_DIVISOR = 5
+_EXAMPLES = 100
+
+
+def is_nightly() -> bool:
+    """Whether this run draws everything. The command line is read before a test module is imported."""
+    return settings.get_current_profile_name().startswith(NIGHTLY)
+
+
+def scaled(nightly: int, least: int = 5) -> int:
+    """How many examples, seeds or rounds this run takes.
+
+    Args:
+        nightly: how many a nightly run takes.
+        least: how many a usual run takes at least, if the nightly run does.
+    """
+    return nightly if is_nightly() else max(nightly // USUAL_DIVISOR, min(nightly, least))
+
+
+settings.register_profile("binlake", deadline=None, print_blob=True, max_examples=_EXAMPLES // USUAL_DIVISOR)
+settings.register_profile(NIGHTLY, deadline=None, print_blob=True, max_examples=_EXAMPLES)
 settings.load_profile("binlake")

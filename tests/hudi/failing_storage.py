@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pipeline.storage.base import FileInfo, Files, Names, Storage
+from tests.hypothesis_profile import is_nightly
 
 T = TypeVar("T")
+
+
+def sides(turn: int) -> tuple[bool, ...]:
+    """On which sides of a call the process dies, ``True`` for before: on both; in a usual run on each in turns."""
+    return (True, False) if is_nightly() else (turn % 2 == 0,)
 
 
 class Killed(BaseException):

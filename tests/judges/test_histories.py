@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
@@ -17,7 +18,7 @@ from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, World, pla
 # ones are fed to our reader and hudi-rs in tests/upsert.
 _SETTINGS = settings(
     derandomize=True,
-    max_examples=10,
+    max_examples=scaled(10),
     phases=[Phase.explicit, Phase.generate],
     report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import subprocess
@@ -16,6 +17,7 @@ from docker.client import DockerClient
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
+from embedded.jars import cache_dir
 from pipeline import clock
 from tests.paths import ROOT
 
@@ -37,15 +39,21 @@ def daemon_problem() -> str | None:
 
 
 def build_image(python: str) -> None:
-    """Build the image; no work where it is up to date. Raises RuntimeError with the script's words."""
-    done = subprocess.run(
-        [str(_BUILD), IMAGE],
-        env={**os.environ, "PYTHON": python},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    """Build the image; no work where it is up to date. Raises RuntimeError with the script's words.
+
+    Of several test processes that want it at once, one builds it.
+    """
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / ".image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(
+            [str(_BUILD), IMAGE],
+            env={**os.environ, "PYTHON": python},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
     if done.returncode:
         raise RuntimeError(f"{_BUILD.name} failed: {done.stdout.strip()[-2000:]}")
 

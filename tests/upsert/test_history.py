@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import HealthCheck, given, settings
 
+from tests.hypothesis_profile import scaled
 from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
 
 _SETTINGS = settings(
-    max_examples=60,
+    max_examples=scaled(60),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files.delete_block import _by_record, decode_deletes, encode_deletes
 from pipeline.hudi.files.plain_deletes import decode_plain
+from tests.hypothesis_profile import scaled
 
 KEYS = st.one_of(st.text(max_size=5), st.text("aé", min_size=60, max_size=70), st.just("x" * 4095))
 ORDERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63), 2**40]))
@@ -41,7 +42,7 @@ def test_many_records_across_stretches() -> None:
     assert found[1].to_pylist() == [o for _, o in deletes]
 
 
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 @given(deletes=DELETES, at=st.integers(0, 10_000), byte=st.integers(0, 255), cut=st.booleans())
 def test_damaged_bytes_are_read_as_the_avro_decoder_reads_them(
     deletes: list[tuple[str, int]], at: int, byte: int, cut: bool

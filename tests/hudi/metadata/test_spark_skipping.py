@@ -21,6 +21,7 @@ from pipeline.hudi.table.table import HudiTable
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_predicate, random_table, small_table
 from tests.hudi.metadata.spark_index import SparkIndex, files_opened, files_read, frame
+from tests.hypothesis_profile import is_nightly, scaled
 from tests.paths import GOLDEN
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
@@ -109,13 +110,14 @@ def test_skipping_loses_no_row(spark: SparkSession, tmp_path: Path, part: str | 
     """A long history under many predicates: the rows of a plain copy of the table, and fewer files for some."""
     table = random_table(tmp_path / "t", part, seed)
     keys = [f"id = {number}" for number in range(0, 60, 10)]
-    assert _spared(spark, table.path, [*(PREDICATES[seed::4] if part else PREDICATES), *keys]) > 0
+    some = PREDICATES[seed :: 4 if part or not is_nightly() else 1]
+    assert _spared(spark, table.path, [*some, *keys]) > 0
 
 
 def test_random_predicates(spark: SparkSession, tmp_path: Path) -> None:
     """Random rows, random predicates: the same rows with and without skipping."""
     spared = 0
-    for seed in range(4):
+    for seed in range(scaled(4, least=2)):
         chance = random.Random(seed)
         table = small_table(tmp_path / str(seed), ("region", None)[seed % 2], chance)
         rows = list(table.rows().values())

@@ -18,6 +18,7 @@ from pipeline.hudi.read.filters.arrow_filter import from_arrow
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import normalised
 from tests.hudi.read.oracle import COLUMNS, SCHEMA, literals, rows
+from tests.hypothesis_profile import scaled
 
 _OPERATORS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
@@ -76,7 +77,7 @@ def _drawn(draw: st.DrawFn) -> _Drawn:
     return _Drawn(draw(EXPRESSIONS))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=scaled(250), deadline=None)
 @given(drawn=_drawn(), data=rows(list(COLUMNS), max_size=8))
 def test_no_row_that_arrow_finds_is_missed(drawn: _Drawn, data: list[dict[str, Any]]) -> None:
     expression = drawn.expression

@@ -22,6 +22,7 @@ from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import Value as Literal
 from pipeline.hudi.read.filters.expressions import normalised
 from tests.hudi.read.oracle import COLUMNS, SCHEMA, VALUES, filters, rows
+from tests.hypothesis_profile import scaled
 
 ALL = list(COLUMNS)
 FILES = st.lists(rows(ALL, max_size=4), min_size=1, max_size=4)
@@ -33,7 +34,7 @@ def bounds_of(files: list[pa.Table]) -> dict[str, ColumnBounds]:
     return {name: column_bounds(kind, [item[name] for item in ranges]) for name, kind in COLUMNS.items()}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=scaled(120), deadline=None)
 @given(part=filters(ALL), data=FILES)
 def test_a_file_with_a_row_that_passes_is_never_skipped(part: Filter, data: list[list[dict[str, Any]]]) -> None:
     files = [pa.Table.from_pylist(rows_of, SCHEMA) for rows_of in data]
@@ -43,7 +44,7 @@ def test_a_file_with_a_row_that_passes_is_never_skipped(part: Filter, data: list
         assert flag or not matches(part, file).any()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=scaled(120), deadline=None)
 @given(data=st.data(), column=st.sampled_from(ALL))
 def test_a_file_of_one_value_is_kept_for_nothing_else(data: st.DataObject, column: str) -> None:
     """With one short value the bounds are the value: a comparison keeps the file if and only if the row passes."""

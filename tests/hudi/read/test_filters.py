@@ -35,11 +35,12 @@ from pipeline.hudi.read.filters.evaluate import evaluate, matches
 from pipeline.hudi.read.filters.expressions import FALSE, TRUE, Value, columns_of, normalised, unknown_parts
 from pipeline.hudi.read.filters.literals import place
 from tests.hudi.read.oracle import COLUMNS, SCHEMA, filters, naive, rows, truth
+from tests.hypothesis_profile import scaled
 
 ALL = list(COLUMNS)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=scaled(120), deadline=None)
 @given(part=filters(ALL), data=rows(ALL))
 def test_rows_are_judged_as_one_by_one(part: Filter, data: list[dict[str, Any]]) -> None:
     table = pa.Table.from_pylist(data, SCHEMA)

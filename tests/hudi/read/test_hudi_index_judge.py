@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipeline.hudi.read import Filter, TableReader
 from tests.hudi.read import oracle
 from tests.hudi.read.lakes import ids, passing
+from tests.hypothesis_profile import scaled
 from tests.judges.hudi_spark import HudiSpark
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
@@ -98,7 +99,7 @@ def test_the_lake_has_what_it_should(lake: tuple[TableReader, list[dict[str, Any
     assert len(lookup.slices) < len(plan.slices)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(part=oracle.keyed_filters(list(POOLS), st.integers(-1, 52)))
 def test_a_pruned_read_is_an_unpruned_one(lake: tuple[TableReader, list[dict[str, Any]]], part: Filter) -> None:
     reader, everything = lake

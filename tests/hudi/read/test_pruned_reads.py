@@ -42,6 +42,7 @@ from tests.hudi.read.lakes import (
     row,
     step,
 )
+from tests.hypothesis_profile import scaled
 
 SEEDS = (1, 2, 3, 4)
 
@@ -92,7 +93,7 @@ def predicates() -> st.SearchStrategy[Filter]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 @given(seed=st.sampled_from(SEEDS), part=predicates())
 def test_a_pruned_read_is_an_unpruned_one(lakes: Lakes, seed: int, part: Filter) -> None:
     reader, in_tasks, rows = lakes.get(seed)

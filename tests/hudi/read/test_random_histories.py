@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from pipeline.hudi.read.slice_files import SliceFiles
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.read import oracle
 from tests.hudi.read.lakes import ids, passing
+from tests.hypothesis_profile import scaled
 
 SCHEMA = arrow_schema(oracle.COLUMNS)
 NAMES = list(oracle.COLUMNS)
@@ -76,7 +78,9 @@ class Table:
         return ids(reader, plan)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=scaled(50), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(history=histories(), parts=st.lists(oracle.keyed_filters(NAMES, KEYS), min_size=4, max_size=10))
 def test_a_pruned_read_is_an_unpruned_one(
     tmp_path_factory: pytest.TempPathFactory, history: list[Step], parts: list[Filter]
@@ -162,20 +166,22 @@ def a_bucket_too_far(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeyLookup, "buckets", wrong)
 
 
+#: A broken rule, and the seed of histories among whose first ones is one that shows it.
 MUTATIONS = [
-    bounds_are_exclusive,
-    files_are_skipped_one_by_one,
-    nulls_are_forgotten,
-    a_file_without_statistics_is_skipped,
-    a_bucket_too_far,
+    (bounds_are_exclusive, 1),
+    (files_are_skipped_one_by_one, 0),
+    (nulls_are_forgotten, 4),
+    (a_file_without_statistics_is_skipped, 0),
+    (a_bucket_too_far, 0),
 ]
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS)
+@pytest.mark.parametrize(("mutate", "seed"), MUTATIONS, ids=[mutate.__name__ for mutate, _ in MUTATIONS])
 def test_the_controls_a_broken_rule_is_found_out(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     mutate: Callable[[pytest.MonkeyPatch], None],
+    seed: int,
 ) -> None:
     mutate(monkeypatch)
 
@@ -185,6 +191,9 @@ def test_the_controls_a_broken_rule_is_found_out(
 
     drawn = st.tuples(histories(), st.lists(oracle.keyed_filters(NAMES, KEYS), min_size=10, max_size=10))
     found = find(
-        drawn, differs, settings=settings(max_examples=5_000, database=None, phases=[Phase.generate], derandomize=True)
+        drawn,
+        differs,
+        random=Random(seed),
+        settings=settings(max_examples=5_000, database=None, phases=[Phase.generate]),
     )
     assert found

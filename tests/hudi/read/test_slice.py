@@ -47,6 +47,7 @@ from tests.hudi.lake import (
     upserts,
 )
 from tests.hudi.services.compaction import compact
+from tests.hypothesis_profile import scaled
 from tests.paths import GOLDEN
 
 GOLDEN_TABLE = open_storage((GOLDEN / "tbl_hudi120").as_uri())
@@ -97,7 +98,7 @@ def test_columns_are_given_as_asked() -> None:
 KEYS = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=8)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(st.one_of(st.none(), KEYS), min_size=1, max_size=7))
 def test_any_history_with_compactions(
     tmp_path_factory: pytest.TempPathFactory, history: list[dict[int, tuple[int, bool]] | None]

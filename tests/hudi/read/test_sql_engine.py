@@ -17,6 +17,7 @@ from pipeline.hudi.read.sql_engine import plan_sql, run_sql
 from pipeline.hudi.read.sql_query import query_needs
 from tests.hudi.read.lakes import ALL, everything, random_table
 from tests.hudi.read.lakes import SCHEMA as COLUMNS
+from tests.hypothesis_profile import scaled
 
 SCHEMA = pa.schema([("_hoodie_commit_time", pa.string()), ("_hoodie_record_key", pa.string()), *COLUMNS])
 
@@ -107,7 +108,7 @@ def conditions(draw: st.DrawFn) -> str:
     return shape.format(f'o."{column}"', literal)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(conditions(), min_size=1, max_size=3),
     glue=st.sampled_from([" AND ", " OR "]),

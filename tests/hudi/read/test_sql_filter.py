@@ -18,6 +18,7 @@ from pipeline.errors import ConfigError
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import Filter, normalised, unknown_parts
 from pipeline.hudi.read.filters.sql_filter import parse_filter
+from tests.hypothesis_profile import scaled
 
 SCHEMA = pa.schema(
     [
@@ -125,7 +126,7 @@ def found_by_us(condition: str) -> tuple[set[int], bool]:
     return {i for i, flag in enumerate(flags.tolist()) if flag}, not unknown_parts(part)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=conditions())
 def test_no_row_that_the_engine_finds_is_missed(engine: duckdb.DuckDBPyConnection, condition: str) -> None:
     expected = found_by_engine(engine, condition)

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.base import Storage
-from tests.hudi.failing_storage import CountingStorage, DyingStorage, Killed
+from tests.hudi.failing_storage import CountingStorage, DyingStorage, Killed, sides
 from tests.hudi.lake import (
     Change,
     Model,
@@ -119,7 +119,7 @@ def failing_points(base: Path, batch: Callable[[HudiTable, list[Change]], None],
     """Every point of death at which recovery does not arrive at the model's rows."""
     failures = []
     for at in range(number_of_calls(base / "count", batch)):
-        for before in (True, False):
+        for before in sides(at):
             path = base / f"{at}-{before}"
             prepare(path)
             storage = DyingStorage(storage_at(path), at=at, before=before, torn=torn)
@@ -156,7 +156,7 @@ def test_death_at_every_call_of_the_recovery(tmp_path: Path) -> None:
     counting = CountingStorage(storage_at(tmp_path / "recovery"))
     recover(tmp_path / "recovery", counting)
     for at in range(len(counting.calls)):
-        for before in (True, False):
+        for before in sides(at):
             path = tmp_path / f"{at}-{before}"
             dead(path)
             with pytest.raises(Killed):

@@ -29,6 +29,7 @@ from tests.hudi.lake import (
     tree,
     upserts,
 )
+from tests.hypothesis_profile import scaled
 
 
 def test_three_commits_with_deletes_and_late_rows(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_a_table_without_commits_reads_as_empty(tmp_path: Path) -> None:
     assert ours(tmp_path) == [] == rs(tmp_path)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     history=st.lists(
         st.dictionaries(

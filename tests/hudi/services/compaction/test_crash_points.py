@@ -26,7 +26,7 @@ from pipeline.hudi.services.compaction import (
 from pipeline.hudi.services.fsck import Repair, fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.base import Storage
-from tests.hudi.failing_storage import Killed
+from tests.hudi.failing_storage import Killed, sides
 from tests.hudi.lake import SCHEMA, Model, check, commit, config, deletes, storage_at, upserts
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.compaction.steps import serially
@@ -103,7 +103,7 @@ def failing_points(base: Path, step: Step, indexed: bool) -> list[str]:
     shutil.copytree(base / "template", base / "count")
     failures, total = [], calls(base / "count", step)
     for at in range(total):
-        for before in (True, False):
+        for before in sides(at):
             path = base / f"{at}-{before}"
             shutil.copytree(base / "template", path)
             storage = Dying(storage_at(path), at=at, before=before)

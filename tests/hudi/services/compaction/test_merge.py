@@ -22,6 +22,7 @@ from pipeline.hudi.files.parquet_file import AVRO_SCHEMA_KEY
 from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, compact_file_group, merge
 from pipeline.storage.base import StorageNotFoundError
 from tests.hudi.services.compaction.made import COMPACTION, META, ORDER, SCHEMA, Row, Slice, row
+from tests.hypothesis_profile import scaled
 
 FILE_NAME = "_hoodie_file_name"
 SMALL = CompactionConfig(row_group_rows=3, tombstone_retention_hours=0)
@@ -60,7 +61,7 @@ def _ranges(done: CompactedFile) -> tuple[ColumnRange, ...]:
     return done.base.ranges
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=scaled(150))
 @given(
     base=st.one_of(st.none(), st.dictionaries(KEYS, ORDERS, max_size=8)),
     commits=COMMITS,

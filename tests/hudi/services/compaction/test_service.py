@@ -58,6 +58,7 @@ from tests.hudi.services.compaction.steps import (
     serially,
     sound,
 )
+from tests.hypothesis_profile import scaled
 from tests.logged import events
 
 
@@ -80,7 +81,7 @@ def test_base_files_in_place_of_logs(tmp_path: Path, indexed: bool) -> None:
 
 
 @indexed
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=scaled(25))
 @given(
     history=st.lists(
         st.one_of(
