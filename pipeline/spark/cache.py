@@ -27,18 +27,34 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
     """
     entry = cache_entry(name)
     if not entry.is_dir():
-        _make_root(entry.parent)
-        with _locked(entry.with_name(f".{name}.lock")):
+        with locked(name):
             if not entry.is_dir():
                 with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=entry.parent) as scratch:
                     make(Path(scratch)).rename(entry)
     return entry
 
 
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock of an entry: of several processes that want the same thing, one does the work.
+
+    Raises ConfigError if the cache cannot be written.
+    """
+    root = _root()
+    _make_root(root)
+    with (root / f".{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
 def cache_entry(name: str) -> Path:
     """Where an entry of the cache is, if it is there."""
+    return _root() / name
+
+
+def _root() -> Path:
     base = os.environ.get("BINLAKE_CACHE")
-    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars" / name
+    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars"
 
 
 def _make_root(root: Path) -> None:
@@ -50,11 +66,3 @@ def _make_root(root: Path) -> None:
             do_next="set BINLAKE_CACHE to a directory that can be written",
             path=str(root),
         ) from error
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file."""
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import subprocess
@@ -17,8 +16,8 @@ from docker.client import DockerClient
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
-from embedded.jars import cache_dir
 from pipeline import clock
+from pipeline.spark.cache import locked
 from tests.paths import ROOT
 
 IMAGE = "binlake/kafka:3.9.1"
@@ -43,9 +42,7 @@ def build_image(python: str) -> None:
 
     Of several test processes that want it at once, one builds it.
     """
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    with (cache_dir() / ".image.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked("image"):
         done = subprocess.run(
             [str(_BUILD), IMAGE],
             env={**os.environ, "PYTHON": python},
