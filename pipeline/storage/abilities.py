@@ -1,4 +1,4 @@
-"""What only some stores can do, and who asks for it must look first."""
+"""Abilities that only some stores have. A caller checks for an ability before it uses it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pipeline.storage.base import Storage, StorageError
 
 
 class ReplacedError(StorageError):
-    """A conditional replace found another version than the one it was told of, or none, or one where none should be."""
+    """A conditional replace found another version, no object, or an unexpected object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a store calls one content of an object: an ETag, a generation, or both."""
+    """The store's identifier of one content of an object: an ETag, a generation, or both."""
 
     e_tag: str | None
     version: str | None
 
     def conditions(self) -> dict[str, str]:
         """The names that the store gave."""
-        known = {"e_tag": self.e_tag, "version": self.version}
-        return {name: value for name, value in known.items() if value is not None}
+        identifiers = {"e_tag": self.e_tag, "version": self.version}
+        return {name: value for name, value in identifiers.items() if value is not None}
 
 
 @runtime_checkable
@@ -34,14 +34,14 @@ class ConditionalStore(Protocol):
         ...
 
     def replace_if(self, path: str, data: bytes, version: Version | None) -> Version:
-        """Write an object on condition that it has that version; None: that there is none. Returns the new version.
+        """Write an object if it still has that version; None: if there is no object. Returns the new version.
 
-        Raises ReplacedError if not; also if it was done, but the answer was lost and the client tried again: only
-        reading tells. Raises OutcomeUnknownError if no answer came."""
+        Raises ReplacedError if not. It is also raised after a write that was done, if its answer was lost and the
+        client tried again: only a read shows which. Raises OutcomeUnknownError if no answer came."""
         ...
 
     def within(self, seconds: float) -> ConditionalStore:
-        """The same store, each call of which is given up after so long."""
+        """The same store with a time limit for each call."""
         ...
 
 
@@ -50,7 +50,7 @@ class Touchable(Protocol):
     """A store whose files' times of change can be set without writing them."""
 
     def touch(self, path: str) -> bool:
-        """Say that a file has changed now; False if there is none."""
+        """Set the file's time of change to now; False if there is no file."""
         ...
 
 
@@ -59,10 +59,10 @@ class Syncing(Protocol):
     """A store that takes time to make what it writes durable."""
 
     def unsynced(self) -> Storage:
-        """The same store without that: what it writes is whole or absent for others, but may be lost in a power cut."""
+        """The same store without syncing: a file is whole or absent for others, but a power cut may lose it."""
         ...
 
 
 def unsynced(storage: Storage) -> Storage:
-    """A storage for what means nothing after a power cut: locks and heartbeats."""
+    """A storage for files that have no meaning after a power cut: locks and heartbeats."""
     return storage.unsynced() if isinstance(storage, Syncing) else storage

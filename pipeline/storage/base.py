@@ -22,7 +22,7 @@ class StorageNotFoundError(StorageError):
 
 
 class AlreadyExistsError(StorageError):
-    """Exclusive create found the path taken: somebody else was first."""
+    """Exclusive create found a file at the path: another writer was first."""
 
 
 class OutcomeUnknownError(StorageError):
@@ -44,7 +44,7 @@ Names: TypeAlias = list[str]
 
 
 class Storage(Protocol):
-    """What the rooms above may ask of a store. Implementations are safe to use from several threads."""
+    """The calls that every store has. Implementations are safe to use from several threads."""
 
     @property
     def uri(self) -> str:

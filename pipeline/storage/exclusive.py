@@ -1,4 +1,4 @@
-"""Does a store refuse to create a file twice? Everything that keeps two writers apart rests on it."""
+"""Checks that a store refuses to create a file twice. The exclusion of two writers depends on it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FIRST, _SECOND = b"first", b"second"
 def check_exclusive_create(storage: Storage, under: str = "") -> None:
     """Create one file twice; the second time must fail and change nothing. Nothing is left behind.
 
-    An object store must also keep the metadata by which a create whose answer was lost is known again.
+    An object store must also keep user metadata: it identifies a create whose answer was lost.
 
-    Where the directory does not exist yet, the nearest one above it that does is probed instead of making it.
+    If the directory does not exist yet, the nearest existing directory above it is probed, and none is made.
 
     Args:
         storage: the store.
@@ -27,33 +27,33 @@ def check_exclusive_create(storage: Storage, under: str = "") -> None:
         UnsupportedError: the store let the second create pass, lost the first one's bytes, or drops metadata.
         StorageError, ConfigError: the store cannot be written to at all.
     """
-    place = storage.sub(under) if under else storage
-    if isinstance(place, (LocalStorage, HdfsStorage)):
-        place = place.nearest_existing()
+    directory = storage.sub(under) if under else storage
+    if isinstance(directory, (LocalStorage, HdfsStorage)):
+        directory = directory.nearest_existing()
     name = f".binlake-check-{new_uuid()}"
     try:
-        place.create(name, _FIRST)
-        sound = _is_refused(place, name) and place.read(name) == _FIRST
-        claimed = not isinstance(place, ObjectStorage) or place.keeps_claims(name)
+        directory.create(name, _FIRST)
+        sound = _is_refused(directory, name) and directory.read(name) == _FIRST
+        claimed = not isinstance(directory, ObjectStorage) or directory.keeps_claims(name)
     finally:
-        place.delete(name)
+        directory.delete(name)
     if not sound:
         raise UnsupportedError(
-            "the store lets a file be created twice, so two writers could both win",
+            "the store lets a file be created twice, so two writers could commit the same instant",
             do_next="use a store with conditional writes (an S3 server must honour If-None-Match on PutObject)",
-            uri=place.uri,
+            uri=directory.uri,
         )
     if not claimed:
         raise UnsupportedError(
-            "the store drops the metadata of an object, so a create whose answer was lost is not known again",
+            "the store drops the metadata of an object, so a create whose answer was lost cannot be recognised",
             do_next="use a store that keeps user metadata (x-amz-meta-* on S3 servers)",
-            uri=place.uri,
+            uri=directory.uri,
         )
 
 
-def _is_refused(place: Storage, name: str) -> bool:
+def _is_refused(directory: Storage, name: str) -> bool:
     try:
-        place.create(name, _SECOND)
+        directory.create(name, _SECOND)
     except AlreadyExistsError:
         return True
     return False

@@ -1,10 +1,10 @@
-"""HDFS, spoken to natively, without a JVM.
+"""HDFS over its native protocol, without a JVM.
 
 A file under construction is visible on HDFS, empty or cut short, until it is closed; if its writer dies it stays so
 until the lease runs out. So a file is written under a temporary name, synced to the DataNodes' disks and closed, and
 then takes its name by a rename, which the NameNode does in one step: refusing a taken name for an exclusive create,
-replacing it for a write. If the answer to a rename is lost, the temporary file tells: once it is gone, the rename was
-ours. A writer that is killed leaves a temporary file that no listing shows.
+replacing it for a write. If the answer to a rename is lost, the temporary file shows the outcome: if it is gone, the
+rename was done. A writer that is killed leaves a temporary file that no listing shows.
 
 Closing a file that is not empty takes about half a second (measured: the client asks the NameNode again only after
 400 ms if the DataNode's report was not there yet). Write files in parallel; empty files take milliseconds.
@@ -60,7 +60,7 @@ class HdfsStorage:
     def read(self, path: str) -> bytes:
         """The whole file. Raises StorageNotFoundError."""
         with self._translated("read", path):
-            return retrying(lambda: self._client.read(self._at(path)).read())
+            return retrying(lambda: self._client.read(self._absolute(path)).read())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
@@ -80,7 +80,7 @@ class HdfsStorage:
         if self.stat(path) is None:
             return False
         with self._translated("delete", path):
-            retrying(lambda: self._client.delete(self._at(path)))
+            retrying(lambda: self._client.delete(self._absolute(path)))
         return True
 
     def delete_tree(self, prefix: str) -> None:
@@ -92,30 +92,30 @@ class HdfsStorage:
         """The file, or None."""
         with self._translated("stat", path):
             try:
-                found = retrying(lambda: self._client.get_file_info(self._at(path)))
+                status = retrying(lambda: self._client.get_file_info(self._absolute(path)))
             except FileNotFoundError:
                 return None
-            return None if found.isdir else FileInfo(path, found.length, found.modification_time)
+            return None if status.isdir else FileInfo(path, status.length, status.modification_time)
 
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
-        infos = (self._below(found) for found in self._entries(prefix) if not found.isdir)
+        infos = (self._below(status) for status in self._entries(prefix) if not status.isdir)
         first = join(dir_path(prefix), start_after or "")
         return sorted((i for i in infos if not start_after or i.path > first), key=lambda info: info.path)
 
     def list_dirs(self, prefix: str) -> Names:
         """The bare names of the directories directly in a directory, sorted."""
-        return sorted(_name(found) for found in self._entries(prefix) if found.isdir)
+        return sorted(_name(status) for status in self._entries(prefix) if status.isdir)
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
         """All files at or below a directory, in no promised order."""
-        found = self._entries(prefix, recursive=True)
-        return iter([self._below(status) for status in found if not status.isdir])
+        statuses = self._entries(prefix, recursive=True)
+        return iter([self._below(status) for status in statuses if not status.isdir])
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
         """The half-written files at or below a directory, which listings leave out."""
-        found = self._all_entries(prefix, recursive=True)
-        return iter([self._below(status) for status in found if is_temporary(_name(status))])
+        statuses = self._all_entries(prefix, recursive=True)
+        return iter([self._below(status) for status in statuses if is_temporary(_name(status))])
 
     def sub(self, path: str) -> HdfsStorage:
         """The same store with its root further down."""
@@ -126,16 +126,16 @@ class HdfsStorage:
         return HdfsStorage(self.authority, self.root, self.options, hsync=False)
 
     def touch(self, path: str) -> bool:
-        """Say that a file has changed now, by this machine's clock; False if there is none."""
+        """Set the file's time of change to now, by this machine's clock; False if there is no file."""
         with self._translated("touch", path):
             try:
-                retrying(lambda: self._client.set_times(self._at(path), now := now_ms(), now))
+                retrying(lambda: self._client.set_times(self._absolute(path), now := now_ms(), now))
             except FileNotFoundError:
                 return False
             return True
 
     def nearest_existing(self) -> HdfsStorage:
-        """The root if it exists, else the nearest directory above it that does."""
+        """The root if it exists, else the nearest existing directory above it."""
         root = self.root
         while root and not self._is_dir(root):
             root = root.rpartition("/")[0]
@@ -145,14 +145,14 @@ class HdfsStorage:
     def _client(self) -> Client:
         return _connect(self.authority, self.options)
 
-    def _at(self, path: str) -> str:
+    def _absolute(self, path: str) -> str:
         return f"{self.root}/{file_path(path)}"
 
     def _dir(self, prefix: str) -> str:
         return f"{self.root}/{dir_path(prefix)}".rstrip("/") or "/"
 
-    def _below(self, found: FileStatus) -> FileInfo:
-        return FileInfo(found.path[len(self.root) + 1 :], found.length, found.modification_time)
+    def _below(self, status: FileStatus) -> FileInfo:
+        return FileInfo(status.path[len(self.root) + 1 :], status.length, status.modification_time)
 
     def _is_dir(self, directory: str) -> bool:
         with self._translated("stat", ""), contextlib.suppress(FileNotFoundError):
@@ -160,29 +160,29 @@ class HdfsStorage:
         return False
 
     def _read_range(self, path: str, start: int, length: int) -> bytes:
-        file = self._client.read(self._at(path))
+        file = self._client.read(self._absolute(path))
         length = min(length, len(file) - start)
         return file.read_range(start, length) if length > 0 else b""
 
     def _entries(self, prefix: str, *, recursive: bool = False) -> tuple[FileStatus, ...]:
-        """What is in a directory, half-written files left out; nothing if there is no such directory."""
+        """The entries of a directory without half-written files; empty if there is no such directory."""
         return tuple(s for s in self._all_entries(prefix, recursive=recursive) if not is_temporary(_name(s)))
 
     def _all_entries(self, prefix: str, *, recursive: bool) -> tuple[FileStatus, ...]:
         directory = self._dir(prefix)
         with self._translated("list", prefix):
             try:
-                found = retrying(lambda: tuple(self._client.list_status(directory, recursive)))
+                statuses = retrying(lambda: tuple(self._client.list_status(directory, recursive)))
             except FileNotFoundError:
                 return ()
             except RuntimeError as error:
                 if explain(error).is_not_a_directory:
                     return ()
                 raise
-        return tuple(s for s in found if s.path != directory)
+        return tuple(s for s in statuses if s.path != directory)
 
     def _put(self, path: str, data: bytes, operation: str) -> None:
-        target = self._at(path)
+        target = self._absolute(path)
         temporary = f"{target.rpartition('/')[0]}/{temporary_name()}"
         with self._translated(operation, path):
             try:
@@ -216,11 +216,11 @@ class HdfsStorage:
             if overwrite:
                 raise
             raise AlreadyExistsError(
-                "the file exists already", do_next="somebody else was first: read it", path=join(self.uri, path)
+                "the file exists already", do_next="another writer created it first: read it", path=join(self.uri, path)
             ) from None
 
     def _renamed(self, temporary: str, path: str, failure: Exception) -> bool:
-        """Whether a rename that brought an error was done all the same: nobody else knows the temporary name."""
+        """Whether a rename that returned an error was done: only this process knows the temporary name."""
         try:
             retrying(lambda: self._client.get_file_info(temporary))
         except FileNotFoundError:
@@ -228,7 +228,7 @@ class HdfsStorage:
         except CLIENT_ERRORS:
             raise OutcomeUnknownError(
                 f"cannot tell whether the file got its name: {explain(failure).text}",
-                do_next="start again when the NameNode answers: what was written is read back first",
+                do_next="start again when the NameNode answers: the file is read back first",
                 path=join(self.uri, path),
             ) from None
         return False
@@ -252,7 +252,7 @@ def open_hdfs(authority: str, path: str, options: Mapping[str, str]) -> HdfsStor
             ``false``).
 
     Raises:
-        ConfigError: an option that is none of these.
+        ConfigError: an unknown option, or another value of ``hsync``.
     """
     unknown = [k for k in options if k not in _OWN_OPTIONS and not k.startswith(("dfs.", "fs.", "hadoop."))]
     hsync = options.get("hsync", "true").lower()
@@ -267,7 +267,7 @@ def open_hdfs(authority: str, path: str, options: Mapping[str, str]) -> HdfsStor
 
 @lru_cache(maxsize=32)
 def _connect(authority: str, options: tuple[tuple[str, str], ...]) -> Client:
-    """One client a process for all storages with the same NameNode and options."""
+    """One client per process for all storages with the same NameNode and options."""
     _await_name_node(authority)
     own = {key: value for key, value in options if key in _OWN_OPTIONS}
     return Client(
@@ -281,7 +281,7 @@ def _connect(authority: str, options: tuple[tuple[str, str], ...]) -> Client:
 
 
 def _await_name_node(authority: str) -> None:
-    """Fail within seconds if nobody listens there: the client itself would try for three minutes (measured)."""
+    """Fail within seconds if nothing listens at the address: the client tries for three minutes (measured)."""
     host, _, port = authority.rpartition(":")
     if not port.isdigit():
         return
@@ -293,11 +293,11 @@ def _await_name_node(authority: str) -> None:
             if attempt == _CONNECT_ATTEMPTS:
                 raise StorageError(
                     f"the NameNode does not answer: {error}",
-                    do_next="look whether it runs and whether the port is its RPC port, then start again",
+                    do_next="check that it runs and that the port is its RPC port, then start again",
                     path=f"hdfs://{authority}",
                 ) from error
             time.sleep(0.5 * attempt)
 
 
-def _name(found: FileStatus) -> str:
-    return found.path.rpartition("/")[2]
+def _name(status: FileStatus) -> str:
+    return status.path.rpartition("/")[2]

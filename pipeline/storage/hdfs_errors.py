@@ -1,4 +1,4 @@
-"""What the HDFS client's errors mean, and which of them pass if one waits a little."""
+"""Meaning of the HDFS client's errors, and which of them are transient."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Explained:
 
     Attributes:
         kind: the Java class that the NameNode named, without its package; empty if it named none.
-        text: the first line of what was said.
+        text: the first line of the message.
         is_dropped: the connection ended before the answer came; the call may have been done.
     """
 
@@ -51,25 +51,25 @@ class Explained:
 
     @property
     def is_not_a_directory(self) -> bool:
-        """True if the path leads through a file (the NameNode words it as a refusal of access)."""
+        """True if a segment of the path is a file (the NameNode reports it as a refusal of access)."""
         return _NOT_A_DIRECTORY in self.text
 
 
 def explain(error: Exception) -> Explained:
-    """Take a client error apart."""
-    said = str(error)
-    matched = _RPC.match(said)
-    kind, said = (matched["type"], matched["text"]) if matched else ("", said)
-    first_line = re.split(r"\n|\\n", said, maxsplit=1)[0]
-    # A refused connection the client has by then tried again for minutes itself.
-    dropped = type(error) is OSError and "refused" not in said
+    """Parse a client error."""
+    text = str(error)
+    matched = _RPC.match(text)
+    kind, text = (matched["type"], matched["text"]) if matched else ("", text)
+    first_line = re.split(r"\n|\\n", text, maxsplit=1)[0]
+    # The client has itself retried a refused connection for minutes by then.
+    dropped = type(error) is OSError and "refused" not in text
     return Explained(re.split(r"[.$]", kind)[-1], first_line, dropped)
 
 
 def retrying(call: Callable[[], T]) -> T:
-    """Make a call, and again with growing pauses (about five seconds in all) while its errors are such as pass.
+    """Make a call; repeat it with growing pauses (about five seconds in all) while its errors are transient.
 
-    The call must bear to be done twice: the answer to the first may be what was lost.
+    The call must be safe to repeat: the first one may have been done and only its answer lost.
     """
     for attempt in range(_ATTEMPTS - 1):
         try:
@@ -82,7 +82,7 @@ def retrying(call: Callable[[], T]) -> T:
 
 
 def translate(error: Exception, operation: str, uri: str, options: Iterable[tuple[str, str]]) -> BinlakeError:
-    """A client error in binlake's words.
+    """The BinlakeError for a client error.
 
     Args:
         error: one of ``CLIENT_ERRORS``.
@@ -90,15 +90,19 @@ def translate(error: Exception, operation: str, uri: str, options: Iterable[tupl
         uri: the file or directory.
         options: the storage's; its secrets are kept out of the message.
     """
-    found = explain(error)
-    what = f"cannot {operation}: {redact(found.text, (v for k, v in options if _SECRET.search(k)))}"
-    missing = isinstance(error, (FileNotFoundError, IsADirectoryError)) or found.is_not_a_directory
+    failure = explain(error)
+    message = f"cannot {operation}: {redact(failure.text, (v for k, v in options if _SECRET.search(k)))}"
+    missing = isinstance(error, (FileNotFoundError, IsADirectoryError)) or failure.is_not_a_directory
     if operation == "read" and missing:
         return StorageNotFoundError("no such file", do_next="list the directory", path=uri)
-    if found.kind == "AccessControlException" and not missing:
-        return ConfigError(what, do_next="give this user rights there (HADOOP_USER_NAME or Kerberos)", path=uri)
-    if found.kind in ("InvalidPathException", "PathComponentTooLongException", "MaxDirectoryItemsExceededException"):
-        return UnsupportedError(what, do_next="HDFS takes no such name: look at the data it is made from", path=uri)
+    if failure.kind == "AccessControlException" and not missing:
+        return ConfigError(
+            message, do_next="give this user rights on the path (HADOOP_USER_NAME or Kerberos)", path=uri
+        )
+    if failure.kind in ("InvalidPathException", "PathComponentTooLongException", "MaxDirectoryItemsExceededException"):
+        return UnsupportedError(
+            message, do_next="HDFS does not accept this name: look at the data that the name is made from", path=uri
+        )
     if isinstance(error, NotImplementedError):
-        return UnsupportedError(what, do_next="use a directory without this HDFS feature", path=uri)
-    return StorageError(what, do_next="look at the NameNode and the DataNodes, then start again", path=uri)
+        return UnsupportedError(message, do_next="use a directory without this HDFS feature", path=uri)
+    return StorageError(message, do_next="check the NameNode and the DataNodes, then start again", path=uri)

@@ -1,6 +1,6 @@
 """Local disk: a file is written whole under a temporary name, synced, and then takes its name in one step.
 
-What a crash leaves: before that step a temporary file that no listing shows; after it the whole file. The step is
+A crash before that step leaves a temporary file that no listing shows; after it the whole file is there. The step is
 link(2) for an exclusive create, which fails if the name is taken, and rename(2) for a write, which replaces.
 """
 
@@ -31,7 +31,7 @@ _ATTEMPTS = 5
 _MAX_KNOWN_DIRECTORIES = 10_000
 
 # Directories whose entries in their parents this process has synced. Every task of a process opens its own storage,
-# so the knowledge is the process's; a directory that is gone again is noticed when a file cannot be made in it.
+# so the set belongs to the process; a deleted directory is noticed when a file cannot be made in it.
 _durable: set[Path] = set()
 _durable_lock = threading.Lock()
 
@@ -59,27 +59,27 @@ class LocalStorage:
     def read(self, path: str) -> bytes:
         """The whole file. Raises StorageNotFoundError."""
         with _translated("read", self.root, path):
-            return self._at(path).read_bytes()
+            return self._absolute(path).read_bytes()
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
-        with _translated("read", self.root, path), self._at(path).open("rb", buffering=0) as file:
+        with _translated("read", self.root, path), self._absolute(path).open("rb", buffering=0) as file:
             file.seek(start)
             return file.read(length) or b""
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not exist yet. Raises AlreadyExistsError."""
         with _translated("create", self.root, path):
-            self._put(self._at(path), data, lambda temporary, target: target.hardlink_to(temporary))
+            self._put(self._absolute(path), data, lambda temporary, target: target.hardlink_to(temporary))
 
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file."""
         with _translated("write", self.root, path):
-            self._put(self._at(path), data, lambda temporary, target: temporary.replace(target))
+            self._put(self._absolute(path), data, lambda temporary, target: temporary.replace(target))
 
     def delete(self, path: str) -> bool:
         """Delete one file; False if there was none."""
-        file = self._at(path)
+        file = self._absolute(path)
         with _translated("delete", self.root, path):
             try:
                 file.unlink()
@@ -99,13 +99,13 @@ class LocalStorage:
 
     def stat(self, path: str) -> FileInfo | None:
         """The file, or None."""
-        file = self._at(path)
+        file = self._absolute(path)
         with _translated("stat", self.root, path):
             try:
-                found = file.stat()
+                status = file.stat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return None if file.is_dir() else FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+            return None if file.is_dir() else FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
@@ -123,12 +123,12 @@ class LocalStorage:
         """All files at or below a directory, in no promised order."""
         waiting = [dir_path(prefix)]
         while waiting:
-            here = waiting.pop()
-            with _translated("list", self.root, here):
-                for entry in _scan(self.root / here):
+            directory = waiting.pop()
+            with _translated("list", self.root, directory):
+                for entry in _scan(self.root / directory):
                     if entry.is_dir():
-                        waiting.append(join(here, entry.name))
-                    elif info := _info(here, entry):
+                        waiting.append(join(directory, entry.name))
+                    elif info := _info(directory, entry):
                         yield info
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
@@ -136,8 +136,8 @@ class LocalStorage:
         with _translated("list", self.root, prefix):
             for file in (self.root / dir_path(prefix)).rglob(temporary_pattern()):
                 with contextlib.suppress(FileNotFoundError):
-                    found, path = file.stat(), file.relative_to(self.root).as_posix()
-                    yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+                    status, path = file.stat(), file.relative_to(self.root).as_posix()
+                    yield FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def sub(self, path: str) -> LocalStorage:
         """The same store with its root further down."""
@@ -148,19 +148,21 @@ class LocalStorage:
         return LocalStorage(self.root, fsync=False)
 
     def touch(self, path: str) -> bool:
-        """Say that a file has changed now; False if there is none."""
+        """Set the file's time of change to now; False if there is no file."""
         with _translated("touch", self.root, path):
             try:
-                os.utime(self._at(path))
+                os.utime(self._absolute(path))
             except (FileNotFoundError, NotADirectoryError):
                 return False
             return True
 
     def nearest_existing(self) -> LocalStorage:
-        """The root if it exists, else the nearest directory above it that does."""
-        return next(LocalStorage(place, self.fsync) for place in (self.root, *self.root.parents) if place.is_dir())
+        """The root if it exists, else the nearest existing directory above it."""
+        return next(
+            LocalStorage(directory, self.fsync) for directory in (self.root, *self.root.parents) if directory.is_dir()
+        )
 
-    def _at(self, path: str) -> Path:
+    def _absolute(self, path: str) -> Path:
         return self.root / file_path(path)
 
     def _put(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
@@ -170,7 +172,7 @@ class LocalStorage:
                 self._put_once(target, data, publish)
                 break
             except FileNotFoundError:
-                # Somebody deleted the directory after we had seen it.
+                # Another process deleted the directory after it was seen.
                 _forget(target.parent)
                 if attempt == _ATTEMPTS:
                     raise
@@ -179,7 +181,7 @@ class LocalStorage:
         except OSError as error:
             raise OutcomeUnknownError(
                 f"the directory could not be synced: {error.strerror}",
-                do_next="look at the disk's health, then start again: what was written is read back",
+                do_next="check the disk's health, then start again: the file is read back first",
                 path=str(target),
             ) from error
 
@@ -225,7 +227,9 @@ def open_local(path: str, options: Mapping[str, str]) -> LocalStorage:
     fsync = options.get("fsync", "true").lower()
     if set(options) - {"fsync"} or fsync not in ("true", "false"):
         raise ConfigError(
-            "local disk has one option: fsync, true or false", do_next="fix the storage options", got=sorted(options)
+            "local disk has only the option fsync, true or false",
+            do_next="remove or correct the other storage options",
+            got=sorted(options),
         )
     return LocalStorage(Path(os.path.abspath(path)), fsync == "true")  # noqa: PTH100 - resolve() would follow links
 
@@ -288,10 +292,10 @@ def _info(prefix: str, entry: os.DirEntry[str]) -> FileInfo | None:
     try:
         if entry.is_dir():
             return None
-        found = entry.stat()
+        status = entry.stat()
     except FileNotFoundError:
         return None
-    return FileInfo(join(prefix, entry.name), found.st_size, found.st_mtime_ns // 1_000_000)
+    return FileInfo(join(prefix, entry.name), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 @contextlib.contextmanager
@@ -303,16 +307,18 @@ def _translated(operation: str, root: Path, path: str) -> Iterator[None]:
 
 
 def _translate(error: OSError, operation: str, path: str) -> BinlakeError:
-    what = f"cannot {operation}: {error.strerror or error}"
+    message = f"cannot {operation}: {error.strerror or error}"
     if isinstance(error, FileExistsError) and operation == "create":
-        return AlreadyExistsError("the file exists already", do_next="somebody else was first: read it", path=path)
+        return AlreadyExistsError(
+            "the file exists already", do_next="another writer created it first: read it", path=path
+        )
     if operation == "read" and isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return StorageNotFoundError("no such file", do_next="list the directory", path=path)
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return StorageError(what, do_next="free space or raise the quota, then start again", path=path)
+            return StorageError(message, do_next="free space or raise the quota, then start again", path=path)
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return ConfigError(what, do_next="let this user write to the directory, or name another root", path=path)
+            return ConfigError(message, do_next="let this user write to the directory, or name another root", path=path)
         case errno.ENAMETOOLONG | errno.EILSEQ:
-            return UnsupportedError(what, do_next="look at the data that the name is made from", path=path)
-    return StorageError(what, do_next="look at the disk and its mount, then start again", path=path)
+            return UnsupportedError(message, do_next="look at the data that the name is made from", path=path)
+    return StorageError(message, do_next="check the disk and its mount, then start again", path=path)

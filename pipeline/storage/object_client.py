@@ -1,4 +1,4 @@
-"""The connection to an object store: options sorted out, one client a process, errors in binlake's words."""
+"""The connection to an object store: its options, one client per process, its errors as BinlakeErrors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORE_ERRORS = (BaseError, FileNotFoundError, ValueError)
 S3_SCHEMES = ("s3", "s3a")
 AZURE_SCHEMES = ("az", "azure", "adl", "abfs", "abfss")
 
-# Options of obstore's HTTP client, as against those of the store.
+# Options of obstore's HTTP client; all others are options of the store.
 _CLIENT_OPTIONS = frozenset(
     {
         "allow_http",
@@ -47,14 +47,14 @@ _CLIENT_OPTIONS = frozenset(
 )
 _RETRY_OPTIONS = frozenset({"max_retries", "retry_timeout_s"})
 
-# Options whose values may stand in a message. Everything else is taken for a secret.
+# Options whose values a message may show. All other values are treated as secrets.
 _PUBLIC_OPTIONS = _RETRY_OPTIONS | {
     *(_CLIENT_OPTIONS - {"proxy_url"}),
     *("region", "aws_region", "endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url"),
     *("account_name", "azure_storage_account_name", "virtual_hosted_style_request", "process"),
 }
 
-# A refused listing comes as a general error; only its text tells.
+# A refused listing is a general error; only its text shows the reason.
 _REFUSED = re.compile(r"status code: 40[13]\b")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
@@ -70,7 +70,7 @@ def connect(root: str, options: Options) -> ObjectStore:
         options: as given to :func:`pipeline.storage.open_storage`.
 
     Raises:
-        ConfigError: an option nobody knows, or a value that is none.
+        ConfigError: an unknown option, or an invalid value.
         UnsupportedError: a memory store of another process.
     """
     scheme = root.partition(":")[0]
@@ -117,13 +117,13 @@ def _memory_store(root: str, options: Mapping[str, str]) -> MemoryStore:
 
 
 def describe(error: Exception, options: Options) -> str:
-    """What the client said, without its debugging part and without any secret."""
+    """The client's message without its debugging part and without any secret."""
     text = str(error).partition("Debug source:")[0]
     return redact(text, (value for key, value in options if key.lower() not in _PUBLIC_OPTIONS))
 
 
 def translate(error: Exception, operation: str, uri: str, options: Options) -> BinlakeError:
-    """One of the client's errors in binlake's words.
+    """The BinlakeError for one of the client's errors.
 
     Args:
         error: one of ``STORE_ERRORS``.
@@ -131,18 +131,20 @@ def translate(error: Exception, operation: str, uri: str, options: Options) -> B
         uri: the object or directory.
         options: the storage's; their secrets are kept out of the message.
     """
-    said = describe(error, options)
-    what = f"cannot {operation}: {said}"
-    if any(word in said for word in _NO_BUCKET):
-        return ConfigError(what, do_next="create the bucket, or name another in the uri", path=uri)
+    detail = describe(error, options)
+    message = f"cannot {operation}: {detail}"
+    if any(word in detail for word in _NO_BUCKET):
+        return ConfigError(message, do_next="create the bucket, or name another bucket in the uri", path=uri)
     if isinstance(error, FileNotFoundError):
         return StorageNotFoundError("no such object", do_next="list the directory", path=uri)
-    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or _REFUSED.search(said):
+    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or _REFUSED.search(detail):
         rights = "give the credentials the rights to list, get, put and delete there; look at region and endpoint too"
-        return ConfigError(what, do_next=rights, path=uri)
+        return ConfigError(message, do_next=rights, path=uri)
     if isinstance(error, GenericError):
-        return StorageError(what, do_next="look at the network, the endpoint and the store's health", path=uri)
-    return UnsupportedError(what, do_next="look at the path and at what this store supports", path=uri)
+        return StorageError(
+            message, do_next="check the network, the endpoint and the store's health, then start again", path=uri
+        )
+    return UnsupportedError(message, do_next="check the path, and which operations this store supports", path=uri)
 
 
 def is_out_of_range(error: Exception) -> bool:

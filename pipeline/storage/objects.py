@@ -2,9 +2,9 @@
 
 An object appears whole or not at all, so a write is one put. An exclusive create is a put on condition that the key is
 free. Such a put may fail although it was done: the answer was lost, or the client's own retry met the object that its
-first try had made. So every create marks its object with a claim (a random id in the object's metadata); whatever else
-than success comes back, the object is read, and if it bears our claim it is ours. Equal bytes alone would not do: two
-writers that both create an empty file have equal bytes, and one of them has lost.
+first try had made. So every create marks its object with a claim (a random id in the object's metadata). On any answer
+other than success the object is read: if it has our claim, it is ours. Equal bytes are not enough: two writers that
+both create an empty file have equal bytes, and only one of them has created it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class ObjectStorage:
                 return
             if owner is not None:
                 raise AlreadyExistsError(
-                    "the object exists already", do_next="somebody else was first: read it", path=self._uri_of(path)
+                    "the object exists already",
+                    do_next="another writer created it first: read it",
+                    path=self._uri_of(path),
                 )
         raise self._unknown(path, failure)
 
@@ -131,7 +133,7 @@ class ObjectStorage:
         """Delete all objects below a prefix."""
         with self._translated("delete", prefix):
             for page in obstore.list(self._store, self._dir(prefix) or None, chunk_size=_PAGE):
-                obstore.delete(self._store, [found["path"] for found in page])
+                obstore.delete(self._store, [meta["path"] for meta in page])
 
     def stat(self, path: str) -> FileInfo | None:
         """The object, or None."""
@@ -144,13 +146,13 @@ class ObjectStorage:
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """The objects directly below a prefix, by name.
 
-        With ``start_after`` the store itself starts there, so the cost does not grow with what lies before.
+        With ``start_after`` the store itself starts there, so the cost does not grow with the objects before it.
         """
         base = self._dir(prefix)
         with self._translated("list", prefix):
             if not start_after:
-                found = obstore.list_with_delimiter(self._store, base or None)["objects"]
-                infos = [self._below(meta) for meta in found if _name_in(base, meta)]
+                metas = obstore.list_with_delimiter(self._store, base or None)["objects"]
+                infos = [self._below(meta) for meta in metas if _name_in(base, meta)]
             else:
                 infos = [self._below(meta) for meta in self._names_after(base, start_after)]
         return sorted(infos, key=lambda info: info.path)
@@ -158,8 +160,8 @@ class ObjectStorage:
     def list_dirs(self, prefix: str) -> Names:
         """The bare names of the directories directly in a directory, sorted."""
         with self._translated("list", prefix):
-            found = obstore.list_with_delimiter(self._store, self._dir(prefix) or None)["common_prefixes"]
-        return sorted(path.rpartition("/")[2] for path in found)
+            prefixes = obstore.list_with_delimiter(self._store, self._dir(prefix) or None)["common_prefixes"]
+        return sorted(path.rpartition("/")[2] for path in prefixes)
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
         """All objects below a prefix, in no promised order."""
@@ -174,8 +176,8 @@ class ObjectStorage:
     def read_versioned(self, path: str) -> tuple[bytes, Version]:
         """An object and its version. Raises StorageNotFoundError."""
         with self._translated("read", path):
-            found = obstore.get(self._store, self._key(path))
-            return found.bytes().to_bytes(), Version(found.meta["e_tag"], found.meta["version"])
+            result = obstore.get(self._store, self._key(path))
+            return result.bytes().to_bytes(), Version(result.meta["e_tag"], result.meta["version"])
 
     def replace_if(self, path: str, data: bytes, version: Version | None) -> Version:
         """Put an object if it still has that version. Raises ReplacedError, OutcomeUnknownError."""
@@ -186,7 +188,7 @@ class ObjectStorage:
         except (ObjectExistsError, PreconditionError, FileNotFoundError) as error:
             raise ReplacedError(
                 f"the object is not the one that was read: {describe(error, self.options)}",
-                do_next="read it again: somebody else has changed it",
+                do_next="read it again: another writer has changed it",
                 path=self._uri_of(path),
             ) from None
         except GenericError as error:
@@ -195,14 +197,14 @@ class ObjectStorage:
             raise translate(error, "replace", self._uri_of(path), self.options) from None
 
     def within(self, seconds: float) -> ObjectStorage:
-        """The same store, each call of which is given up after so long. The memory store answers at once."""
+        """The same store with a time limit for each call. The memory store answers at once."""
         if self.bucket_uri.startswith("memory:"):
             return self
         limits = {"timeout": f"{seconds / 2:.3f}s", "retry_timeout_s": str(seconds / 2)}
         return ObjectStorage(self.bucket_uri, self.prefix, tuple(sorted({**dict(self.options), **limits}.items())))
 
     def keeps_claims(self, path: str) -> bool:
-        """Whether a created object bears the claim it was given: False for a store that drops metadata."""
+        """Whether a created object has the claim it was given: False for a store that drops metadata."""
         with self._translated("read", path):
             return bool(self._claim_at(path))
 
@@ -223,7 +225,8 @@ class ObjectStorage:
         return _info(meta["path"][len(self.prefix) + 1 if self.prefix else 0 :], meta)
 
     def _names_after(self, base: str, start_after: str) -> Iterator[ObjectMeta]:
-        """Objects directly below ``base`` with greater names; a page that ends in a subdirectory is left by a jump."""
+        """Objects directly below ``base`` with greater names. After a page that ends in a subdirectory the listing
+        continues behind that subdirectory."""
         offset: str | None = join(base, start_after)
         while offset:
             pages = obstore.list(self._store, base or None, offset=offset, chunk_size=_PAGE)
@@ -239,7 +242,7 @@ class ObjectStorage:
         return obstore.get(self._store, self._key(path), options={"head": True}).attributes.get(_CLAIM, "")
 
     def _owner(self, path: str, failure: Exception) -> str | None:
-        """The claim of the object that is there (empty if it bears none), or None if there is no object."""
+        """The claim of the object at the path (empty if it has no claim), or None if there is no object."""
         try:
             owner = self._claim_at(path)
         except FileNotFoundError:
@@ -247,15 +250,15 @@ class ObjectStorage:
         except STORE_ERRORS:
             raise self._unknown(path, failure) from None
         if not owner and isinstance(failure, GenericError):
-            # No answer to our put, and an object that nobody has marked: it may be ours in a store that drops metadata.
+            # The put had no answer and the object has no claim: it may be ours in a store that drops metadata.
             raise self._unknown(path, failure)
         return owner
 
     def _unknown(self, path: str, failure: Exception | None) -> OutcomeUnknownError:
-        said = describe(failure, self.options) if failure else "no answer"
+        detail = describe(failure, self.options) if failure else "no answer"
         return OutcomeUnknownError(
-            f"cannot tell whether the object was written: {said}",
-            do_next="start again when the store answers: what was written is read back first",
+            f"cannot tell whether the object was written: {detail}",
+            do_next="start again when the store answers: the object is read back first",
             path=self._uri_of(path),
         )
 
@@ -294,6 +297,6 @@ def _info(path: str, meta: ObjectMeta) -> FileInfo:
 
 
 def _name_in(base: str, meta: ObjectMeta) -> bool:
-    """True for an object directly below ``base``; the placeholder that Hadoop may keep for a directory is none."""
+    """True for an object directly below ``base``, but not for the placeholder that Hadoop may keep for a directory."""
     start = f"{base}/" if base else ""
     return meta["path"].startswith(start) and "/" not in meta["path"][len(start) :]

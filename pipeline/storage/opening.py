@@ -1,4 +1,4 @@
-"""From a URI to the storage behind it."""
+"""Opens the storage of a URI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCHEMES = ("file", "hdfs", *OBJECT_SCHEMES)
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage behind a URI. Nothing is connected to yet.
+    """The storage of a URI. It does not connect yet.
 
     The path of a URI is taken as it is written, as Hadoop does: ``%20`` is three characters, not a space.
 
@@ -28,7 +28,7 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
             Hadoop's property names, see :func:`pipeline.storage.hdfs.open_hdfs`. Local disk: ``fsync``.
 
     Raises:
-        ConfigError: a scheme or an option that nobody knows, or credentials inside the URI.
+        ConfigError: an unknown scheme or option, or credentials inside the URI.
     """
     options = dict(options or {})
     parts = _URI.fullmatch(uri)
@@ -48,12 +48,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
 def _file_path(authority: str, path: str) -> str:
     if authority not in ("", "localhost") or not path.startswith("/"):
-        raise ConfigError("a file URI names no host and an absolute path", do_next="write file:///the/path")
+        raise ConfigError("the file URI has a host, or its path is not absolute", do_next="write file:///the/path")
     return path
 
 
 def _refuse_credentials(scheme: str, authority: str) -> None:
-    """Only Azure writes something before an @, the container; a password belongs nowhere in a URI."""
+    """Refuse credentials in a URI. Only Azure has a part before an @: the container."""
     before, at, _ = authority.rpartition("@")
     if at and (":" in before or scheme not in ("abfs", "abfss", "hdfs")):
         raise ConfigError("a storage URI must not hold credentials", do_next="move them to the options", scheme=scheme)

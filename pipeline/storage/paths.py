@@ -1,4 +1,4 @@
-"""Which paths a storage takes, and the names of files that are not finished yet."""
+"""Valid paths of a storage, and the names of files that are still being written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def file_path(path: str) -> str:
     """
     if _REFUSED.search(path):
         raise UnsupportedError(
-            "not a path that every store can hold",
+            "some stores cannot hold a file of this path",
             do_next="look for `..`, an empty name or a control character in the data that the path is made from",
             path=repr(path),
         )

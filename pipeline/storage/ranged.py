@@ -1,4 +1,4 @@
-"""A stored file as Python's and Arrow's readers take files: only the ranges asked for are fetched."""
+"""A stored file with the interface of a Python file: only the requested ranges are fetched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class StoredFile(io.RawIOBase):
     """A stored file, read by ranges. ``size``: its bytes."""
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
-        self._storage, self._path, self._size, self._at = storage, path, size, 0
+        self._storage, self._path, self._size, self._position = storage, path, size, 0
 
     def readable(self) -> bool:
         """Yes."""
@@ -22,24 +22,26 @@ class StoredFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where it stands."""
-        return self._at
+        """The current position."""
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place; where it stands then."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
+        """Move to a position; returns the new one."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes from there on, fewer at the end; all the rest for -1. Raises StorageError."""
-        end = self._size if size < 0 else min(self._at + size, self._size)
-        data = self._storage.read_range(self._path, self._at, end - self._at) if end > self._at else b""
-        self._at += len(data)
+        """The next ``size`` bytes, fewer at the end; for -1 the rest of the file. Raises StorageError."""
+        end = self._size if size < 0 else min(self._position + size, self._size)
+        data = (
+            self._storage.read_range(self._path, self._position, end - self._position) if end > self._position else b""
+        )
+        self._position += len(data)
         return data
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill a buffer as far as there is something; how far."""
+        """Read into a buffer; returns the number of bytes read."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

@@ -1,12 +1,12 @@
-"""A clean as it stands in the timeline, and its execution: of the data table and of its metadata table.
+"""A clean in the timeline, and its execution: for the data table and for its metadata table.
 
 Order on storage, each step repeatable:
 
 1. ``<t>.clean.requested`` with the plan: the files to delete. After a crash from here on, the next start goes on with
-   this plan. Readers refuse, from here on, times whose files may go.
+   this plan. From here on readers refuse times whose files may be deleted.
 2. ``.inflight``, empty.
 3. The files are deleted, base files first: a slice that still has its base file has its log files too.
-4. What the clean's owner has to tell others (``note``): the metadata table of a data table.
+4. The caller's step (``note``): for a data table, its metadata table records the deletions.
 5. ``<t>_<completion>.clean``.
 """
 
@@ -33,12 +33,12 @@ _SAVEPOINTS = "savepointed_timestamps"
 
 @dataclass(frozen=True)
 class CleanPlan:
-    """What a clean deletes.
+    """The files that a clean deletes.
 
     Args:
-        policy: Hudi's name of the rule that chose the files.
+        policy: Hudi's name of the rule that selected the files.
         files: bare file names by partition path.
-        retained: file slices as of this write and later stay; None if the rule promises no time.
+        retained: file slices as of this write and later are kept; None if the rule keeps no such time.
         last_commit: requested time of the newest completed write when the plan was made.
         extra: further entries of the plan, which the completed file repeats.
     """
@@ -51,7 +51,7 @@ class CleanPlan:
 
     @property
     def count(self) -> int:
-        """How many files it deletes."""
+        """The number of files it deletes."""
         return sum(map(len, self.files.values()))
 
     def to_bytes(self, uri: str) -> bytes:
@@ -81,11 +81,11 @@ class CleanPlan:
     def from_bytes(cls, data: bytes, path: str) -> CleanPlan:
         """Read a requested clean, ours or Hudi's. Raises CorruptDataError."""
         record = decode_container(data, path)
-        said = record.get("earliestInstantToRetain")
-        retained = said and Instant(said["timestamp"], said["action"], State[said["state"]])
+        earliest = record.get("earliestInstantToRetain")
+        retained = earliest and Instant(earliest["timestamp"], earliest["action"], State[earliest["state"]])
         files = {
-            partition: tuple(str(file["filePath"]).rpartition("/")[2] for file in found)
-            for partition, found in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+            partition: tuple(str(file["filePath"]).rpartition("/")[2] for file in files)
+            for partition, files in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
         }
         last, extra = record.get("lastCompletedCommitTimestamp") or "", record.get("extraMetadata") or {}
         return cls(record.get("policy") or "", files, retained or None, last, extra)
@@ -118,12 +118,12 @@ class CleanPlan:
 
 
 def savepoints_entry(instants: list[str]) -> dict[str, str]:
-    """The entry of ``extra`` that tells the next clean which savepoints held files when this one was planned."""
+    """The entry of ``extra`` with the savepoints that held files when this clean was planned, for the next clean."""
     return {_SAVEPOINTS: ",".join(instants)} if instants else {}
 
 
 def savepoints_of(extra: Mapping[str, str] | None) -> list[str]:
-    """The savepoints that such an entry names."""
+    """The savepoints in such an entry."""
     return [name for name in ((extra or {}).get(_SAVEPOINTS) or "").split(",") if name]
 
 
@@ -142,7 +142,7 @@ def pending_cleans(timeline: Timeline) -> list[Instant]:
 
 def read_plan(storage: Storage, clean: Instant) -> CleanPlan:
     """The plan of a clean, ours or Hudi's. Raises CorruptDataError, StorageError."""
-    requested = clean.at(State.REQUESTED)
+    requested = clean.in_state(State.REQUESTED)
     return CleanPlan.from_bytes(storage.read(requested.path), requested.path)
 
 
@@ -156,10 +156,10 @@ def execute(
 ) -> Instant:
     """Steps 2 to 5; returns the completed clean.
 
-    Raises LostOwnershipError if somebody completed it, CommitUnknownError, StorageError: then call again.
+    Raises LostOwnershipError if another process completed it; CommitUnknownError, StorageError: then call again.
     """
     started = monotonic_s()
-    inflight = clean.at(State.INFLIGHT)
+    inflight = clean.in_state(State.INFLIGHT)
     with contextlib.suppress(AlreadyExistsError):
         storage.create(inflight.path, b"")
     timeline.record(inflight)
@@ -171,7 +171,7 @@ def execute(
     if note is not None:
         note()
     check_not_completed(storage, clean.requested_time)
-    completed = clean.at(State.COMPLETED, clock.next())
+    completed = clean.in_state(State.COMPLETED, clock.next())
     millis = int((monotonic_s() - started) * 1000)
     publish(storage, completed, plan.metadata(clean.requested_time, millis))
     timeline.record(completed)
@@ -179,17 +179,18 @@ def execute(
 
 
 def promised_since(storage: Storage, timeline: Timeline) -> str | None:
-    """File slices as of this requested time and later are all there, as far as the active timeline tells.
+    """The requested time as of which, and later, all file slices exist according to the active timeline.
 
-    From the newest completed clean and the plans of pending ones, which may have begun to delete; of a clean that
-    promises no time, its own. None if the active timeline has no clean. Raises CorruptDataError, StorageError.
+    It is the latest time of the newest completed clean and of the plans of pending ones, which may have begun to
+    delete; for a clean without such a time, its own. None if the active timeline has no clean. Raises CorruptDataError,
+    StorageError.
     """
-    said: list[str] = []
-    done = timeline.completed_actions({CLEAN})
-    if done:
-        body = decode_container(storage.read(done[-1].path), done[-1].path)
-        said.append(str(body.get("earliestCommitToRetain") or done[-1].requested_time))
+    times: list[str] = []
+    cleans = timeline.completed_actions({CLEAN})
+    if cleans:
+        body = decode_container(storage.read(cleans[-1].path), cleans[-1].path)
+        times.append(str(body.get("earliestCommitToRetain") or cleans[-1].requested_time))
     for pending in pending_cleans(timeline):
         retained = read_plan(storage, pending).retained
-        said.append((retained or pending).requested_time)
-    return max(said, default=None)
+        times.append((retained or pending).requested_time)
+    return max(times, default=None)

@@ -1,6 +1,6 @@
 """A commit as a value, and the one function that applies it.
 
-The order on storage is the safety. What a crash leaves behind, step by step:
+The order on storage makes it safe. After a crash these files remain, step by step:
 
 1. ``<instant>.deltacommit.requested``, then ``.inflight`` (both empty, created exclusively). After either: a pending
    instant without files. Readers see nothing; the next start rolls it back.
@@ -9,7 +9,8 @@ The order on storage is the safety. What a crash leaves behind, step by step:
 3. ``.hoodie_partition_metadata`` of partitions that are new. After it: a partition without rows.
 4. ``<instant>_<completion>.deltacommit``, created exclusively, after checking that the instant is still ours: its
    inflight file exists and no completed file does. Before it nothing is visible, after it everything is. If the answer
-   to this write is lost, the file is read back: found with our bytes it is our commit, not found it is none.
+   to this write is lost, the file is read back: if it has our bytes the commit is done; if it does not exist, it is
+   not.
 5. The marker directory is deleted. After a crash before it: markers of a completed instant, which nobody asks for.
 """
 
@@ -41,11 +42,11 @@ _PARALLEL_CREATES = 8
 
 @dataclass(frozen=True)
 class CommitPlan:
-    """All that completes an inflight instant.
+    """The data that completes an inflight instant.
 
     Args:
-        inflight: the instant as it is on the timeline; required to be there, unfinished.
-        completion_time: when it completes, after every time known to the table.
+        inflight: the instant on the timeline; it must be inflight when the plan is applied.
+        completion_time: later than every time known to the table.
         metadata: the body of the completed file.
         new_partitions: partition paths that may lack their partition metadata file.
     """
@@ -58,17 +59,17 @@ class CommitPlan:
     @property
     def completed(self) -> Instant:
         """The instant once the plan is applied."""
-        return self.inflight.at(State.COMPLETED, self.completion_time)
+        return self.inflight.in_state(State.COMPLETED, self.completion_time)
 
 
 class OvertakenError(TransientError):
-    """Another writer has committed since this instant began: what it was worked out from is no longer the table."""
+    """Another writer has committed since this instant began, so the instant is based on an old state of the table."""
 
 
 def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership: Ownership) -> Instant:
     """Step 1: a new inflight instant, both files empty as Hudi's readers allow; its heartbeat begins before it.
 
-    A requested time that somebody else took in the same millisecond is left to them. Raises StorageError.
+    If another writer took the requested time in the same millisecond, the next one is used. Raises StorageError.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
         requested = Instant(clock.next_begin(), action, State.REQUESTED)
@@ -78,13 +79,14 @@ def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership:
         except AlreadyExistsError:
             if attempt == _BEGIN_ATTEMPTS - 1:
                 raise
-    inflight = requested.at(State.INFLIGHT)
+    inflight = requested.in_state(State.INFLIGHT)
     storage.create(inflight.path, b"")
     return inflight
 
 
 def request(storage: Storage, requested: Instant, body: bytes, ownership: Ownership) -> None:
-    """Create a requested file, exclusively, and let the instant beat. Raises AlreadyExistsError, StorageError."""
+    """Create a requested file exclusively and start the instant's heartbeat. Raises AlreadyExistsError,
+    StorageError."""
     ownership.begin(requested.requested_time)
     try:
         storage.create(requested.path, body)
@@ -107,11 +109,11 @@ def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
 
 
 def check_still_inflight(storage: Storage, inflight: Instant) -> None:
-    """Raise LostOwnershipError unless the instant is inflight and nobody has completed it."""
+    """Raise LostOwnershipError unless the instant is inflight and has no completed file."""
     names = check_not_completed(storage, inflight.requested_time)
     if inflight.file_name not in names:
         raise LostOwnershipError(
-            "this instant was rolled back by somebody else",
+            "another writer rolled this instant back",
             do_next="another process writes to this table: stop it, or set locking",
             instant=inflight.requested_time,
         )
@@ -128,7 +130,7 @@ def check_not_completed(storage: Storage, requested_time: str) -> set[str]:
     completed = [n for n in names if (i := parse_name(n)) is not None and i.completed]
     if completed:
         raise LostOwnershipError(
-            "this instant was completed by somebody else",
+            "another writer completed this instant",
             do_next="another process writes to this table: stop it, or set locking",
             file=completed[0],
         )
@@ -136,13 +138,13 @@ def check_not_completed(storage: Storage, requested_time: str) -> set[str]:
 
 
 def publish(storage: Storage, completed: Instant, body: bytes) -> None:
-    """Create a completed file, and find out what happened if the answer is lost. Errors as ``apply_commit``."""
+    """Create a completed file; if the answer is lost, read the outcome back. Errors as ``apply_commit``."""
     try:
         storage.create(completed.path, body)
     except AlreadyExistsError as error:
         if not _holds(storage, completed, body):
             raise LostOwnershipError(
-                "this instant was completed by somebody else",
+                "another writer completed this instant",
                 do_next="another process writes to this table: stop it, or set locking",
                 path=completed.path,
             ) from error
@@ -152,13 +154,13 @@ def publish(storage: Storage, completed: Instant, body: bytes) -> None:
         except StorageError as unread:
             raise CommitUnknownError(
                 f"the completing write failed ({error}) and cannot be read back ({unread})",
-                do_next="start again: the timeline decides",
+                do_next="start again: the timeline then shows whether the instant completed",
                 path=completed.path,
             ) from error
         if not landed and isinstance(error, OutcomeUnknownError):
             raise CommitUnknownError(
-                f"the completing write got no answer and has not appeared ({error}); it may yet",
-                do_next="start again: the timeline decides",
+                f"the completing write got no answer and its file is not visible yet ({error}); it may still appear",
+                do_next="start again: the timeline then shows whether the instant completed",
                 path=completed.path,
             ) from error
         if not landed:
@@ -166,8 +168,8 @@ def publish(storage: Storage, completed: Instant, body: bytes) -> None:
 
 
 def withdraw(storage: Storage, requested_time: str, files: Iterable[str]) -> None:
-    """Delete the data files of an instant that was taken from us, unless it has completed: tasks may have written some
-    after the rollback, and once older than the active timeline they would count."""
+    """Delete the data files of an instant that another writer took over, unless it has completed: tasks may have
+    written some after the rollback, and readers would count them once they are older than the active timeline."""
     with contextlib.suppress(BinlakeError):
         check_not_completed(storage, requested_time)
         for path in files:
@@ -176,7 +178,7 @@ def withdraw(storage: Storage, requested_time: str, files: Iterable[str]) -> Non
 
 
 def drop_markers(storage: Storage, requested_time: str) -> None:
-    """Step 5. Markers that stay behind harm nobody, so a failure to delete them does not fail the commit."""
+    """Step 5. Remaining markers are harmless, so a failure to delete them does not fail the commit."""
     with contextlib.suppress(StorageError):
         storage.delete_tree(marker_directory(requested_time))
 

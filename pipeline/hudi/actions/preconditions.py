@@ -1,4 +1,4 @@
-"""What is looked at before a writer begins an instant."""
+"""Checks before a writer begins an instant."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pipeline.errors import ConfigError, TransientError
 from pipeline.hudi.timeline.instant import CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
 from pipeline.hudi.timeline.timeline import Timeline
 
-#: How far the timeline may lie ahead of this machine's clock before the table refuses new instants.
+#: The most that the timeline may be ahead of this machine's clock; beyond it no new instant begins.
 MAX_CLOCK_SKEW_MS = 2 * 3600 * 1000
 _INSTANT = re.compile(r"^\d{17}$")
 _FOREIGN = (CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE)
 
 
 class ForeignActionError(TransientError):
-    """Another writer is at work on the table's file groups in a way that nothing may be written beside."""
+    """Another writer has a pending action on the table's file groups that excludes all other writes."""
 
 
 def is_time(instant: str) -> bool:
@@ -25,24 +25,24 @@ def is_time(instant: str) -> bool:
 
 
 def refuse_foreign(timeline: Timeline) -> None:
-    """Raise ForeignActionError while an action is pending that will replace file groups, or take the table back."""
+    """Raise ForeignActionError while an action is pending that will replace file groups or restore the table."""
     for pending in timeline.pending():
         if pending.action in _FOREIGN:
             raise ForeignActionError(
-                f"a {pending.action} is pending, and nothing may be written to its file groups meanwhile",
-                do_next="finish it, or roll it back, with the writer that began it",
+                f"a {pending.action} is pending, and no other write to its file groups is allowed until it ends",
+                do_next="finish it or roll it back with the writer that began it, then start again",
                 instant=pending.requested_time,
             )
 
 
 def check_clock(timeline: Timeline, table: str) -> None:
-    """Raise ConfigError if the timeline lies far ahead of this machine's clock."""
+    """Raise ConfigError if the timeline is far ahead of this machine's clock."""
     latest = timeline.latest_time()
     ahead_ms = parse_instant(latest) - now_ms() if latest is not None and is_time(latest) else 0
     if ahead_ms > MAX_CLOCK_SKEW_MS:
         raise ConfigError(
-            f"the timeline's newest time lies {ahead_ms // 1000} s ahead of this machine's clock",
-            do_next="set the clock right, then start again",
+            f"the timeline's newest time is {ahead_ms // 1000} s ahead of this machine's clock",
+            do_next="correct the clock, then start again",
             table=table,
             instant=latest,
         )

@@ -1,10 +1,10 @@
-"""Rolling back a pending commit: its files go, then its instant, and the timeline says so.
+"""Rolling back a pending commit: its files are deleted, then its instant; the timeline records the rollback.
 
 Order on storage (Hudi 1.2.0, ``BaseRollbackActionExecutor``), each step repeatable:
 
 1. ``<rollback>.rollback.requested`` with the plan (the files to delete), then ``.inflight``, empty. After a crash from
-   here on, the next start finds the pending rollback and goes on with its plan.
-2. What the metadata table notes of the instant is undone (``metadata.rollback``), while the instant is still pending.
+   here on, the next start finds the pending rollback and continues its plan.
+2. The metadata table's entries of the instant are undone (``metadata.services.rollback``), while it is still pending.
    Then the data files named by the plan are deleted; none was ever visible.
 3. The instant's inflight file is deleted, then its requested file.
 4. ``<rollback>_<completion>.rollback`` is created; then the markers are deleted.
@@ -39,7 +39,7 @@ Unnote: TypeAlias = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class RollbackPlan:
-    """What a rollback does: the instant it removes, and files to delete as (partition path, file name)."""
+    """The plan of a rollback: the instant to remove, and the files to delete as (partition path, file name)."""
 
     target_time: str
     target_action: str
@@ -66,7 +66,11 @@ class RollbackPlan:
         record = decode_container(data, path)
         target = record.get("instantToRollback")
         if not target:
-            raise CorruptDataError("a rollback names no instant", do_next="delete the rollback's files", path=path)
+            raise CorruptDataError(
+                "a rollback's plan names no instant",
+                do_next="delete this rollback's files in the timeline, then start again",
+                path=path,
+            )
         files = [
             (request["partitionPath"], file.rpartition("/")[2])
             for request in record.get("RollbackRequests") or []
@@ -111,23 +115,23 @@ def roll_back_pending(
     is_abandoned: Callable[[str], bool],
     unnote: Unnote | None = None,
 ) -> list[str]:
-    """Finish pending rollbacks, then roll back the abandoned of the pending commits and delta commits, oldest first.
+    """Finish pending rollbacks, then roll back the abandoned pending commits and delta commits, oldest first.
 
-    To be called under the table's lock, with the timeline refreshed under it. Returns the requested times that were
+    Call it under the table's lock, with the timeline refreshed under it. Returns the requested times that were
     rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a table that keeps a metadata table.
     """
-    done = []
+    rolled_back = []
     for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
         plan = _read_plan(storage, rollback)
         if plan is None:
             _forget_rollback(storage, timeline, rollback)
             continue
         _execute(storage, timeline, clock, rollback, plan, unnote)
-        done.append(plan.target_time)
+        rolled_back.append(plan.target_time)
     for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:
         roll_back(storage, timeline, clock, target, unnote)
-        done.append(target.requested_time)
-    return done
+        rolled_back.append(target.requested_time)
+    return rolled_back
 
 
 def roll_back(
@@ -135,7 +139,7 @@ def roll_back(
 ) -> Instant:
     """Roll back one pending commit; returns the completed rollback.
 
-    Raises LostOwnershipError if somebody completed it meanwhile, StorageError: then call again.
+    Raises LostOwnershipError if another process completed it meanwhile; StorageError: then call again.
     """
     check_not_completed(storage, target.requested_time)
     plan = RollbackPlan(target.requested_time, target.action, tuple(files_of_instant(storage, target)))
@@ -167,7 +171,7 @@ def _execute(
 ) -> Instant:
     started = monotonic_s()
     check_not_completed(storage, plan.target_time)
-    inflight = rollback.at(State.INFLIGHT)
+    inflight = rollback.in_state(State.INFLIGHT)
     with contextlib.suppress(AlreadyExistsError):
         storage.create(inflight.path, b"")
     timeline.record(inflight)
@@ -178,7 +182,7 @@ def _execute(
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete(Instant(plan.target_time, plan.target_action, state).path)
     timeline.forget(Instant(plan.target_time, plan.target_action, State.REQUESTED))
-    completed = rollback.at(State.COMPLETED, clock.next())
+    completed = rollback.in_state(State.COMPLETED, clock.next())
     millis = int((monotonic_s() - started) * 1000)
     publish(storage, completed, plan.metadata(storage.uri, rollback.requested_time, millis))
     timeline.record(completed)
@@ -189,8 +193,8 @@ def _execute(
 
 
 def _read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
-    """The plan of a pending rollback; None if it was cut off before its plan was whole."""
-    requested = rollback.at(State.REQUESTED)
+    """The plan of a pending rollback; None if a crash came before the plan was complete."""
+    requested = rollback.in_state(State.REQUESTED)
     try:
         return RollbackPlan.from_bytes(storage.read(requested.path), requested.path)
     except CorruptDataError:
@@ -199,7 +203,7 @@ def _read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
 
 def _forget_rollback(storage: Storage, timeline: Timeline, rollback: Instant) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete(rollback.at(state).path)
+        storage.delete(rollback.in_state(state).path)
     timeline.forget(rollback)
 
 
@@ -217,12 +221,12 @@ def _marked_files(storage: Storage, requested_time: str) -> set[str]:
 
 
 def _carrying(requested_time: str, paths: Iterable[str]) -> set[tuple[str, str]]:
-    found = set()
+    files = set()
     for partition, name in map(_split, paths):
         parsed = parse_log_name(name) or parse_base_name(name)
         if parsed is not None and parsed.instant == requested_time:
-            found.add((partition, name))
-    return found
+            files.add((partition, name))
+    return files
 
 
 def _split(path: str) -> tuple[str, str]:

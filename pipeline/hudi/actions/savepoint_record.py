@@ -1,4 +1,4 @@
-"""What a completed savepoint says: which files it holds, and whose it is (Avro ``HoodieSavepointMetadata``)."""
+"""The content of a completed savepoint: the files it holds, and its user (Avro ``HoodieSavepointMetadata``)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Savepoint:
     """A completed savepoint.
 
     Args:
-        instant: requested time of the write whose table it holds.
-        user, comment: as its maker gave them.
+        instant: requested time of the write whose table state it holds.
+        user, comment: as given when it was made.
         made_ms: when it was made, in ms since the epoch.
         files: bare names of the files it holds, by partition path.
     """
@@ -36,10 +36,10 @@ def savepoints(storage: Storage, timeline: Timeline) -> list[Savepoint]:
     return [read_savepoint(storage, instant) for instant in timeline.completed_actions({SAVEPOINT})]
 
 
-def held_files(found: Iterable[Savepoint]) -> dict[str, set[str]]:
+def held_files(completed_savepoints: Iterable[Savepoint]) -> dict[str, set[str]]:
     """The bare names of all files that savepoints hold, by partition path."""
     held: dict[str, set[str]] = {}
-    for savepoint in found:
+    for savepoint in completed_savepoints:
         for path, names in savepoint.files.items():
             held.setdefault(path, set()).update(names)
     return held

@@ -1,1 +1,1 @@
-"""What a table is: hoodie.properties, Avro and Arrow schemas, record keys, buckets."""
+"""The definition of a table: hoodie.properties, Avro and Arrow schemas, record keys, buckets."""

@@ -51,7 +51,7 @@ def _parsed_hashes(record_keys: pa.Array, key_fields: list[str]) -> np.ndarray[t
 
 
 def _split_simple(record_keys: pa.Array, key_fields: list[str]) -> list[pa.Array] | None:
-    """The value columns, when every key is plainly ``f:v,f2:v2`` with none of ``,`` ``:`` inside a value; else None."""
+    """The value columns if every key is ``f:v,f2:v2`` without ``,`` or ``:`` inside a value; else None."""
     width = len(key_fields)
     commas, colons = pc.count_substring(record_keys, ","), pc.count_substring(record_keys, ":")
     if width < 2 or pc.min(commas).as_py() != width - 1 or pc.max(commas).as_py() != width - 1:
@@ -79,8 +79,8 @@ def _list_hash(values: Sequence[str | None]) -> int:
     for value in values:
         units = value.encode("utf-16-le", "surrogatepass") if value else b""
         part = 0
-        for at in range(0, len(units), 2):
-            part = part * 31 + int.from_bytes(units[at : at + 2], "little")
+        for offset in range(0, len(units), 2):
+            part = part * 31 + int.from_bytes(units[offset : offset + 2], "little")
         total = (total * 31 + part) & 0xFFFFFFFF
     return total
 
@@ -89,21 +89,21 @@ def key_values(record_key: str, key_fields: Sequence[str]) -> list[str | None]:
     """The values that Hudi reads out of a record key, in the key's own order.
 
     Follows ``KeyGenUtils.extractRecordKeysByFields``: a key without ``,`` or without ``:`` is one value; a value may
-    hold either sign, and is then cut where Hudi cuts it. Where Hudi would fail on a key, the whole key is the value.
+    hold either character, and is then cut where Hudi cuts it. If Hudi fails on a key, the whole key is the value.
     """
     if "," not in record_key or ":" not in record_key:
         return [record_key]
     values: list[str | None] = []
-    at = 0
-    while at < len(record_key):
-        first = record_key.find(":", at)
+    offset = 0
+    while offset < len(record_key):
+        first = record_key.find(":", offset)
         if first < 0:
             return [record_key]
         end = _value_end(record_key, first)
-        if record_key[at:first] in key_fields:
+        if record_key[offset:first] in key_fields:
             text = record_key[first + 1 : end]
             values.append(None if text == NULL_KEY_PART else "" if text == EMPTY_KEY_PART else text)
-        at = end + 1
+        offset = end + 1
     return values or [record_key]
 
 
@@ -122,7 +122,7 @@ def file_id(table_name: str, partition_path: str, bucket: int) -> str:
     """The id of the file group of a bucket: eight digits of bucket, then a stable digest, in the shape of a UUID.
 
     Hudi routes by the first eight characters only. The rest is a digest of table and partition path, so that every
-    attempt of every task arrives at one id without asking anybody.
+    attempt of every task computes the same id by itself.
     """
     digest = mmh3.mmh3_x64_128_digest(f"{table_name}\n{partition_path}\n{bucket}".encode()).hex()
     return f"{bucket:08d}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}-0"

@@ -1,4 +1,4 @@
-"""A table's identity: what ``hoodie.properties`` says, table version 9, timeline layout 2."""
+"""A table's identity: the content of ``hoodie.properties``, table version 9, timeline layout 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 NUM_BUCKETS = "hoodie.bucket.index.num.buckets"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 
-#: What a table must say for binlake to write to it; the values Hudi 1.2.0 writes.
+#: Properties that a table must have for binlake to write to it; the values are those of Hudi 1.2.0.
 _REQUIRED = {
     "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.table.version": "9",
@@ -55,7 +55,7 @@ _TYPED = {
     "hoodie.bucket.index.hash.field",
     NUM_BUCKETS,
 }
-#: Typed properties that binlake derives from others, where another writer may say something else.
+#: Typed properties that binlake derives from others; another writer may have other values.
 _DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
 
 
@@ -63,7 +63,7 @@ _DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
 class TableConfig:
     """The typed part of ``hoodie.properties``; every other property is kept as it is in ``extra``.
 
-    ``bucket_count`` is 0 for a table whose properties do not say it (one made by another writer).
+    ``bucket_count`` is 0 for a table whose properties lack it (one made by another writer).
     ``ordering_field`` is "" for a table without one.
     """
 
@@ -123,7 +123,11 @@ class TableConfig:
         """
         values = load_properties(data)
         if "hoodie.table.name" not in values:
-            raise CorruptDataError("hoodie.properties names no table", do_next="restore it", path=PROPERTIES_PATH)
+            raise CorruptDataError(
+                "hoodie.properties names no table",
+                do_next="restore it from its backup or a copy",
+                path=PROPERTIES_PATH,
+            )
         config = cls(
             name=values["hoodie.table.name"],
             database=values.get("hoodie.database.name", ""),
@@ -136,13 +140,17 @@ class TableConfig:
             metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
-        config = replace(config, extra={**config.extra, **config._said_otherwise(values)})
+        config = replace(config, extra={**config.extra, **config._foreign_values(values)})
         if values.get("hoodie.table.checksum", config.checksum) != config.checksum:
-            raise CorruptDataError("hoodie.properties has a wrong checksum", do_next="restore it", path=PROPERTIES_PATH)
+            raise CorruptDataError(
+                "hoodie.properties has a wrong checksum",
+                do_next="restore it from its backup or a copy",
+                path=PROPERTIES_PATH,
+            )
         return config
 
-    def _said_otherwise(self, values: Mapping[str, str]) -> dict[str, str]:
-        """What another writer said of keys and buckets that the typed fields do not: it must outlive a rewrite."""
+    def _foreign_values(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Properties of keys and buckets by another writer that the typed fields lack: a rewrite must keep them."""
         ours = self.properties()
         return {key: values[key] for key in _DERIVED if key in values and values[key] != ours.get(key)}
 
@@ -152,13 +160,13 @@ class TableConfig:
 
     def check_writable(self) -> None:
         """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
-        index that every commit would leave behind."""
-        said = {**self.properties(), **self.extra}
+        index that its commits would not update."""
+        properties = {**self.properties(), **self.extra}
         for key, value in _REQUIRED.items():
-            if said.get(key, value) != value:
+            if properties.get(key, value) != value:
                 raise UnsupportedError(
-                    f"{key} is {said[key]}, binlake writes {value} only",
-                    do_next="choose another table",
+                    f"{key} is {properties[key]}, binlake writes {value} only",
+                    do_next="write to a table that has this value, or make a new table with binlake",
                     table=self.name,
                 )
         if foreign := sorted(set(self.metadata_partitions) - set(MetadataPartition)):
@@ -169,8 +177,8 @@ class TableConfig:
             )
         if not self.bucket_count:
             raise UnsupportedError(
-                f"the table does not say its bucket count ({NUM_BUCKETS})",
-                do_next="choose another table",
+                f"the table's properties lack its bucket count ({NUM_BUCKETS})",
+                do_next="write to a table whose properties have it, or make a new table with binlake",
                 table=self.name,
             )
 
@@ -179,26 +187,43 @@ class TableConfig:
         names = set(schema.names)
         needed = {*self.record_key_fields, *self.partition_fields, self.ordering_field}
         if missing := sorted(needed - names):
-            raise ConfigError(f"columns {missing} are named by the table but not in its schema", table=self.name)
+            raise ConfigError(
+                f"the table's keys, partitions or ordering name columns {missing}, which its schema lacks",
+                do_next="correct the column names in the settings",
+                table=self.name,
+            )
         if clash := sorted(name for name in names if name.startswith("_hoodie_")):
-            raise UnsupportedError(f"columns {clash} bear names that Hudi keeps for itself", table=self.name)
+            raise UnsupportedError(
+                f"columns {clash} have names of Hudi's meta fields",
+                do_next="map the columns to other names",
+                table=self.name,
+            )
         if len({name.lower() for name in names}) != len(schema.names):
-            raise UnsupportedError("two columns differ only in case, or are the same", table=self.name)
+            raise UnsupportedError(
+                "the names of two columns are equal, or differ only in case",
+                do_next="map one of the columns to another name",
+                table=self.name,
+            )
 
     def check_same_identity(self, other: TableConfig) -> None:
-        """Raise ConfigError when the other config (settings, or the file as it is now) would place rows elsewhere."""
+        """Raise ConfigError if the other config (settings, or the current file) would put rows into other files."""
         free = {"metadata_partitions", "extra"}
         for item in fields(self):
-            mine, theirs = getattr(self, item.name), getattr(other, item.name)
-            if item.name not in free and mine != theirs:
+            expected, actual = getattr(self, item.name), getattr(other, item.name)
+            if item.name not in free and expected != actual:
                 raise ConfigError(
-                    f"{item.name} is {theirs!r} where {mine!r} was expected: rows would land in the wrong place",
+                    f"{item.name} is {actual!r} where {expected!r} was expected: rows would go to wrong file groups",
                     do_next="restore the old value, or rebuild the table under a new path",
                     table=self.name,
                     path=PROPERTIES_PATH,
                 )
         if self._version() != other._version():
-            raise ConfigError("the table's version was changed", do_next="stop the other writer", table=self.name)
+            raise ConfigError(
+                "another writer changed the table's version",
+                do_next="stop the other writer, then restore hoodie.properties",
+                table=self.name,
+                path=PROPERTIES_PATH,
+            )
 
     def _version(self) -> str:
         return self.extra.get("hoodie.table.version", "9")
@@ -228,4 +253,4 @@ def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:
         except CorruptDataError:
             if path == PROPERTIES_BACKUP_PATH or storage.stat(PROPERTIES_BACKUP_PATH) is None:
                 raise
-    raise ConfigError("there is no Hudi table here", do_next="check the path", path=storage.uri)
+    raise ConfigError("there is no Hudi table at this path", do_next="check the path", path=storage.uri)

@@ -3,7 +3,7 @@
 ``hashCode`` is a polynomial in 31 over UTF-16 code units, modulo 2**32. 31 is odd, so it has an inverse modulo 2**32:
 one running sum of ``unit * 31**-i`` over the concatenated units gives the hash of every string as a difference of
 two sums times a power of 31. ASCII strings are their own code units; the others are transcoded first.
-Measured: see ``bench``; the rule is Java's, vectors in ``tests/data/golden/vectors.json``.
+Its speed is measured in ``bench``. The rule is Java's, vectors in ``tests/data/golden/vectors.json``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _hash_ascii(units: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64]) -> n
 def _hash_unicode(strings: pa.Array) -> npt.NDArray[np.uint32]:
     encoded = [text.encode("utf-16-le", "surrogatepass") for text in strings.to_pylist()]
     marks = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(piece) // 2 for piece in encoded], out=marks[1:])
+    np.cumsum([len(text) // 2 for text in encoded], out=marks[1:])
     return _hash_units(np.frombuffer(b"".join(encoded), dtype="<u2"), marks)
 
 

@@ -15,7 +15,7 @@ class MetadataPartition(StrEnum):
 
     @property
     def prefix(self) -> str:
-        """What its file groups' names start with."""
+        """The prefix of its file groups' names."""
         return _PREFIXES[self]
 
     @property

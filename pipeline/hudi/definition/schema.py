@@ -88,7 +88,9 @@ def avro_schema(arrow_schema: pa.Schema, table_name: str, with_meta: bool) -> st
 
 def _avro_field(field: pa.Field, namespace: str) -> dict[str, Any]:
     if not _AVRO_NAME.match(field.name):
-        raise UnsupportedError(f"column name {field.name!r} is no Avro name", do_next="map the column to another name")
+        raise UnsupportedError(
+            f"column name {field.name!r} is not a valid Avro name", do_next="map the column to another name"
+        )
     kind = _avro_type(field, namespace)
     if not field.nullable:
         return {"name": field.name, "type": kind}
@@ -116,7 +118,7 @@ def _avro_type(field: pa.Field, namespace: str) -> str | dict[str, Any]:
 
 
 def decimal_bytes(precision: int) -> int:
-    """The fewest bytes whose two's complement holds every decimal of that precision."""
+    """The least number of bytes whose two's complement holds every decimal of that precision."""
     return (int(10**precision).bit_length() + 8) // 8
 
 
@@ -158,20 +160,23 @@ def value_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def check_evolution(old: pa.Schema, new: pa.Schema) -> None:
-    """Raise UnsupportedError unless files written under ``old`` read rightly under ``new``.
+    """Raise UnsupportedError unless files written under ``old`` can be read correctly under ``new``.
 
     Allowed: columns added as nullable, columns dropped, reordering, int to long, float to double, whole numbers to
     string, wider decimals. Hudi Spark reads all of these; hudi-rs 0.5.0 fails on a file group that holds, in log files
     alone, a decimal in two widths, or a widened column together with a new one: compact such tables first. Not checked:
-    a dropped name that comes back.
+    a dropped column name that is used again.
     """
     before = {f.name: f for f in old}
     for item in new:
-        known = before.get(item.name)
-        if known is None and not item.nullable:
+        previous = before.get(item.name)
+        if previous is None and not item.nullable:
             raise UnsupportedError(f"column {item.name} is new and not nullable", do_next="add it as nullable")
-        if known is not None and not _widens(known.type, item.type):
-            raise UnsupportedError(f"column {item.name} cannot change from {known.type} to {item.type}")
+        if previous is not None and not _widens(previous.type, item.type):
+            raise UnsupportedError(
+                f"column {item.name} cannot change from {previous.type} to {item.type}",
+                do_next="keep the type, widen it, or load the table again under a new path",
+            )
 
 
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:

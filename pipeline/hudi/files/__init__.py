@@ -1,1 +1,1 @@
-"""The files of a table: base files, log files, HFiles, their names, and what writes and reads file groups."""
+"""The files of a table: base files, log files, HFiles, their names; reading and writing of file groups."""

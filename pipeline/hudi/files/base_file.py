@@ -24,7 +24,7 @@ from pipeline.storage.ranged import StoredFile
 
 BLOOM_FILTER_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
-#: Says that dates are in the proleptic Gregorian calendar: without it Spark refuses files with dates before 1582-10-15
+#: Marks dates as of the proleptic Gregorian calendar: without it Spark refuses files with dates before 1582-10-15
 #: or times before 1900 (measured, Spark 3.5.7, read-optimized and after a compaction).
 _CALENDAR = {"org.apache.spark.version": "3.5.7"}
 #: Base files from this size on are read by ranges, column by column.
@@ -53,13 +53,13 @@ def encode_base_file(
 
 
 def naming_file(rows: pa.Table, name: str, field: pa.Field) -> pa.Table:
-    """The rows, each naming the base file it is in. ``field``: of the meta column that does."""
+    """The rows with the name of their base file in each row. ``field``: the meta column of that name."""
     names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.num_rows, dtype=np.int32)), pa.array([name]))
     return rows.set_column(rows.column_names.index(field.name), field, names)
 
 
 def rows_at_once(rows: pa.Table, most_rows: int, most_bytes: int) -> int:
-    """How many such rows a row group takes, by their number and their decoded bytes; at least one."""
+    """The number of such rows in a row group, limited by rows and by decoded bytes; at least one."""
     bytes_a_row: int = max(1, rows.nbytes // rows.num_rows)
     return max(1, min(most_rows, most_bytes // bytes_a_row))
 
@@ -83,7 +83,7 @@ def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = 
         storage: the table's root.
         path: the file.
         columns: to read; those it lacks are left out. None reads all.
-        size: its bytes, if known: of a large file only the columns asked for are fetched.
+        size: its bytes, if known: of a large file only the requested columns are fetched.
 
     Raises CorruptDataError, StorageNotFoundError.
     """
@@ -112,7 +112,7 @@ class BaseFileRows:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the footer tells of."""
+        """The number of rows in the footer."""
         return int(self._file.metadata.num_rows)
 
     def row_groups(self) -> Iterator[pa.Table]:

@@ -77,10 +77,10 @@ def _prepare(raw: UInt8s, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np
     words, first = [], []
     for number in range(int(full[-1]) if len(full) else 0):
         begin = int(np.searchsorted(full, number, side="right"))
-        at = starts[begin:] + 4 * number
-        word = padded[at].astype(np.uint32)
+        offsets = starts[begin:] + 4 * number
+        word = padded[offsets].astype(np.uint32)
         for byte in (1, 2, 3):
-            word |= padded[at + byte].astype(np.uint32) << np.uint32(8 * byte)
+            word |= padded[offsets + byte].astype(np.uint32) << np.uint32(8 * byte)
         word *= _M
         word ^= word >> np.uint32(24)
         word *= _M
@@ -90,13 +90,13 @@ def _prepare(raw: UInt8s, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np
     return _Prepared(order, lengths.astype(np.uint32), words, first, tail, factor)
 
 
-def _tails(raw: UInt8s, ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> tuple[UInt32s, UInt32s]:
+def _tails(raw: UInt8s, ends: npt.NDArray[np.int64], remaining: npt.NDArray[np.int64]) -> tuple[UInt32s, UInt32s]:
     tail = np.zeros(len(ends), dtype=np.uint32)
     for back in (1, 2, 3):
-        rows = np.flatnonzero(left >= back)
+        rows = np.flatnonzero(remaining >= back)
         signed = raw[ends[rows] - back].view(np.int8).astype(np.int32)
         tail[rows] ^= (signed << np.int32(8 * (back - 1))).view(np.uint32)
-    return tail, np.where(left > 0, _M, np.uint32(1))
+    return tail, np.where(remaining > 0, _M, np.uint32(1))
 
 
 def _hash(keys: _Prepared, seeds: UInt32s) -> UInt32s:
@@ -133,10 +133,10 @@ def _positions(raw: UInt8s, marks: npt.NDArray[np.int64], bits: int, hashes: int
         part = raw[marks[begin] : marks[end]]
         prepared = _prepare(part, marks[begin:end] - marks[begin], lengths[begin:end])
         value = np.zeros(end - begin, dtype=np.uint32)
-        place = out[:, begin:end]
+        block = out[:, begin:end]
         for number in range(hashes):
             value = _hash(prepared, value)
-            place[number, prepared.order] = np.abs(value.view(np.int32).astype(np.int64)) % bits
+            block[number, prepared.order] = np.abs(value.view(np.int32).astype(np.int64)) % bits
     return out
 
 
@@ -266,9 +266,9 @@ class BloomFilter:
             return cls(kind, bits, hashes, [row])
         _, hashes, _, bits = _HEAD.unpack_from(data)
         per_row, in_row, count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)
-        rows, at = [], _HEAD.size + _DYNAMIC_HEAD.size
+        rows, end = [], _HEAD.size + _DYNAMIC_HEAD.size
         for _ in range(count):
-            _, _, row, at = _read_simple(data, at)
+            _, _, row, end = _read_simple(data, end)
             rows.append(row)
         if not rows or any(len(row) != bits for row in rows):
             raise _corrupt()
@@ -294,13 +294,13 @@ def _corrupt() -> CorruptDataError:
     return CorruptDataError("a bloom filter is cut short or garbled", do_next="rebuild the bloom filters")
 
 
-def _read_simple(data: bytes, at: int) -> tuple[int, int, npt.NDArray[np.bool_], int]:
-    version, hashes, kind, bits = _HEAD.unpack_from(data, at)
+def _read_simple(data: bytes, position: int) -> tuple[int, int, npt.NDArray[np.bool_], int]:
+    version, hashes, kind, bits = _HEAD.unpack_from(data, position)
     if version != _VERSION or kind != _MURMUR:
         raise UnsupportedError(f"bloom filter version {version}, hash {kind}", do_next="rebuild the bloom filters")
-    at += _HEAD.size
-    end = at + (bits + 7) // 8
+    position += _HEAD.size
+    end = position + (bits + 7) // 8
     if bits <= 0 or hashes <= 0 or end > len(data):
         raise _corrupt()
-    packed = np.frombuffer(data, dtype=np.uint8, count=end - at, offset=at)
+    packed = np.frombuffer(data, dtype=np.uint8, count=end - position, offset=position)
     return bits, hashes, np.unpackbits(packed, count=bits, bitorder="little").view(np.bool_), end

@@ -1,7 +1,7 @@
 """Column statistics of one file, computed from its Arrow columns.
 
-A statistic is exact, or a bound that is never too tight; it is never left out for a single column of an indexed file,
-for Hudi's reader takes a missing column of such a file for all null and prunes it (``ColumnStatsIndexSupport``,
+A statistic is exact, or a bound that is never too tight. It is never left out for a single column of an indexed file,
+for Hudi's reader treats a missing column of such a file as all null and prunes the file (``ColumnStatsIndexSupport``,
 measured). So long strings and bytes are cut to a bound instead of being omitted, and a zero bound takes the sign that
 admits both zeros. A column with NaN, whose maximum is NaN as Spark orders it, leaves the index as a whole
 (``MetadataDelta.unordered_columns``).
@@ -59,7 +59,7 @@ class ColumnRange:
 
     ``value_count`` counts rows, nulls included. ``info`` is "precision,scale" of a decimal. min and max are both None
     for a column without any value. Numbers of a decimal are unscaled. ``sizes``: bytes of the column in a Parquet file,
-    compressed and not, which Hudi notes and nobody asks for.
+    compressed and not, which Hudi records and no reader uses.
     """
 
     column: str
@@ -95,9 +95,9 @@ _ZONED = {"ms": ValueType.TIMESTAMP_MILLIS, "us": ValueType.TIMESTAMP_MICROS}
 
 def value_type(kind: pa.DataType) -> tuple[ValueType, str | None] | None:
     """(value type, additional info) of an Arrow type; None for a type that cannot be indexed."""
-    known = _TYPES.get(kind)
-    if known is not None:
-        return known, None
+    exact = _TYPES.get(kind)
+    if exact is not None:
+        return exact, None
     if pa.types.is_decimal(kind):
         return ValueType.DECIMAL, f"{kind.precision},{kind.scale}"
     if pa.types.is_timestamp(kind) and kind.unit in _ZONED:
@@ -130,10 +130,10 @@ def column_ranges(rows: pa.Table | None, columns: Iterable[str]) -> tuple[Column
 def _column_range(name: str, column: pa.ChunkedArray) -> ColumnRange:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    known = value_type(column.type)
-    if known is None:
+    indexed_type = value_type(column.type)
+    if indexed_type is None:
         raise TypeError(f"column {name} of type {column.type} cannot be indexed")
-    kind, info = known
+    kind, info = indexed_type
     low, high = _bounds(kind, column)
     return ColumnRange(name, kind, low, high, column.null_count, len(column), info)
 
@@ -141,8 +141,8 @@ def _column_range(name: str, column: pa.ChunkedArray) -> ColumnRange:
 def _bounds(kind: ValueType, column: pa.ChunkedArray) -> tuple[Value | None, Value | None]:
     if column.null_count == len(column):
         return None, None
-    found = pc.min_max(column)
-    low, high = found["min"], found["max"]
+    extremes = pc.min_max(column)
+    low, high = extremes["min"], extremes["max"]
     if kind is ValueType.DECIMAL:
         return _unscaled(low.as_py(), column.type.scale), _unscaled(high.as_py(), column.type.scale)
     if kind in (ValueType.FLOAT, ValueType.DOUBLE):
@@ -173,24 +173,24 @@ def lower_text(text: str) -> str:
 
 
 def upper_text(text: str) -> str:
-    """A string of about MAX_BOUND_BYTES that is not smaller; the string itself where there is none."""
+    """A string of about MAX_BOUND_BYTES that is not smaller; the string itself if no such string exists."""
     if len(text.encode()) <= MAX_BOUND_BYTES:
         return text
-    kept = lower_text(text)
-    while kept:
-        last = ord(kept[-1])
+    prefix = lower_text(text)
+    while prefix:
+        last = ord(prefix[-1])
         if last < 0x10FFFF:
-            return kept[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
-        kept = kept[:-1]
+            return prefix[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+        prefix = prefix[:-1]
     return text
 
 
 def upper_bytes(data: bytes) -> bytes:
-    """Bytes of at most MAX_BOUND_BYTES that are not smaller; the bytes themselves where there are none."""
+    """Bytes of at most MAX_BOUND_BYTES that are not smaller; the bytes themselves if no such bytes exist."""
     if len(data) <= MAX_BOUND_BYTES:
         return data
-    kept = data[:MAX_BOUND_BYTES].rstrip(b"\xff")
-    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else data
+    prefix = data[:MAX_BOUND_BYTES].rstrip(b"\xff")
+    return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else data
 
 
 def _rank(value: Value) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ _WIDER = {
 
 
 def _as_type(item: ColumnRange, kind: ValueType, info: str | None) -> ColumnRange | None:
-    """The range in another value type of the same order; None where there is no such reading."""
+    """The range in another value type of the same order; None if it cannot be converted."""
     if item.value_type in (kind, ValueType.NULL) and (item.info == info or item.min is None):
         return replace(item, value_type=kind, info=info)
     if item.value_type is kind is ValueType.DECIMAL:
@@ -221,7 +221,7 @@ def _as_type(item: ColumnRange, kind: ValueType, info: str | None) -> ColumnRang
 
 
 def fits(item: ColumnRange, kind: ValueType, info: str | None) -> bool:
-    """Whether the range bounds its values also when they are read as that type."""
+    """Whether the range still bounds its values if they are read as that type."""
     return _as_type(item, kind, info) is not None
 
 
@@ -235,7 +235,7 @@ def _rescaled(item: ColumnRange, info: str) -> ColumnRange | None:
 def widen(older: ColumnRange, newer: ColumnRange) -> ColumnRange | None:
     """The range that holds both, in the newer's type (decimals as signed numbers of one scale); counts are added.
 
-    None where the types do not order alike (a string after a number): nothing is known of the whole then.
+    None if the types order values differently (a string after a number): the whole has no known range then.
     """
     kind, info = newer.value_type, newer.info
     if kind is ValueType.NULL:
@@ -272,7 +272,7 @@ _WIDEST: dict[ValueType, tuple[Value, Value]] = {
 
 
 def unknown_range(column: str, kind: ValueType, info: str | None = None) -> ColumnRange:
-    """A range that admits every value and null: says nothing, and so skips nothing."""
+    """A range that admits every value and null, so that no file is skipped by it."""
     low, high = _WIDEST.get(kind, (-_LONGEST, _LONGEST))
     if kind is ValueType.DECIMAL:
         largest = 10 ** int(cast(str, info).split(",")[0]) - 1
@@ -289,7 +289,8 @@ def orders_alike(older: pa.DataType, newer: pa.DataType) -> bool:
 
 
 def says_the_same(one: ColumnRange, other: ColumnRange) -> bool:
-    """Whether both skip the same: equal bounds and types, nulls in both or in neither, values in both or in neither."""
+    """Whether both skip the same files: equal bounds and types, both or neither with nulls, both or neither with
+    values."""
 
     def meaning(item: ColumnRange) -> tuple[Any, ...]:
         bounds = [None if value is None else _rank(value) for value in (item.min, item.max)]

@@ -70,10 +70,10 @@ def _avro_rows(content: memoryview, schema: Any) -> list[dict[str, Any]]:  # noq
         raise ValueError(f"Avro block version {version}")
     (count,) = _INT.unpack_from(content, 4)
     rows: list[dict[str, Any]] = []
-    at = 8
+    offset = 8
     for _ in range(count):
-        (size,) = _INT.unpack_from(content, at)
-        row: Any = fastavro.schemaless_reader(io.BytesIO(content[at + 4 : at + 4 + size]), schema, None)
+        (size,) = _INT.unpack_from(content, offset)
+        row: Any = fastavro.schemaless_reader(io.BytesIO(content[offset + 4 : offset + 4 + size]), schema, None)
         rows.append(row)
-        at += 4 + size
+        offset += 4 + size
     return rows

@@ -1,7 +1,7 @@
 """The content of DELETE blocks: record keys, partition paths and ordering values, Avro under a version and a length.
 
-A key's ordering value decides what it deletes: a LongWrapper only rows ordered at or below it, null or IntWrapper(0)
-every row (measured in Hudi Spark 1.2.0 and hudi-rs 0.5.0).
+A key's ordering value selects the deleted rows: a LongWrapper deletes rows ordered at or below it, null or
+IntWrapper(0) deletes every row (measured in Hudi Spark 1.2.0 and hudi-rs 0.5.0).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STRING_BRANCH = 0x02
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-#: What ``decode_deletes`` gives: unconditional deletes have a null ordering.
+#: The schema of ``decode_deletes``: unconditional deletes have a null ordering.
 DELETES_SCHEMA = pa.schema([pa.field("_hoodie_record_key", pa.string()), pa.field("ordering", pa.int64())])
 
 
@@ -51,7 +51,7 @@ def decode_deletes(content: bytes | memoryview, path: str = "") -> pa.Table:
     """A block's content as a table of DELETES_SCHEMA, n rows in the block's order.
 
     Null and IntWrapper(0) orderings, which delete unconditionally, come out as null. Raises CorruptDataError for a
-    content that does not parse, UnsupportedError for ordering values that are no whole numbers.
+    content that cannot be parsed, UnsupportedError for ordering values that are not whole numbers.
     """
     try:
         version, length = _HEAD.unpack_from(content)
@@ -106,16 +106,16 @@ def _records(keys: pa.Array, ordering: pa.Array | None, partition_path: str) -> 
     total = 1 + size_widths + lengths + len(middle) + order_widths
     ends = np.cumsum(total)
     out = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
-    at = ends - total
-    out[at] = _STRING_BRANCH
-    at = _place_columns(out, at + 1, size_bytes, size_widths)
+    offsets = ends - total
+    out[offsets] = _STRING_BRANCH
+    offsets = _place_columns(out, offsets + 1, size_bytes, size_widths)
     index = np.arange(int(lengths.sum()), dtype=np.int64)
     before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    out[np.repeat(at, lengths) + index - before] = data[np.repeat(starts, lengths) + index - before]
-    at = at + lengths
+    out[np.repeat(offsets, lengths) + index - before] = data[np.repeat(starts, lengths) + index - before]
+    offsets = offsets + lengths
     for i, byte in enumerate(middle):
-        out[at + i] = byte
-    _place_columns(out, at + len(middle), order_bytes, order_widths)
+        out[offsets + i] = byte
+    _place_columns(out, offsets + len(middle), order_bytes, order_widths)
     return out.tobytes()
 
 
@@ -148,8 +148,8 @@ def _varints(values: Longs) -> tuple[Bytes, Longs]:
     return out, widths
 
 
-def _place_columns(out: Bytes, at: Longs, columns: Bytes, widths: Longs) -> Longs:
+def _place_columns(out: Bytes, offsets: Longs, columns: Bytes, widths: Longs) -> Longs:
     for i in range(int(widths.max(initial=0))):
         mask = widths > i
-        out[at[mask] + i] = columns[mask, i]
-    return at + widths
+        out[offsets[mask] + i] = columns[mask, i]
+    return offsets + widths

@@ -1,7 +1,7 @@
-"""What a task does for one file group: one log file with the upserts, then the deletes, of this commit.
+"""A task's write for one file group: one log file with the upserts, then the deletes, of this commit.
 
 The file's name and bytes depend on the commit and the rows alone, so a retried or speculative task overwrites its own
-file with the same bytes. The marker goes first: a rollback finds what a dead task left.
+file with the same bytes. The marker is written first, so that a rollback finds the file of a dead task.
 
 Column statistics for the metadata table come from the Arrow columns as they are written.
 """
@@ -30,11 +30,12 @@ from pipeline.storage.base import Storage
 
 @dataclass(frozen=True)
 class WriteContext:
-    """What every file group of a commit shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not.
+    """The context that all file groups of a commit share. ``avro_schema_json`` has the meta fields, ``arrow_schema``
+    has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
-    ``base_from_rows``: from so many upserts on, a file group that does not exist yet begins with a base file that holds
-    them; None for log files alone.
+    ``base_from_rows``: a new file group with at least so many upserts begins with a base file that holds them; None for
+    log files only.
     """
 
     table_name: str
@@ -65,7 +66,7 @@ class FileGroupWrite:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the commit needs to know of a written log or base file; nothing is read back.
+    """The commit's data about a written log or base file; nothing is read back.
 
     ``ranges``: statistics of the indexed columns; None for a table without column statistics. ``bloom``: of a base
     file, the filter of its record keys as (kind, base64 text).
@@ -143,12 +144,14 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
 
 
 def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat, ...]:
-    """A commit's entries for its files. Raises UnsupportedError for files that are not one each and all its own."""
+    """A commit's entries for its files. Raises UnsupportedError for duplicate names and files of other instants."""
     stats = tuple(result.stat(instant) for result in results)
     names = [parse_log_name(stat.file_name) or parse_base_name(stat.file_name) for stat in stats]
     if len({stat.path for stat in stats}) != len(stats) or any(n is None or n.instant != instant for n in names):
         raise UnsupportedError(
-            "two files bear one name, or a file bears another instant: rows would be lost", instant=instant
+            "two files have the same name, or a file has another instant in its name: rows would be lost",
+            do_next="report this error with the commit's log: the tasks of one commit must not overlap",
+            instant=instant,
         )
     return stats
 
@@ -176,7 +179,11 @@ def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None)
         content = encode_deletes(keys, ordering, group.partition_path)
         blocks.append(encode_delete_block(context.instant, context.avro_schema_json, content))
     if not blocks:
-        raise UnsupportedError("a file group without rows is not written", file_group=group.file_id)
+        raise UnsupportedError(
+            "a file group without upserts and deletes cannot be written",
+            do_next="leave the file group out of the commit",
+            file_group=group.file_id,
+        )
     return b"".join(blocks)
 
 
@@ -213,16 +220,22 @@ def _aligned(table: pa.Table, field: pa.Field, present: bool) -> pa.Array | pa.C
         try:
             column = column.cast(field.type)
         except pa.ArrowException as error:
-            raise UnsupportedError(f"column {field.name} cannot be stored as {field.type}: {error}") from error
+            raise UnsupportedError(
+                f"column {field.name} cannot be stored as {field.type}: {error}",
+                do_next="correct the value, or widen the column's type in the table",
+            ) from error
     if not field.nullable and column.null_count:
-        raise UnsupportedError(f"column {field.name} has nulls, which the table's schema forbids")
+        raise UnsupportedError(
+            f"column {field.name} has nulls, which the table's schema forbids",
+            do_next="give the column values, or make it nullable in the table",
+        )
     return column
 
 
 def sequence_numbers(instant: str, file_id: str, count: int) -> pa.Array:
     """``_hoodie_commit_seqno`` of ``count`` rows: ``<instant>_<file group>_<n>``, unique in the commit.
 
-    The file group's number is a 64-bit digest of its id, where Hudi puts the number of the Spark task.
+    The file group's number is a 64-bit digest of its id; Hudi has the number of the Spark task in its place.
     """
     digest = int.from_bytes(hashlib.blake2b(file_id.encode(), digest_size=8).digest(), "big")
     numbers = pa.array(np.arange(count, dtype=np.int64)).cast(pa.string())

@@ -1,9 +1,9 @@
-"""The first rows of a file group: a base file in place of a log file, where there are enough of them.
+"""The first rows of a file group: a base file in place of a log file, if there are enough rows.
 
-A first load of a table would otherwise leave it all in log files, which every reader merges until a compaction has
-rewritten them. Nothing has to be merged with the rows of a file group that does not exist yet, so they may as well be
-written as the base file that the compaction would make. Deletes that come with them go to a log file over it, under the
-same instant: they keep late, older events out.
+Otherwise the first load of a table would be in log files only, and every reader would merge them until a compaction has
+rewritten them. The rows of a new file group have nothing to be merged with, so they can be written as the base file
+that the compaction would make. Their deletes go to a log file over it, under the same instant: they keep late, older
+events out.
 """
 
 from __future__ import annotations

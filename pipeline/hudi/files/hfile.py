@@ -25,7 +25,7 @@ COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 BLOCK_HEADER = struct.Struct(">8siiqbii")
 #: key length, value length, length of the row key.
 ENTRY_HEAD = struct.Struct(">iih")
-#: What follows the row key in a key: family length 0, the largest timestamp, type Put.
+#: The suffix of a key after its row key: family length 0, the largest timestamp, type Put.
 KEY_TAIL = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
 KEY_EXTRA = 2 + len(KEY_TAIL)
 #: Bytes of an entry besides its row key and value; Hudi's measure of block and index sizes.
@@ -58,7 +58,7 @@ def codec_of(number: int) -> Codec:
 
 
 def compress(codec: Codec, data: bytes, level: int = 4) -> bytes:
-    """A block's bytes as they lie on storage."""
+    """A block's bytes as they are on storage."""
     return data if codec is Codec.NONE else zlib.compress(data, level, wbits=31)
 
 
@@ -88,10 +88,10 @@ def write_vint(number: int) -> bytes:
     return bytes((0x90 - len(body),)) + body
 
 
-def read_vint(data: bytes, at: int) -> tuple[int, int]:
+def read_vint(data: bytes, offset: int) -> tuple[int, int]:
     """(number, offset after it); the counterpart of ``write_vint``."""
-    first = data[at]
+    first = data[offset]
     if first < 0x80:
-        return first, at + 1
-    end = at + 1 + (0x90 - first)
-    return int.from_bytes(data[at + 1 : end], "big"), end
+        return first, offset + 1
+    end = offset + 1 + (0x90 - first)
+    return int.from_bytes(data[offset + 1 : end], "big"), end

@@ -13,7 +13,7 @@ from pipeline.hudi.files import hfile
 from pipeline.hudi.files.hfile import Codec, read_vint
 from pipeline.hudi.files.varint import read_varint
 
-#: Bytes read from the end at once: trailer, file info and indexes of any but a huge file.
+#: Bytes read from the end at once: they hold trailer, file info and indexes of all but huge files.
 _TAIL_BYTES = 64 * 1024
 _CACHED_BLOCKS = 8
 
@@ -60,8 +60,8 @@ class HFileReader:
         """The reader of an HFile that is in memory (the content of a log block)."""
         return cls(lambda start, length: data[start : start + length], len(data), name)
 
-    def _corrupt(self, what: str) -> CorruptDataError:
-        return CorruptDataError(f"HFile: {what}", do_next="rebuild the metadata table", path=self._name or None)
+    def _corrupt(self, problem: str) -> CorruptDataError:
+        return CorruptDataError(f"HFile: {problem}", do_next="rebuild the metadata table", path=self._name or None)
 
     def _open(self) -> None:
         start = max(0, self._size - _TAIL_BYTES)
@@ -73,8 +73,8 @@ class HFileReader:
             start = trailer.load_on_open
             tail = self._read(start, self._size - start)
         self._codec, self.entries = trailer.codec, trailer.entries
-        data_index, at = self._block_at(tail, trailer.load_on_open - start, hfile.INDEX_MAGIC)
-        meta_index, at = self._block_at(tail, at, hfile.INDEX_MAGIC)
+        data_index, next_block = self._block_at(tail, trailer.load_on_open - start, hfile.INDEX_MAGIC)
+        meta_index, next_block = self._block_at(tail, next_block, hfile.INDEX_MAGIC)
         file_info, _ = self._block_at(tail, trailer.file_info_offset - start, hfile.FILE_INFO_MAGIC)
         self._first_keys, self._places = self._data_index(data_index, trailer.data_index_count)
         self._meta = dict(_index_entries(meta_index, trailer.meta_index_count))
@@ -97,31 +97,33 @@ class HFileReader:
 
     def _data_index(self, data: bytes, count: int) -> tuple[list[bytes], list[tuple[int, int]]]:
         entries = _index_entries(data, count)
-        return [key[2 : 2 + int.from_bytes(key[:2], "big")] for key, _ in entries], [place for _, place in entries]
+        return [key[2 : 2 + int.from_bytes(key[:2], "big")] for key, _ in entries], [
+            location for _, location in entries
+        ]
 
-    def _block_at(self, data: bytes, at: int, magic: bytes) -> tuple[bytes, int]:
+    def _block_at(self, data: bytes, offset: int, magic: bytes) -> tuple[bytes, int]:
         """(plain bytes of the block that starts at ``at``, offset after it)."""
-        if at < 0:
+        if offset < 0:
             raise self._corrupt("an offset points outside")
-        found, on_disk, plain_size, _, _, _, with_header = hfile.BLOCK_HEADER.unpack_from(data, at)
-        end = at + hfile.BLOCK_HEADER.size + on_disk
-        if found != magic or end > len(data) or with_header > hfile.BLOCK_HEADER.size + on_disk:
-            raise self._corrupt(f"a block of type {found!r} where {magic!r} was expected, or cut short")
-        packed = data[at + hfile.BLOCK_HEADER.size : at + with_header]
+        actual_magic, on_disk, plain_size, _, _, _, with_header = hfile.BLOCK_HEADER.unpack_from(data, offset)
+        end = offset + hfile.BLOCK_HEADER.size + on_disk
+        if actual_magic != magic or end > len(data) or with_header > hfile.BLOCK_HEADER.size + on_disk:
+            raise self._corrupt(f"a block of type {actual_magic!r} where {magic!r} was expected, or cut short")
+        packed = data[offset + hfile.BLOCK_HEADER.size : offset + with_header]
         return hfile.decompress(self._codec, packed, plain_size), end
 
     @property
     def schema(self) -> str | None:
-        """The Avro schema of the values (JSON text), if the file says it."""
+        """The Avro schema of the values (JSON text), if the file has it."""
         data = self.file_info.get(hfile.SCHEMA_KEY)
         return None if data is None else data.decode()
 
     def meta_block(self, name: str) -> bytes | None:
         """The content of a meta block, or None."""
-        place = self._meta.get(name.encode())
-        if place is None:
+        location = self._meta.get(name.encode())
+        if location is None:
             return None
-        return self._block_at(self._read(*place), 0, hfile.META_MAGIC)[0]
+        return self._block_at(self._read(*location), 0, hfile.META_MAGIC)[0]
 
     def _block(self, number: int) -> _Block:
         block = self._blocks.get(number)
@@ -144,17 +146,17 @@ class HFileReader:
         return self.get_many((key,)).get(key)
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that are in the file. Reads each block it needs once."""
-        found: dict[bytes, bytes] = {}
+        """The values of those keys that are in the file. Reads each needed block once."""
+        values: dict[bytes, bytes] = {}
         for key in sorted(set(keys)):
             number = bisect_right(self._first_keys, key) - 1
             if number < 0:
                 continue
             block = self._block(number)
-            at = bisect_left(block.keys, key)
-            if at < len(block.keys) and block.keys[at] == key:
-                found[key] = block.values[at]
-        return found
+            index = bisect_left(block.keys, key)
+            if index < len(block.keys) and block.keys[index] == key:
+                values[key] = block.values[index]
+        return values
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Every (key, value), ascending by key."""
@@ -165,14 +167,14 @@ class HFileReader:
 
 def _trailer_numbers(data: bytes) -> dict[int, int]:
     """The numeric fields of the trailer's protobuf message."""
-    length, at = read_varint(data, 8)
-    end = at + length
+    length, offset = read_varint(data, 8)
+    end = offset + length
     numbers: dict[int, int] = {}
-    while at < end:
-        tag, at = read_varint(data, at)
-        value, at = read_varint(data, at)
+    while offset < end:
+        tag, offset = read_varint(data, offset)
+        value, offset = read_varint(data, offset)
         if tag & 7 == 2:
-            at += value
+            offset += value
         else:
             numbers[tag >> 3] = value
     return numbers
@@ -180,35 +182,38 @@ def _trailer_numbers(data: bytes) -> dict[int, int]:
 
 def _index_entries(data: bytes, count: int) -> list[tuple[bytes, tuple[int, int]]]:
     """(key, (offset, size)) of every entry of an index block."""
-    entries, at = [], 0
+    entries, position = [], 0
     for _ in range(count):
-        offset, size = int.from_bytes(data[at : at + 8], "big"), int.from_bytes(data[at + 8 : at + 12], "big")
-        length, at = read_vint(data, at + 12)
-        entries.append((data[at : at + length], (offset, size)))
-        at += length
+        offset, size = (
+            int.from_bytes(data[position : position + 8], "big"),
+            int.from_bytes(data[position + 8 : position + 12], "big"),
+        )
+        length, position = read_vint(data, position + 12)
+        entries.append((data[position : position + length], (offset, size)))
+        position += length
     return entries
 
 
 def _fields(data: bytes) -> dict[int, bytes]:
     """The length-delimited fields of a protobuf message, the last of each number."""
-    found, at = {}, 0
-    while at < len(data):
-        tag, at = read_varint(data, at)
-        length, at = read_varint(data, at)
-        found[tag >> 3] = data[at : at + length]
-        at += length
-    return found
+    fields, offset = {}, 0
+    while offset < len(data):
+        tag, offset = read_varint(data, offset)
+        length, offset = read_varint(data, offset)
+        fields[tag >> 3] = data[offset : offset + length]
+        offset += length
+    return fields
 
 
 def _file_info(data: bytes) -> dict[str, bytes]:
-    length, at = read_varint(data, 4)
-    end, values = at + length, {}
-    while at < end:
-        _, at = read_varint(data, at)
-        size, at = read_varint(data, at)
-        pair = _fields(data[at : at + size])
+    length, offset = read_varint(data, 4)
+    end, values = offset + length, {}
+    while offset < end:
+        _, offset = read_varint(data, offset)
+        size, offset = read_varint(data, offset)
+        pair = _fields(data[offset : offset + size])
         values[pair.get(1, b"").decode()] = pair.get(2, b"")
-        at += size
+        offset += size
     return values
 
 
@@ -222,12 +227,12 @@ def _mvcc_size(first: int) -> int:
 
 def _decode_entries(data: bytes) -> _Block:
     keys, values = [], []
-    unpack, at, end = hfile.ENTRY_HEAD.unpack_from, 0, len(data)
-    while at < end:
-        key_size, value_size, row_size = unpack(data, at)
-        start = at + 8 + key_size
+    unpack, offset, end = hfile.ENTRY_HEAD.unpack_from, 0, len(data)
+    while offset < end:
+        key_size, value_size, row_size = unpack(data, offset)
+        start = offset + 8 + key_size
         stop = start + value_size
-        keys.append(data[at + 10 : at + 10 + row_size])
+        keys.append(data[offset + 10 : offset + 10 + row_size])
         values.append(data[start:stop])
-        at = stop + _mvcc_size(data[stop])
+        offset = stop + _mvcc_size(data[stop])
     return _Block(keys, values)

@@ -45,7 +45,7 @@ class HFileWriter:
     def append(self, key: bytes, value: bytes) -> None:
         """Add one entry; keys must come strictly ascending by bytes. Raises CorruptDataError if they do not."""
         if self._entries and key <= self._last_key:
-            raise CorruptDataError("HFile keys must be strictly ascending", do_next="report this", key=key)
+            raise CorruptDataError("HFile keys must be strictly ascending", do_next="report this as a bug", key=key)
         size = len(key) + len(value) + hfile.ENTRY_EXTRA
         if self._pending and self._pending_bytes + size > self._block_size:
             self._flush()
@@ -88,7 +88,7 @@ class HFileWriter:
         """Close the file and return its bytes.
 
         Args:
-            file_info: what the owner wants said of the file; Hudi's readers need ``schema``.
+            file_info: the caller's entries of the file info; Hudi's readers need ``schema``.
             created_ms: creation time, milliseconds since the epoch.
             meta: meta blocks by name (``bloomFilter``).
         """
@@ -98,8 +98,8 @@ class HFileWriter:
         self._block(hfile.INDEX_MAGIC, b"".join(self._index))
         self._block(hfile.INDEX_MAGIC, b"".join(meta_index))
         info_at = self._offset
-        said = {"MAX_MEMSTORE_TS_KEY": bytes(8), **file_info, **self._own_info(created_ms)}
-        self._block(hfile.FILE_INFO_MAGIC, _file_info(said))
+        entries = {"MAX_MEMSTORE_TS_KEY": bytes(8), **file_info, **self._own_info(created_ms)}
+        self._block(hfile.FILE_INFO_MAGIC, _file_info(entries))
         numbers = (info_at, load_on_open, self._uncompressed(), len(self._index), len(meta_index), self._entries, 1)
         self._out.append(_trailer((*numbers, self._first_offset, self._last_offset), self._codec))
         return b"".join(self._out)
@@ -128,7 +128,7 @@ def _index_entry(offset: int, size: int, key: bytes) -> bytes:
 
 
 def _java_map_slot(name: str) -> int:
-    """Where a ``java.util.HashMap`` of 16 slots keeps the name: the order Java writes the file info in."""
+    """The slot of a name in a ``java.util.HashMap`` of 16 slots: Java writes the file info in slot order."""
     spread = 0
     for unit in name.encode("ascii"):
         spread = (31 * spread + unit) & 0xFFFFFFFF

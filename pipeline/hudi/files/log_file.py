@@ -21,7 +21,7 @@ _LONG = struct.Struct(">q")
 
 
 class BlockType(IntEnum):
-    """What a block holds."""
+    """The type of a block's content."""
 
     COMMAND = 0
     DELETE = 1
@@ -57,7 +57,7 @@ class LogBlock:
 
     @property
     def instant(self) -> str | None:
-        """The commit that wrote it; None if the header does not say (readers drop such a block)."""
+        """The commit that wrote it; None if the header lacks it (readers drop such a block)."""
         return self.header.get(Header.INSTANT_TIME)
 
 
@@ -89,38 +89,38 @@ def encode_delete_block(instant: str, schema_json: str, content: bytes) -> bytes
 
 
 def iter_blocks(data: bytes, path: str = "") -> Iterator[LogBlock]:
-    """The blocks of a log file, in order, damaged ones left out as Hudi leaves them out.
+    """The blocks of a log file, in order. Damaged blocks are left out, as Hudi does.
 
-    A block counts only if its two lengths agree and the magic of another block, or nothing, follows; otherwise the
-    reading goes on at the next magic (``HoodieLogFileReader``). Bytes before the first magic: CorruptDataError, as
-    there; so is a block whose lengths agree but whose inside does not.
+    A block is valid only if its two lengths agree and the magic of another block, or the end, follows; otherwise
+    reading continues at the next magic (``HoodieLogFileReader``). Raises CorruptDataError, as Hudi does, for bytes
+    before the first magic, and for a block whose lengths agree but whose content cannot be parsed.
     """
     view = memoryview(data)
-    at = 0
-    while at + len(MAGIC) <= len(data):
-        if view[at : at + len(MAGIC)] != MAGIC:
+    position = 0
+    while position + len(MAGIC) <= len(data):
+        if view[position : position + len(MAGIC)] != MAGIC:
             raise CorruptDataError(
-                "a log file has no block where one must start", do_next="run binlake fsck", path=path, offset=at
+                "a log file has no block where one must start", do_next="run binlake fsck", path=path, offset=position
             )
-        start = at + len(MAGIC)
+        start = position + len(MAGIC)
         length = _sound_length(view, start)
         if length is None:
-            at = data.find(MAGIC, start)
-            if at < 0:
+            position = data.find(MAGIC, start)
+            if position < 0:
                 return
             continue
         try:
-            yield _decode_block(view, start, length, at)
+            yield _decode_block(view, start, length, position)
         except (struct.error, ValueError) as error:
             raise CorruptDataError(
-                f"a log block cannot be read: {error}", do_next="run binlake fsck", path=path, offset=at
+                f"a log block cannot be read: {error}", do_next="run binlake fsck", path=path, offset=position
             ) from error
-        at = start + 8 + length
+        position = start + 8 + length
 
 
 def whole_blocks(data: bytes, path: str = "") -> list[LogBlock]:
-    """The blocks of a log file that can do without none of them. Raises CorruptDataError for a file with a damaged one,
-    with bytes that belong to none, or without any."""
+    """The blocks of a log file of which all are needed. Raises CorruptDataError for a file with a damaged block, with
+    bytes outside of blocks, or without any block."""
     blocks = list(iter_blocks(data, path))
     lengths = [_LONG.unpack_from(data, block.offset + len(MAGIC))[0] for block in blocks]
     if not blocks or sum(lengths) + len(blocks) * (len(MAGIC) + 8) != len(data):
@@ -147,10 +147,10 @@ def _decode_block(view: memoryview, start: int, length: int, offset: int) -> Log
     _, version, kind = _PREFIX.unpack_from(view, start)
     if version != _VERSION:
         raise ValueError(f"log format version {version}")
-    header, at = _read_texts(view, start + _PREFIX.size)
-    (size,) = _LONG.unpack_from(view, at)
-    content = view[at + 8 : at + 8 + size]
-    if size < 0 or at + 8 + size + 12 > start + 8 + length or len(content) != size:
+    header, position = _read_texts(view, start + _PREFIX.size)
+    (size,) = _LONG.unpack_from(view, position)
+    content = view[position + 8 : position + 8 + size]
+    if size < 0 or position + 8 + size + 12 > start + 8 + length or len(content) != size:
         raise ValueError(f"content of {size} bytes does not fit into its block")
     return LogBlock(BlockType(kind), header, content, offset)
 
@@ -163,15 +163,15 @@ def _texts(texts: Mapping[int, str]) -> bytes:
     return b"".join(parts)
 
 
-def _read_texts(view: memoryview, at: int) -> tuple[dict[int, str], int]:
-    (count,) = _INT.unpack_from(view, at)
-    at += 4
+def _read_texts(view: memoryview, offset: int) -> tuple[dict[int, str], int]:
+    (count,) = _INT.unpack_from(view, offset)
+    offset += 4
     texts: dict[int, str] = {}
     for _ in range(count):
-        key, size = _PAIR.unpack_from(view, at)
-        at += 8
-        if size < 0 or at + size > len(view):
+        key, size = _PAIR.unpack_from(view, offset)
+        offset += 8
+        if size < 0 or offset + size > len(view):
             raise ValueError(f"header text of {size} bytes")
-        texts[key] = str(view[at : at + size], "utf-8")
-        at += size
-    return texts, at
+        texts[key] = str(view[offset : offset + size], "utf-8")
+        offset += size
+    return texts, offset

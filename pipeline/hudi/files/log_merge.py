@@ -1,9 +1,9 @@
-"""The merge rule of EVENT_TIME_ORDERING, in whole columns: what readers show and what compactions keep.
+"""The merge rule of EVENT_TIME_ORDERING, in whole columns, for readers and compactions.
 
-Two steps. First the log blocks among themselves: per key the greatest ordering value wins, of equal ones the later; a
-delete without an ordering value wipes out what came before it. Then the winner against the base file's row: it wins
-unless its ordering value is smaller. (Hudi 1.2.0, ``BufferedRecordMergerFactory``: the two steps differ from one pass
-only where deletes have no ordering value.)
+The rule has two steps. First the log blocks are merged: per key the greatest ordering value wins, of equal ones the
+later; a delete without an ordering value removes everything before it. Then the winner is compared with the base file's
+row: it wins unless its ordering value is smaller. (Hudi 1.2.0, ``BufferedRecordMergerFactory``: the two steps differ
+from one pass only where deletes have no ordering value.)
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LEAST = np.iinfo(np.int64).min
 @dataclass
 class LogEvents:
     """The log's rows and deletes in the order they were written: n keys, each with its ordering value, the number of
-    its block, and for a row its place in ``tables`` laid end to end (-1 for a delete).
+    its block, and for a row its index in the concatenated ``tables`` (-1 for a delete).
 
     Args:
-        schema: the columns rows are given in, the record key and the ordering column among them.
+        schema: the columns of the rows, the record key and the ordering column among them.
         ordering_field: the table's ordering column; "" where the later commit always wins.
     """
 
@@ -49,7 +49,7 @@ class LogEvents:
     rows: int = 0
 
     def add(self, block: LogBlock, path: str) -> None:
-        """Take in a block of the log file at ``path``. Raises CorruptDataError, UnsupportedError."""
+        """Add a block of the log file at ``path``. Raises CorruptDataError, UnsupportedError."""
         if block.block_type is BlockType.DELETE:
             self._add_deletes(decode_deletes(block.content, path))
         else:
@@ -84,7 +84,10 @@ class LogEvents:
             return LogWinners(pa.array([], pa.string()), none, none.astype(np.bool_), none, none)
         keys = pa.chunked_array(self.keys, pa.string()).combine_chunks()
         if isinstance(keys, pa.ChunkedArray):  # more than 2 GB of keys
-            raise UnsupportedError("the keys of a file group's log files do not fit into one array")
+            raise UnsupportedError(
+                "the record keys of a file group's log files exceed 2 GB",
+                do_next="rebuild the table with more buckets under a new path",
+            )
         codes = np.asarray(keys.dictionary_encode().indices.to_numpy(), dtype=np.int64)
         ordering, unconditional = np.concatenate(self.ordering), np.concatenate(self.unconditional)
         chosen = _winners(codes, ordering, unconditional)
@@ -99,8 +102,8 @@ class LogEvents:
 
 @dataclass(frozen=True)
 class LogWinners:
-    """What the log says last of each of its n keys, in no promised order: key, ordering value, whether it is a delete
-    without one, place of its row (-1 for a delete), number of its block."""
+    """The winner of each of the log's n keys, in no promised order: key, ordering value, whether it is a delete without
+    an ordering value, index of its row (-1 for a delete), number of its block."""
 
     keys: pa.Array
     ordering: Longs
@@ -109,7 +112,7 @@ class LogWinners:
     block: Longs
 
     def take(self, places: Longs) -> LogWinners:
-        """Those at the places, in that order."""
+        """The winners at these indexes, in that order."""
         return LogWinners(
             self.keys.take(pa.array(places)),
             self.ordering[places],
@@ -119,7 +122,7 @@ class LogWinners:
         )
 
     def slice(self, low: int, high: int) -> LogWinners:
-        """Those from ``low`` up to but without ``high``."""
+        """The winners from ``low`` to ``high`` (exclusive)."""
         return LogWinners(
             self.keys.slice(low, high - low),
             self.ordering[low:high],
@@ -135,15 +138,15 @@ class LogWinners:
             base: m rows with the record key and the ordering column.
             ordering_field: as the events' own.
 
-        Returns (for each base row the place of the winner that meets it, or -1; whether that winner wins).
+        Returns (for each base row the index of the winner of its key, or -1; whether that winner wins).
         """
-        found = pc.index_in(base.column(RECORD_KEY_FIELD), value_set=self.keys)
-        met = np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+        indexes = pc.index_in(base.column(RECORD_KEY_FIELD), value_set=self.keys)
+        met = np.asarray(pc.fill_null(indexes, -1).to_numpy(), dtype=np.int64)
         wins = met >= 0
         rows = np.flatnonzero(wins)
         if ordering_field and len(rows):
-            theirs = ordering_values(base.select([ordering_field]).take(pa.array(rows)), ordering_field)
-            wins[rows] = (self.ordering[met[rows]] >= theirs) | self.unconditional[met[rows]]
+            base_ordering = ordering_values(base.select([ordering_field]).take(pa.array(rows)), ordering_field)
+            wins[rows] = (self.ordering[met[rows]] >= base_ordering) | self.unconditional[met[rows]]
         return met, wins
 
 
@@ -153,7 +156,9 @@ def ordering_values(table: pa.Table, ordering_field: str) -> Longs:
         return np.zeros(table.num_rows, dtype=np.int64)
     column = table.column(ordering_field)
     if not (pa.types.is_signed_integer(column.type) or pa.types.is_temporal(column.type)):
-        raise UnsupportedError(f"rows are ordered by a column of type {column.type}", do_next="read with Hudi")
+        raise UnsupportedError(
+            f"rows are ordered by a column of type {column.type}", do_next="read the table with Hudi"
+        )
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     return np.asarray(pc.fill_null(column.cast(pa.int64()), _LEAST).to_numpy(), dtype=np.int64)

@@ -16,7 +16,7 @@ _BASE = re.compile(r"^([^._]+)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile)$")
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """``.<file id>_<instant>.log.<version>_<write token>``; the instant is the delta commit's own.
+    """``.<file id>_<instant>.log.<version>_<write token>``; the instant is that of the delta commit.
 
     ``write_token`` is "" where the name has none; hudi-rs ignores such files, Spark reads them (measured).
     """
@@ -69,7 +69,7 @@ def in_partition(partition_path: str, name: str) -> str:
 
 
 def marker_directory(instant: str) -> str:
-    """Where the markers of an instant's files are."""
+    """The directory of the markers of an instant's files."""
     return f"{TEMP_PATH}/{instant}"
 
 
@@ -83,6 +83,6 @@ def marker_path(instant: str, partition_path: str, file_name: str) -> str:
 
 
 def marked_file(marker: str) -> str | None:
-    """What a marker, given relative to its instant's marker directory, stands for; None if it is no marker."""
+    """The data file of a marker, given relative to its instant's marker directory; None if it is not a marker."""
     file_path, dot, kind = marker.rpartition(".marker.")
     return file_path if dot and kind in ("CREATE", "MERGE", "APPEND") else None

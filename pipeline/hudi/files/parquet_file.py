@@ -1,4 +1,4 @@
-"""Parquet as binlake writes it: zstd, page checksums, constants as dictionaries, no statistics.
+"""Parquet files of binlake: zstd, page checksums, constants as dictionaries, no statistics.
 
 Readers take their statistics from the metadata table; page checksums cost nothing that can be measured and turn a
 flipped bit into an error.
@@ -72,18 +72,18 @@ def decode_parquet(
     the Avro schema that came with the file.
 
     Args:
-        content: the whole file, or an open one of which only what is needed is read.
+        content: the whole file, or an open file of which only the needed ranges are read.
         columns: top-level columns to read; None reads all.
-        path, offset: where it came from, for the error.
+        path, offset: its location, for the error.
         schema_json: the Avro schema it was written under; None takes the one in its footer, if there is one.
 
-    Raises CorruptDataError when the bytes are not what the file says.
+    Raises CorruptDataError if the bytes contradict the file's metadata.
     """
     try:
         file = open_parquet(content, schema_json)
         held = set(file.schema_arrow.names)
-        wanted = None if columns is None else [name for name in columns if name in held]
-        table = file.read(columns=wanted, use_threads=False)
+        names = None if columns is None else [name for name in columns if name in held]
+        table = file.read(columns=names, use_threads=False)
         check_keys(table)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise CorruptDataError(
@@ -95,7 +95,7 @@ def decode_parquet(
 def open_parquet(content: bytes | memoryview | pa.NativeFile, schema_json: str | None = None) -> pq.ParquetFile:
     """A Parquet file whose footer agrees with itself; page checksums are verified as it is read.
 
-    Raises pyarrow's errors, OSError and ValueError when the bytes are not what the file says.
+    Raises pyarrow's errors, OSError and ValueError if the bytes contradict the file's metadata.
     """
     is_open = isinstance(content, pa.NativeFile)
     source = content if is_open else pa.py_buffer(content)
@@ -112,13 +112,13 @@ def check_keys(table: pa.Table) -> None:
 
 
 def _check_counts(metadata: pq.FileMetaData) -> None:
-    """Not asked here: a column's own counts. pyarrow 26 aborts the process on some damaged column metadata."""
+    """A column's own counts are not compared: pyarrow 26 aborts the process on some damaged column metadata."""
     if sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) != metadata.num_rows:
         raise ValueError("its row counts disagree")
 
 
 def _check_columns(file: pq.ParquetFile, schema_json: str | None) -> None:
-    """Readers take a column that a file lacks for nulls: one that its own schema names must be there."""
+    """Readers return nulls for a column that a file lacks, so each column of its own schema must be present."""
     if schema_json is None:
         text = (file.metadata.metadata or {}).get(AVRO_SCHEMA_KEY.encode())
         schema_json = text.decode("utf-8") if text is not None else None
@@ -127,11 +127,11 @@ def _check_columns(file: pq.ParquetFile, schema_json: str | None) -> None:
     held = {field.name: field.type for field in file.schema_arrow}
     for field in arrow_schema(schema_json):
         if field.name not in held or not _same_kind(held[field.name], field.type):
-            raise ValueError(f"column {field.name} is not as its schema says")
+            raise ValueError(f"column {field.name} differs from its Avro schema")
 
 
 def _same_kind(held: pa.DataType, declared: pa.DataType) -> bool:
-    """Equal, or two ways to write one type: writers differ in units of time."""
+    """Equal, or two forms of one type: writers differ in units of time."""
     kinds = (pa.types.is_temporal, lambda t: t in (pa.string(), pa.binary()))
     return bool(held == declared or any(kind(held) and kind(declared) for kind in kinds))
 

@@ -1,8 +1,8 @@
-"""File slices: which base file and which log files hold a file group's rows at a moment.
+"""File slices: the base file and the log files that hold a file group's rows at a moment.
 
 A log file belongs to the newest base file whose instant was requested at or before the log file's commit completed:
-a commit that completes while a compaction runs is in the next slice, whatever its own time (Hudi 1.2.0,
-``HoodieFileGroup.addLogFile``). Files of instants that are not completed do not count.
+a commit that completes while a compaction runs is in the next slice, whatever its requested time (Hudi 1.2.0,
+``HoodieFileGroup.addLogFile``). Files of instants that are not completed are ignored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """What to read for one file group: at most one base file, and log files in the order they are merged."""
+    """The files to read for one file group: at most one base file, and log files in merge order."""
 
     partition_path: str
     file_id: str
@@ -89,7 +89,7 @@ def file_slices(
 
     Args:
         storage: the table's root.
-        timeline: loaded; decides which files count.
+        timeline: loaded; decides which files are visible.
         as_of: only commits requested at or before this instant; None for all.
         partitions: partition paths; None for all.
 

@@ -1,1 +1,1 @@
-"""Keeping several writers of a table apart: its lock, and the heartbeats of instants."""
+"""Exclusion of several writers of a table: the table's lock, and the heartbeats of instants."""

@@ -1,4 +1,4 @@
-"""The one lock of a table: what a lock is to those who use it."""
+"""The interface of a table's lock."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pipeline.errors import LostOwnershipError, TransientError
 
 
 class LockHeldError(TransientError):
-    """Somebody else kept the table's lock for longer than we wait. Safe to start again as is."""
+    """Another holder kept the table's lock for longer than the time to wait. It is safe to start again unchanged."""
 
 
 class LostLockError(LostOwnershipError):
-    """The lock was ours and is no longer, or may no longer be: nothing may be completed under it."""
+    """This process has lost the lock, or may have lost it: nothing may be completed under it."""
 
 
 class TableLock(Protocol):
-    """Held over every change of state of a table's instants, never over the writing of data files.
+    """A lock that is held during every change of state of a table's instants, and never while data files are written.
 
     ``with lock:`` waits for it. Reentrant: the thread that holds it may enter again.
     """
@@ -29,21 +29,21 @@ class TableLock(Protocol):
 
     @property
     def others_held(self) -> bool:
-        """While it is held: whether somebody else may have held it since this object last did, so that what is known of
-        the table must be refreshed."""
+        """While it is held: whether another object may have held it since this one last did. Then the table must be
+        refreshed."""
         ...
 
     def __enter__(self) -> TableLock:
-        """Take it. Raises LockHeldError (by whom, until when) after the time to wait, StorageError."""
+        """Acquire it. Raises LockHeldError (with holder and expiry) after the time to wait, StorageError."""
         ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back; never raises: a lock that cannot be given back ends with its validity."""
+        """Release it; never raises: a lock that cannot be released ends with its validity."""
         ...
 
     def check(self) -> None:
-        """To be asked immediately before a completing write. Raises LostLockError unless held and valid,
-        StorageError if the store does not say."""
+        """Call it immediately before a completing write. Raises LostLockError unless the lock is held and valid,
+        StorageError if the store does not answer."""
         ...

@@ -1,4 +1,4 @@
-"""Which lock a table has: by its store, or as the settings say."""
+"""Chooses a table's lock by its store or by the settings."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FILE_SCHEMES = ("file", "hdfs")
 
 @dataclass(frozen=True)
 class LockConfig:
-    """How a table is locked. All writers of a table must agree, Hudi's among them.
+    """The lock settings of a table. All its writers must use the same ones, Hudi's included.
 
     Attributes:
         provider: ``process`` excludes the threads of this process alone; ``file`` is Hudi's FileSystemBasedLockProvider
-            (local disk, HDFS), ``storage`` its StorageBasedLockProvider (object stores); ``auto`` takes what the store
-            calls for.
+            (local disk, HDFS), ``storage`` its StorageBasedLockProvider (object stores); ``auto`` chooses by the
+            store.
         wait_s: how long to wait for another holder.
         validity_s: how long others wait for a holder that is silent.
         renew_s: how often a holder renews.
-        heartbeat_timeout_s: how long others take a silent writer of an instant for alive.
-        foreign_expiry_s: ``file`` only: when a lock that does not name its holder, as Hudi's does not, is dead; 0 for
-            never. That of the Hudi writers is ``hoodie.write.lock.filesystem.expire``, in minutes.
+        heartbeat_timeout_s: how long others treat a silent writer of an instant as alive.
+        foreign_expiry_s: ``file`` only: the age at which a lock without a holder's name, as Hudi's is, is dead; 0 for
+            never. The setting of the Hudi writers is ``hoodie.write.lock.filesystem.expire``, in minutes.
 
     Raises:
         ConfigError: times that Hudi would refuse, or that cannot work.
@@ -50,7 +50,7 @@ class LockConfig:
     def __post_init__(self) -> None:
         if self.provider not in get_args(Provider):
             raise ConfigError(
-                "no such lock provider", do_next="use auto, process, file or storage", provider=self.provider
+                "unknown lock provider", do_next="use auto, process, file or storage", provider=self.provider
             )
         if self.validity_s < _MIN_VALIDITY_S or self.validity_s < _RENEWALS_PER_VALIDITY * self.renew_s:
             raise ConfigError(
@@ -61,7 +61,10 @@ class LockConfig:
             )
         if self.renew_s <= 0 or self.heartbeat_timeout_s <= 0 or min(self.wait_s, self.foreign_expiry_s) < 0:
             raise ConfigError(
-                "a time of the lock is zero or negative", do_next="give renew_s and heartbeat_timeout_s a time above 0"
+                "a time of the lock is zero or negative",
+                do_next="give renew_s and heartbeat_timeout_s a time above 0",
+                renew_s=self.renew_s,
+                heartbeat_timeout_s=self.heartbeat_timeout_s,
             )
 
 
@@ -70,7 +73,7 @@ def table_lock(storage: Storage, config: LockConfig) -> TableLock:
 
     Args:
         storage: at the table's root.
-        config: how.
+        config: its settings.
 
     Raises:
         ConfigError: a provider that this store cannot have.
@@ -89,7 +92,7 @@ def table_lock(storage: Storage, config: LockConfig) -> TableLock:
     if provider == "storage" and isinstance(store, ConditionalStore):
         return StorageLock(store, uri, **times)
     raise ConfigError(
-        f"this store cannot have the lock provider {provider!r}",
+        f"the lock provider {provider!r} does not work on this store",
         do_next="use file on local disk and HDFS, storage on object stores, or leave it at auto",
         uri=uri,
     )

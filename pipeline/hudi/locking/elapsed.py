@@ -1,4 +1,4 @@
-"""How long ago something was, told so that a paused process or machine cannot miss the time that went by."""
+"""Elapsed time that includes pauses of the process or the machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pipeline.clock import monotonic_s, now_ms
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment of this process. The monotonic clock stands still while a machine sleeps, the wall clock may be set
-    back: whichever says more counts."""
+    """A moment of this process. The monotonic clock stops while a machine sleeps, the wall clock may be set back: the
+    larger of the two differences is used."""
 
     monotonic: float = field(default_factory=monotonic_s)
     wall_ms: int = field(default_factory=now_ms)

@@ -1,7 +1,7 @@
-"""A storage that completes no instant unless the table's lock is ours at that moment.
+"""A storage that creates the file of a completed instant only while the table's lock is held.
 
-A lock does not keep a paused holder from writing when it wakes. So the last moment before a completed instant file is
-created asks the lock. The rest of the gap is the create itself, which no other writer can make succeed twice.
+A lock does not stop a paused holder from writing when it continues. So the lock is checked immediately before the file
+of a completed instant is created. Only the create itself remains after the check, and it is exclusive.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TIMELINES = frozenset({TIMELINE_PATH, f".hoodie/metadata/{TIMELINE_PATH}"})
 
 @dataclass(frozen=True, slots=True)
 class FencedStorage:
-    """See the head of this module. Pickled it is the storage behind it: tasks on executors write data files only.
+    """See the docstring of this module. It is pickled as its inner storage: tasks on executors write data files only.
 
     Args:
         inner: the storage behind it.
         lock: the table's.
-        root: where the storage's root lies below the table's.
+        root: path of the storage's root below the table's.
     """
 
     inner: Storage
@@ -108,7 +108,7 @@ def fenced(storage: Storage, lock: TableLock) -> Storage:
 
 
 def unfenced(storage: Storage) -> Storage:
-    """The storage behind a fence; one without a fence as it is. For those who ask which store it is."""
+    """The inner storage of a fenced one, else the storage itself. For callers that need the type of the store."""
     return storage.inner if isinstance(storage, FencedStorage) else storage
 
 

@@ -1,28 +1,29 @@
 """The lock of a table on local disk or HDFS: the file that Hudi's FileSystemBasedLockProvider makes.
 
-``.hoodie/lock`` is held by whoever created it, and freed by deleting it. Hudi's is empty (measured: it means to write
-a text, and does not), is never renewed, and expires by its time of change after as many minutes as that writer is
-configured with, or never. Ours names its holder, and its time of change is kept fresh.
+The process that created ``.hoodie/lock`` holds the lock, and releases it by deleting the file. Hudi's file is empty
+(measured: its code writes a text that never arrives), is never renewed, and expires by its time of change after the
+minutes that its writer is configured with, or never. Ours names its holder, and its time of change is renewed.
 
-Taking over. A lock of ours is dead once its process is gone for certain, or its time of change is older than the
-validity that it states. A lock that does not name its holder is dead after ``foreign_expiry_s``, if that is set. To
-delete a dead lock is dangerous: somebody else may have deleted it a moment ago, and what lies there may be alive. So it
-is deleted only under a claim, a file in ``.hoodie/.locks`` created exclusively, whose name is made from the dead lock's
+Taking over. A lock of ours is dead if its process is certainly gone, or its time of change is older than the validity
+in it. A lock that does not name its holder is dead after ``foreign_expiry_s``, if that is set. Deleting a dead lock is
+dangerous: another process may have deleted it a moment ago, and the present file may belong to a live holder. So it is
+deleted only under a claim, a file in ``.hoodie/.locks`` created exclusively, whose name is made from the dead lock's
 bytes and time of change:
 
-1. create the claim; somebody has it: they are at it, so wait, unless they are dead too: go for the claim's next number;
-2. read the lock again under the claim; it must be the very one that was found dead (bytes and time of change);
+1. create the claim; if it exists, its holder is deleting the lock: wait; if that holder is dead too, create the claim
+   of the next number;
+2. read the lock again under the claim; it must be the dead lock itself (same bytes and time of change);
 3. delete it, and only then the claims;
-4. create a new lock like everybody else.
+4. create a new lock as in the normal case.
 
-Two who hold the claim of the same dead lock one after the other cannot both delete: the second no longer finds that
-lock in step 2. A claim goes to the next number only if its holder is gone or silent for the whole validity, and a
-holder that has slept for half of it between 1 and 3 gives up.
+Two processes that hold the claim of the same dead lock one after the other cannot both delete it: the second does not
+find that lock in step 2. The next number of a claim is used only if its holder is gone or silent for the whole
+validity, and a holder that has slept for half of it between 1 and 3 gives up.
 
-What no protocol on such a store can exclude is left to ``check``, which reads the lock back before an instant is
-completed: a sleep of that length right within step 3 or between the two calls of a release, and Hudi's own deletes, for
-its ``unlock`` and ``close`` delete the file whoever holds it. On local disk Hudi's create looks first and opens then,
-so of a Hudi writer and ours that start within the same moment both may go on; ours finds its lock emptied and stops.
+No protocol on such a store can exclude a sleep of that length within step 3 or between the two calls of a release, and
+Hudi's own deletes (its ``unlock`` and ``close`` delete the file of any holder). ``check`` covers these cases: it reads
+the lock back before an instant is completed. On local disk Hudi's create first checks for the file and then opens it,
+so if a Hudi writer and ours start in the same moment, both may go on; ours finds its lock emptied and stops.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ _MAX_CLAIMS = 100
 
 @dataclass(eq=False, slots=True)
 class _FileLease(Lease):
-    """The bytes of our lock file: no other has them."""
+    """The bytes of this process's lock file: no other lock has the same."""
 
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLock:
-    """A lock or a claim that lies there, as ``find_lock`` finds it. Without ``owner`` it is a foreign one."""
+    """A lock or a claim on storage, as ``find_lock`` reads it. Without ``owner`` it is a foreign one."""
 
     body: bytes
     modified_ms: int
@@ -64,23 +65,23 @@ class FoundLock:
     validity_s: float = 0.0
 
     def until_ms(self, foreign_expiry_s: float) -> int | None:
-        """When it is out of date; None for never."""
+        """The time at which it expires; None for never."""
         validity_s = self.validity_s if self.owner else foreign_expiry_s
         return self.modified_ms + round(validity_s * 1000) if validity_s else None
 
     def is_dead(self, foreign_expiry_s: float) -> bool:
-        """Whether nobody can be holding it any more."""
+        """Whether no process can still hold it."""
         until = self.until_ms(foreign_expiry_s)
         return (until is not None and now_ms() > until) or (self.process is not None and self.process.is_gone())
 
     @property
     def digest(self) -> str:
-        """A name for this very state of the file."""
+        """A name for exactly this state of the file."""
         return hashlib.sha256(b"%d %s" % (self.modified_ms, self.body)).hexdigest()[:32]
 
 
 class FileLock(SharedLock):
-    """See the head of this module.
+    """See the docstring of this module.
 
     Args:
         storage: at the table's root; any store with exclusive create and delete.
@@ -88,7 +89,7 @@ class FileLock(SharedLock):
         validity_s: how long others wait for this process once it is silent.
         renew_s: how often the file's time of change is renewed. A Hudi writer that lets locks expire counts in whole
             minutes: less than one.
-        foreign_expiry_s: when a lock that does not name its holder is dead; 0 for never, as Hudi's default.
+        foreign_expiry_s: the age at which a lock without a holder's name is dead; 0 for never, as Hudi's default.
     """
 
     def __init__(
@@ -145,24 +146,24 @@ class FileLock(SharedLock):
         return json.dumps({**fields, "validity_s": self._validity_s}).encode()
 
     def _refused(self) -> Lease | Refusal:
-        found = find_lock(self._storage)
-        if found is None:
+        lock = find_lock(self._storage)
+        if lock is None:
             return Refusal("somebody who has just freed it", "start again")
-        if found.is_dead(self._foreign_expiry_s) and self._remove(found):
+        if lock.is_dead(self._foreign_expiry_s) and self._remove(lock):
             return self._try()
-        until = found.until_ms(self._foreign_expiry_s)
+        until = lock.until_ms(self._foreign_expiry_s)
         if until is None:
             return Refusal(
                 f"a writer that does not say who it is (Hudi's own), by {self._uri}/{LOCK_PATH}",
                 "wait until it is done; delete the file if no Hudi writer runs on the table",
             )
         return Refusal(
-            describe_holder(found.owner or "Hudi's own", found.process, found.since_ms, until),
+            describe_holder(lock.owner or "Hudi's own", lock.process, lock.since_ms, until),
             "wait until it is done; if it is dead, start again after that time",
         )
 
     def _remove(self, dead: FoundLock) -> bool:
-        """Delete a dead lock, as the head of this module says; whether we were the one to do it."""
+        """Delete a dead lock, as the docstring of this module says; whether this call deleted it."""
         claims: list[str] = []
         for number in range(_MAX_CLAIMS):
             claims.append(f"{_CLAIMS_PATH}/{dead.digest}.{number}")
@@ -197,10 +198,10 @@ def find_lock(storage: Storage, path: str = LOCK_PATH) -> FoundLock | None:
 
 def _parse(body: bytes, modified_ms: int) -> FoundLock:
     try:
-        found = json.loads(body)
-        process = ProcessIdentity.from_json(found["process"])
+        fields = json.loads(body)
+        process = ProcessIdentity.from_json(fields["process"])
         return FoundLock(
-            body, modified_ms, str(found["owner"]), process, int(found["since"]), float(found["validity_s"])
+            body, modified_ms, str(fields["owner"]), process, int(fields["since"]), float(fields["validity_s"])
         )
     except (ValueError, KeyError, TypeError):
         return FoundLock(body, modified_ms)

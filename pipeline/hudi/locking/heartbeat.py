@@ -1,12 +1,12 @@
-"""Heartbeats: who works on which instant, and whether they still live.
+"""Heartbeats: the writer of each instant, and whether it is alive.
 
-As in Hudi, ``.hoodie/.heartbeat/<instant>`` is written over and over while its writer lives, and only the time of its
-last change counts for Hudi, which leaves it empty. Ours says in addition who writes it, so that a writer that died on
-this machine need not be waited for. A file that is empty, or holds something else, is judged by its time alone.
+As in Hudi, ``.hoodie/.heartbeat/<instant>`` is rewritten while its writer lives. Hudi leaves it empty and uses only the
+time of its last change. Ours also names its writer, so that no process waits for a writer that died on this machine. An
+empty file, or one with other content, is judged by its time alone.
 
-A heartbeat is lost, and stays so, once its last beat is too old or its file was deleted or taken by somebody else: they
-may have rolled the instant back. A beat does not bring a deleted file back: where the store can, it only sets the time
-of change; elsewhere it reads before it writes, which leaves a moment.
+A heartbeat is lost for good if its last beat is too old, or another process deleted or replaced its file: that process
+may have rolled the instant back. A beat does not create a deleted file again: if the store can, it only sets the time
+of change; otherwise it reads before it writes, with a short gap between the two.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _BEATS_PER_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a heartbeat's file says. ``process`` is None for a foreign writer's.
+    """The content of a heartbeat's file. ``process`` is None for a foreign writer's.
 
     Attributes:
-        owner: who writes it; empty for a foreign writer.
+        owner: the writer's name; empty for a foreign writer.
         process: the process.
         modified_ms: the last beat, by the store's clock.
     """
@@ -63,11 +63,11 @@ class Heartbeat:
         return self.process.started if self.process else None
 
     def runs_here(self) -> bool:
-        """Whether the process is one of this machine for certain, and still there."""
+        """Whether the process certainly belongs to this machine and still runs."""
         return self.process is not None and self.process.is_here() and not self.process.is_gone()
 
     def alive(self, now_ms: int, timeout_s: float) -> bool:
-        """False if the last beat is too old, or the process ran on this machine and is gone."""
+        """False if the last beat is too old, or the process belonged to this machine and has ended."""
         if now_ms - self.modified_ms > timeout_s * 1000:
             return False
         return self.process is None or not self.process.is_gone()
@@ -75,7 +75,7 @@ class Heartbeat:
 
 @dataclass(slots=True)
 class _Beating:
-    """One of our own. ``turn`` keeps a beat and the stop of the same heartbeat apart."""
+    """A heartbeat of this object. ``turn`` excludes a beat during the stop of the same heartbeat."""
 
     body: bytes
     last: Moment
@@ -89,9 +89,9 @@ class Heartbeats:
 
     Args:
         storage: at the table's root.
-        owner: who writes, for people.
+        owner: the writer's name, shown to users.
         timeout_s: how old a last beat may be; Hudi's default is 600.
-        directory: where the files lie.
+        directory: the directory of the files.
     """
 
     def __init__(self, storage: Storage, owner: str, timeout_s: float, directory: str = HEARTBEAT_PATH) -> None:
@@ -103,9 +103,9 @@ class Heartbeats:
         self._ticker = Ticker("binlake-heartbeat", min(_MAX_INTERVAL_S, timeout_s / _BEATS_PER_TIMEOUT))
 
     def start(self, instant: str) -> None:
-        """Begin to beat, before the instant exists.
+        """Start the heartbeat of an instant, before the instant exists.
 
-        Raises AlreadyExistsError if somebody else has begun an instant of that time, StorageError.
+        Raises AlreadyExistsError if another writer has begun an instant of that time, StorageError.
         """
         body = json.dumps({"owner": self._owner, "process": this_process().to_json()}).encode()
         beating = _Beating(body, Moment())
@@ -114,7 +114,8 @@ class Heartbeats:
         self._ticker.add(instant, partial(self._beat, instant, beating))
 
     def stop(self, instant: str) -> None:
-        """Beat no more, and delete the file; one that cannot be deleted goes out of date. Nothing if not ours."""
+        """Stop a heartbeat and delete its file; a file that cannot be deleted expires. Does nothing for a foreign
+        one."""
         self._ticker.remove(instant)
         beating = self._live.pop(instant, None)
         if beating is None:
@@ -125,25 +126,25 @@ class Heartbeats:
                 self._storage.delete(self._path(instant))
 
     def check(self, instant: str) -> None:
-        """To be asked before an instant is completed; no call of the store. Raises LostOwnershipError if others may
-        take it for dead."""
+        """Call it before an instant is completed; it makes no storage call. Raises LostOwnershipError if other writers
+        may treat the instant as dead."""
         beating = self._live.get(instant)
         lost = "it does not beat" if beating is None else self._is_lost(beating)
         if lost:
             raise LostOwnershipError(
-                f"the instant's heartbeat is lost: {lost}, so somebody else may have rolled the instant back",
-                do_next="begin again with a new instant; if the machine was not paused, look at the storage's health",
+                f"the instant's heartbeat is lost: {lost}, so another writer may have rolled the instant back",
+                do_next="begin again with a new instant; if the machine was not paused, check the storage's health",
                 table=self._storage.uri,
                 instant=instant,
             )
 
     def beats(self, instant: str) -> bool:
-        """Whether this object beats for an instant, and has not lost it; no call of the store."""
+        """Whether this object has a heartbeat of an instant and has not lost it; it makes no storage call."""
         beating = self._live.get(instant)
         return beating is not None and not self._is_lost(beating)
 
     def find(self, instant: str) -> Heartbeat | None:
-        """Anybody's heartbeat of an instant; None if there is none. Raises StorageError."""
+        """The heartbeat of an instant, of any writer; None if there is none. Raises StorageError."""
         try:
             body = self._storage.read(self._path(instant))
         except StorageNotFoundError:
@@ -152,15 +153,15 @@ class Heartbeats:
         return _parse(body, info.modified_ms) if info else None
 
     def instants(self) -> list[str]:
-        """The instants that anybody beats for, or has beaten for and died. Raises StorageError."""
+        """The instants with a heartbeat, of live and of dead writers. Raises StorageError."""
         return sorted(info.path.rpartition("/")[2] for info in self._storage.list(self._directory))
 
     def discard(self, instant: str) -> None:
-        """Delete the heartbeat that somebody dead left. Raises StorageError."""
+        """Delete the heartbeat of a dead writer. Raises StorageError."""
         self._storage.delete(self._path(instant))
 
     def close(self) -> None:
-        """Beat no more. The files stay: what was not stopped is for the next writer to roll back."""
+        """Stop all heartbeats. The files stay: the next writer rolls back the instants that were not stopped."""
         for beating in self._live.values():
             beating.stopped = True
         self._live.clear()
@@ -183,7 +184,7 @@ class Heartbeats:
             beating.last = moment
 
     def _refresh(self, instant: str, body: bytes) -> str:
-        """One beat; why the heartbeat is lost, if so. Raises BinlakeError for a beat that failed."""
+        """One beat; returns the reason if the heartbeat is lost. Raises BinlakeError for a beat that failed."""
         path = self._path(instant)
         try:
             if self._storage.read(path) != body:
@@ -204,7 +205,7 @@ class Heartbeats:
 
 def _parse(body: bytes, modified_ms: int) -> Heartbeat:
     try:
-        found = json.loads(body)
-        return Heartbeat(str(found["owner"]), ProcessIdentity.from_json(found.get("process")), modified_ms)
+        fields = json.loads(body)
+        return Heartbeat(str(fields["owner"]), ProcessIdentity.from_json(fields.get("process")), modified_ms)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Heartbeat("", None, modified_ms)

@@ -1,4 +1,4 @@
-"""Whose a table is at the moment (its lock), and whose a pending instant is (its heartbeat)."""
+"""Ownership of a table at a moment (its lock) and of a pending instant (its heartbeat)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.storage.base import Storage, StorageError
 
 @dataclass(frozen=True)
 class Locking:
-    """How a writer shares a table with others.
+    """The settings by which a writer shares a table with others.
 
     Args:
-        config: which lock, and how long.
-        owner: the writer's name, for people and for its next run.
-        one_run: no two runs of that name are ever at work at once, so what an earlier one left pending is dead.
+        config: the lock and its times.
+        owner: the writer's name, for users and for its next run.
+        one_run: no two runs of that name ever run at once, so pending instants of an earlier run are dead.
     """
 
     config: LockConfig
@@ -33,8 +33,8 @@ class Ownership:
 
     Args:
         storage: the table's root.
-        locking: None for a writer that is known to be the only one. It has no heartbeats, and takes every pending
-            instant for one that a dead run left.
+        locking: None for the only writer of the table. It has no heartbeats, and treats every pending instant as
+            left by a dead run.
     """
 
     def __init__(self, storage: Storage, locking: Locking | None) -> None:
@@ -46,14 +46,14 @@ class Ownership:
             self._beats = Heartbeats(storage, locking.owner, self._timeout_s)
 
     def begin(self, instant: str) -> None:
-        """Let an instant beat that is about to begin. Raises AlreadyExistsError if somebody else uses this time."""
+        """Start the heartbeat of a new instant. Raises AlreadyExistsError if another writer uses this time."""
         if self._beats is not None:
             self._beats.start(instant)
 
     def claim(self, instant: str) -> None:
-        """Make sure that an instant beats as ours, one that an object of this writer's began before as well.
+        """Ensure that an instant has our heartbeat, also if another object of this writer began it.
 
-        To be called under the lock. Raises LostOwnershipError if others may have taken it, StorageError.
+        Call it under the lock. Raises LostOwnershipError if other writers may have taken it over, StorageError.
         """
         if self._beats is None or self._beats.beats(instant):
             return
@@ -62,34 +62,36 @@ class Ownership:
         self.take_over(instant)
 
     def take_over(self, instant: str) -> None:
-        """Let an abandoned instant beat as ours. To be called under the lock; raises StorageError."""
+        """Start our heartbeat of an abandoned instant. Call it under the lock. Raises StorageError."""
         if self._beats is not None and not self._beats.beats(instant):
             self._beats.discard(instant)
             self._beats.start(instant)
 
     def check(self, instant: str) -> None:
-        """Raise LostOwnershipError if others may have taken our instant for abandoned."""
+        """Raise LostOwnershipError if other writers may treat our instant as abandoned."""
         if self._beats is not None:
             self._beats.check(instant)
 
     def end(self, instant: str) -> None:
-        """The instant is completed or gone."""
+        """Stop the heartbeat of an instant that has completed or was removed."""
         if self._beats is not None:
             self._beats.stop(instant)
 
     def is_abandoned(self, instant: str) -> bool:
-        """Whether nobody alive works on a pending instant: it has no heartbeat or an old one, or that of a process that
-        is gone, or of an earlier run of a writer that has one at a time. Raises StorageError."""
+        """Whether no live writer works on a pending instant: it has no heartbeat or an expired one, or the heartbeat of
+        an ended process, or of an earlier run of a writer with one run at a time. Raises StorageError."""
         if self._beats is None:
             return True
         if self._beats.beats(instant):
             return False
-        found = self._beats.find(instant)
-        return found is None or found.owner == self._predecessor or not found.alive(now_ms(), self._timeout_s)
+        heartbeat = self._beats.find(instant)
+        return (
+            heartbeat is None or heartbeat.owner == self._predecessor or not heartbeat.alive(now_ms(), self._timeout_s)
+        )
 
     def sweep(self, pending: Collection[str]) -> None:
-        """Delete the heartbeats that the dead left: of instants that are not pending and that nobody alive is about to
-        begin. To be called under the lock."""
+        """Delete the heartbeats of dead writers: those of instants that are not pending and that no live writer is
+        about to begin. Call it under the lock."""
         if self._beats is None:
             return
         with contextlib.suppress(StorageError):

@@ -1,4 +1,4 @@
-"""Which process wrote a lock or a heartbeat, and whether that process is gone for certain."""
+"""The process that wrote a lock or a heartbeat, and whether it has certainly ended."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DEAD = ("Z", "X")
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process of the world.
+    """One process, unique over machines and time.
 
     Attributes:
-        host: the name of its machine, for people.
-        pid: its id there.
-        started: when it started, in the kernel's ticks since boot: a pid that was given again differs here. 0 unknown.
-        place: the kernel's boot id and the pid namespace. Only there does the pid mean anything: machines may share a
-            name, and containers a machine. Empty where there is no /proc.
+        host: the name of its machine, for users.
+        pid: its id on that machine.
+        started: its start in the kernel's ticks since boot: it differs if a pid is used again. 0 if unknown.
+        place: the kernel's boot id and the pid namespace. The pid is valid only in it: machines may share a name, and
+            containers a machine. Empty without /proc.
     """
 
     host: str
@@ -32,12 +32,12 @@ class ProcessIdentity:
     place: str
 
     def is_gone(self) -> bool:
-        """True only if that process ran here and runs no more. A machine that was started anew is not told from one
-        of the same name: False, time has to tell."""
+        """True only if that process ran in this namespace and has ended. A restarted machine cannot be distinguished
+        from another one of the same name: False, and the caller waits for the timeout."""
         return self.is_here() and _started(self.pid) != self.started
 
     def is_here(self) -> bool:
-        """Whether its pid means anything to this process."""
+        """Whether its pid is valid in this process's namespace."""
         return bool(self.place) and self.place == this_process().place
 
     def to_json(self) -> dict[str, Any]:
@@ -45,24 +45,24 @@ class ProcessIdentity:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, found: object) -> ProcessIdentity | None:
-        """From JSON's types; None for what is no identity of ours."""
-        if not isinstance(found, dict):
+    def from_json(cls, value: object) -> ProcessIdentity | None:
+        """From JSON's types; None for a value that is not an identity of this form."""
+        if not isinstance(value, dict):
             return None
-        host, pid, started, place = (found.get(name) for name in ("host", "pid", "started", "place"))
+        host, pid, started, place = (value.get(name) for name in ("host", "pid", "started", "place"))
         if isinstance(host, str) and isinstance(pid, int) and isinstance(started, int) and isinstance(place, str):
             return cls(host, pid, started, place)
         return None
 
 
 def this_process() -> ProcessIdentity:
-    """The process that asks."""
+    """The identity of the calling process."""
     return _identity(os.getpid())
 
 
 @lru_cache(maxsize=1)
 def _identity(pid: int) -> ProcessIdentity:
-    # By pid: a forked child must not take its parent's identity along.
+    # By pid: a forked child must not keep its parent's identity.
     started = _started(pid) or 0
     return ProcessIdentity(socket.gethostname(), pid, started, _place() if started else "")
 
@@ -76,7 +76,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started; None if there is none, or only what its parent has not yet cleared away."""
+    """The start of a process; None if it does not exist, or is a zombie."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

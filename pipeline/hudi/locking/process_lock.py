@@ -1,4 +1,4 @@
-"""The lock of a table among the threads of this process: enough where no other process writes the table."""
+"""The lock of a table among the threads of this process: sufficient if no other process writes the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.hudi.locking.base import LockHeldError, LostLockError
 
 @dataclass(slots=True)
 class _Entry:
-    """What this process knows of one table's lock. Only the thread that holds ``gate`` changes it."""
+    """The state of one table's lock in this process. Only the thread that holds ``gate`` changes it."""
 
     gate: threading.RLock = field(default_factory=threading.RLock)
     holder: int | None = None
@@ -26,7 +26,7 @@ _entries_lock = threading.Lock()
 
 
 class ProcessLock:
-    """One lock a table, whichever object of this process asks for it. Reentrant.
+    """One lock per table for all objects of this process. Reentrant.
 
     Args:
         uri: the table's root.
@@ -44,12 +44,12 @@ class ProcessLock:
             self._entry = _entries.setdefault(uri, _Entry())
 
     def __enter__(self) -> ProcessLock:
-        """Take it. Raises LockHeldError after the time to wait."""
+        """Acquire it. Raises LockHeldError after the time to wait."""
         entry = self._entry
         if not entry.gate.acquire(timeout=self._wait_s):
             raise LockHeldError(
                 f"the table's lock is held by the thread {entry.holder_name!r} of this process",
-                do_next="wait until it is done (a compaction or another job on the same table), then start again",
+                do_next="wait until that thread has finished its job on the table, then start again",
                 table=self._uri,
             )
         entry.holder, entry.holder_name = threading.get_ident(), threading.current_thread().name
@@ -62,7 +62,7 @@ class ProcessLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back."""
+        """Release it."""
         entry = self._entry
         entry.depth -= 1
         if not entry.depth:
@@ -79,18 +79,18 @@ class ProcessLock:
         if self._entry.holder != threading.get_ident():
             raise LostLockError(
                 "the table's lock is not held by this thread",
-                do_next="report this: an instant was to be completed outside of the table's lock",
+                do_next="report this as a bug: the code completes an instant outside of the table's lock",
                 table=self._uri,
             )
 
     @property
     def depth(self) -> int:
-        """How often the holding thread has entered."""
+        """The number of times the holding thread has entered."""
         return self._entry.depth
 
     @property
     def held(self) -> object:
-        """What the holder has left for those of its thread that enter again, through whichever object."""
+        """The value that the holder keeps for its thread's further entries, through any object."""
         return self._entry.held
 
     @held.setter

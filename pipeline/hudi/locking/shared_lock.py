@@ -1,7 +1,7 @@
-"""What the locks that exclude other processes have in common: the wait, the renewal, the last look.
+"""The common part of the locks that exclude other processes: the wait, the renewal, the last check.
 
-A thread of this process takes the process's lock of the table first, so only one of them asks the store at a time, and
-one that holds it may enter again through any object.
+A thread of this process first acquires the process's lock of the table. So only one thread at a time calls the store,
+and the thread that holds the lock may enter again through any object.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pipeline.storage.base import StorageError
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.005, 0.5
-#: The part of the validity that must be left for a completing write to reach the store.
+#: The part of the validity that must remain for a completing write to reach the store.
 _MARGIN = 0.1
 
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """A lock that was taken from the store.
+    """A lock that was acquired at the store.
 
     Attributes:
-        lock: the lock object that took it.
-        since: when it was last known to be ours: the moment before the call that took or renewed it.
-        lost: why it is ours no longer; stays.
-        turn: keeps a renewal and the release apart.
+        lock: the lock object that acquired it.
+        since: the moment before the call that acquired or last renewed it.
+        lost: why it was lost; never cleared.
+        turn: excludes a renewal during the release.
     """
 
     lock: SharedLock
@@ -51,7 +51,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an attempt did not get the lock: somebody holds it, or the store gave no answer."""
+    """Why an attempt did not get the lock: another process holds it, or the store gave no answer."""
 
     holder: str = ""
     do_next: str = ""
@@ -59,12 +59,12 @@ class Refusal:
 
 
 class SharedLock(ABC):
-    """See the head of this module. The store's part is the subclass's.
+    """See the docstring of this module. Subclasses implement the store's part.
 
     Args:
         uri: the table's root.
         wait_s: how long to wait for others.
-        validity_s: how long others take it for held after the last renewal.
+        validity_s: how long others treat it as held after the last renewal.
         renew_s: how often it is renewed.
     """
 
@@ -79,7 +79,7 @@ class SharedLock(ABC):
         self._ticker = Ticker("binlake-lock", renew_s)
 
     def __enter__(self) -> SharedLock:
-        """Take it. Raises LockHeldError (by whom, until when) after the time to wait, StorageError."""
+        """Acquire it. Raises LockHeldError (with holder and expiry) after the time to wait, StorageError."""
         began = Moment()
         self._local.__enter__()
         if self._local.depth == 1:
@@ -93,7 +93,7 @@ class SharedLock(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back; never raises: a lock that cannot be given back ends with its validity."""
+        """Release it; never raises: a lock that cannot be released ends with its validity."""
         try:
             if self._local.depth == 1 and isinstance(lease := self._local.held, Lease):
                 self._give_back(lease)
@@ -101,8 +101,8 @@ class SharedLock(ABC):
             self._local.__exit__(kind, error, trace)
 
     def check(self) -> None:
-        """Raises LostLockError unless the calling thread holds it, it is valid, and the store still says so;
-        StorageError if the store says nothing."""
+        """Raises LostLockError unless the calling thread holds it, it is valid, and the store confirms it;
+        StorageError if the store does not answer."""
         self._local.check()
         lease = self._local.held
         if not isinstance(lease, Lease):
@@ -110,25 +110,26 @@ class SharedLock(ABC):
         lock = lease.lock
         if lost := lock._is_lost(lease, lock._validity_s * (1 - _MARGIN)):
             raise self._lost(lost)
-        if said := lock._look(lease):
-            lease.lost = said
-            raise self._lost(said)
+        if reason := lock._look(lease):
+            lease.lost = reason
+            raise self._lost(reason)
 
     @abstractmethod
     def _try(self) -> Lease | Refusal:
-        """One attempt. Raises StorageError for a store that had better not be asked again."""
+        """One attempt. Raises StorageError for an error after which a retry is useless."""
 
     @abstractmethod
     def _look(self, lease: Lease) -> str:
-        """Why it is no longer ours by what the store holds; empty if it is. Raises StorageError."""
+        """Why it is lost according to the store; empty if it is still ours. Raises StorageError."""
 
     @abstractmethod
     def _extend(self, lease: Lease) -> str:
-        """Renew it at the store; why it is no longer ours, if so. Raises StorageError: tried again in time."""
+        """Renew it at the store; returns the reason if it is lost. Raises StorageError: the caller tries again in
+        time."""
 
     @abstractmethod
     def _release(self, lease: Lease) -> None:
-        """Free it at the store, if it is still ours. Raises StorageError."""
+        """Release it at the store, if it is still ours. Raises StorageError."""
 
     def _wait(self, began: Moment) -> Lease:
         pause = _FIRST_PAUSE_S
@@ -137,12 +138,12 @@ class SharedLock(ABC):
             if isinstance(got, Lease):
                 self._ticker.add(got, partial(self._renew, got))
                 return got
-            left = self._wait_s - began.age_s()
-            if left <= 0:
+            remaining_s = self._wait_s - began.age_s()
+            if remaining_s <= 0:
                 raise got.cause or LockHeldError(
                     f"the table's lock is held by {got.holder}", do_next=got.do_next, table=self._uri
                 )
-            time.sleep(min(left, pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
+            time.sleep(min(remaining_s, pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
             pause = min(2 * pause, _LAST_PAUSE_S)
 
     def _renew(self, lease: Lease) -> None:
@@ -178,14 +179,14 @@ class SharedLock(ABC):
     def _lost(self, why: str) -> LostLockError:
         return LostLockError(
             f"the table's lock was lost: {why}",
-            do_next="start again: what was not completed is rolled back; if the process was not paused, look at the "
-            "storage's health and at this machine's clock",
+            do_next="start again: uncompleted instants are rolled back; if the process was not paused, check the "
+            "storage's health and this machine's clock",
             table=self._uri,
         )
 
 
 def describe_holder(owner: str, process: ProcessIdentity | None, since_ms: int | None, until_ms: int) -> str:
-    """Who holds a lock, since when and until when, for people."""
+    """The holder of a lock, since when and until when, as text for users."""
     who = f"process {process.pid} on {process.host}" if process else f"another writer ({owner})"
     since = f" since {_moment(since_ms)}" if since_ms is not None else ""
     return f"{who}{since}, valid until {_moment(until_ms)} unless it is renewed"

@@ -1,14 +1,15 @@
 """The lock of a table on an object store: the file of Hudi's StorageBasedLockProvider, so that its writers wait too.
 
 ``.hoodie/.locks/table_lock.json`` holds ``expired``, ``validUntil`` (ms since the epoch) and ``owner``; other fields
-are ignored by Hudi, and ours adds ``process`` for people, and so that a holder that died on this machine need not be
-waited for. The file is never deleted, only replaced on condition that it is still the version that was read, so of
-several who find it free, or dead, one gets it.
+are ignored by Hudi. Ours adds ``process``, for users, and so that no process waits for a holder that died on this
+machine. The file is never deleted. It is only replaced if it still has the version that was read, so if several
+processes find it free or dead, one gets it.
 
-An answer that says "not that version" may follow upon a write of ours that was done, when the client tried again after
-a lost answer. So the file is read again: what bears our owner id is ours. On taking it such a ghost is marked expired
-and the attempt counts as failed; on renewing its version is adopted; on freeing it is done or done again. A write
-without any answer counts as failed for taking; for renewing it is tried again until the validity ends.
+The answer "not that version" is also given for a write of ours that was done, if its answer was lost and the client
+tried again. So the file is read again: a file with our owner id is ours. When the lock is acquired, such a file is
+marked expired and the attempt counts as failed; on renewal its version is adopted; on release the write is done or
+repeated. A write without any answer counts as a failed attempt to acquire; a renewal is tried again until the validity
+ends.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from pipeline.storage.abilities import ConditionalStore, ReplacedError, Version
 from pipeline.storage.base import StorageError, StorageNotFoundError
 
 LOCK_PATH = ".hoodie/.locks/table_lock.json"
-#: How far the clocks of two machines may be apart, as Hudi has it.
+#: The largest difference between the clocks of two machines, as in Hudi.
 _DRIFT_MS = 500
 _RELEASE_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LockData:
-    """What the file says."""
+    """The content of the lock file."""
 
     expired: bool
     valid_until_ms: int
@@ -49,20 +50,20 @@ class LockData:
     def from_bytes(cls, data: bytes, place: str) -> LockData:
         """From JSON, without regard to unknown fields. Raises CorruptDataError."""
         try:
-            found = json.loads(data)
-            expired, until, owner = found["expired"], found["validUntil"], found["owner"]
+            fields = json.loads(data)
+            expired, until, owner = fields["expired"], fields["validUntil"], fields["owner"]
             if not (type(expired) is bool and type(until) is int and isinstance(owner, str)):
-                raise TypeError("a field is of another type")
+                raise TypeError("a field has another type")
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(
-                f"the table's lock file is not what Hudi writes: {error!r}",
-                do_next="delete it if no writer runs on the table",
+                f"the table's lock file has not the form that Hudi writes: {error!r}",
+                do_next="delete the file if no writer runs on the table, then start again",
                 path=place,
             ) from error
-        return cls(expired, until, owner, ProcessIdentity.from_json(found.get("process")))
+        return cls(expired, until, owner, ProcessIdentity.from_json(fields.get("process")))
 
     def is_held(self) -> bool:
-        """Whether somebody may hold it."""
+        """Whether a process may hold it."""
         if self.expired or now_ms() > self.valid_until_ms + _DRIFT_MS:
             return False
         return self.process is None or not self.process.is_gone()
@@ -70,20 +71,20 @@ class LockData:
 
 @dataclass(eq=False, slots=True)
 class _StorageLease(Lease):
-    """What we wrote last, and its version."""
+    """The last content that this object wrote, and its version."""
 
     valid_until_ms: int = 0
     version: Version = field(default_factory=lambda: Version(None, None))
 
 
 class StorageLock(SharedLock):
-    """See the head of this module.
+    """See the docstring of this module.
 
     Args:
         storage: at the table's root.
         uri: the table's root.
         wait_s: how long to wait for others.
-        validity_s: how long a lock is valid after it was taken or renewed.
+        validity_s: how long a lock is valid after it was acquired or renewed.
         renew_s: how often it is renewed.
     """
 
@@ -102,12 +103,12 @@ class StorageLock(SharedLock):
 
     def _try(self) -> Lease | Refusal:
         try:
-            found = self._read()
-            if found and found[0].is_held():
-                return self._held(*found)
+            current = self._read()
+            if current and current[0].is_held():
+                return self._held(*current)
             data, since = self._data(), Moment()
             try:
-                version = self._write(data, found[1] if found else None)
+                version = self._write(data, current[1] if current else None)
             except ReplacedError:
                 return self._beaten()
             return _StorageLease(self, since, valid_until_ms=data.valid_until_ms, version=version)
@@ -115,8 +116,8 @@ class StorageLock(SharedLock):
             return Refusal(cause=error)
 
     def _look(self, lease: Lease) -> str:
-        found = self._read()
-        return "" if found and self._is_ours(found[0]) else "its file is somebody else's"
+        current = self._read()
+        return "" if current and self._is_ours(current[0]) else "another process has replaced its file"
 
     def _extend(self, lease: Lease) -> str:
         assert isinstance(lease, _StorageLease)
@@ -124,10 +125,10 @@ class StorageLock(SharedLock):
         try:
             lease.version = self._write(data, lease.version)
         except ReplacedError:
-            found = self._read()
-            if not found or not self._is_ours(found[0]):
-                return "its file is somebody else's"
-            lease.version = self._write(data, found[1])
+            current = self._read()
+            if not current or not self._is_ours(current[0]):
+                return "another process has replaced its file"
+            lease.version = self._write(data, current[1])
         lease.valid_until_ms = data.valid_until_ms
         return ""
 
@@ -141,14 +142,14 @@ class StorageLock(SharedLock):
             except StorageError:
                 if attempt == _RELEASE_ATTEMPTS:
                     raise
-            found = self._read()
-            if not found or not self._is_ours(found[0]):
+            current = self._read()
+            if not current or not self._is_ours(current[0]):
                 return
-            version = found[1]
+            version = current[1]
 
     def _held(self, data: LockData, version: Version) -> Refusal:
         if data.owner == self._owner:
-            # We hold nothing: it is a write of ours that had no answer when we took, or freed, the lock.
+            # This object holds no lease: the file is an unanswered write of its own from an acquire or a release.
             self._expire(data.valid_until_ms, version)
         return Refusal(
             describe_holder(data.owner, data.process, None, data.valid_until_ms),
@@ -156,10 +157,10 @@ class StorageLock(SharedLock):
         )
 
     def _beaten(self) -> Refusal:
-        """Somebody else was first, or a ghost of ours, which is laid."""
-        found = self._read()
-        if found and found[0].is_held():
-            return self._held(*found)
+        """Another process was first, or the file is an unanswered write of ours, which is marked expired."""
+        current = self._read()
+        if current and current[0].is_held():
+            return self._held(*current)
         return Refusal("somebody who has just freed it", "start again")
 
     def _data(self) -> LockData:

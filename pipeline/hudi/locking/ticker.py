@@ -1,4 +1,4 @@
-"""What is done at an interval as long as there is anything to do: by one thread for all tables of this process."""
+"""Actions at an interval, done by one thread for all tables of this process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class _Round:
-    """The thread of one interval. It is started by the first action and ends an interval after the last one, so that
-    short sections that follow one another share it."""
+    """The thread of one interval. The first action starts it, and it ends one interval after the last action is
+    removed, so that consecutive short sections share it."""
 
     def __init__(self, name: str, interval_s: float) -> None:
         self._name = f"{name} every {interval_s:g} s"
@@ -59,16 +59,16 @@ class Ticker:
             self._round = _rounds.setdefault((name, interval_s), _Round(name, interval_s))
 
     def add(self, key: object, action: Callable[[], None]) -> None:
-        """Do this from now on. It must not raise, nor take long: others wait for it."""
+        """Add an action. It must not raise or take long: other actions wait for it."""
         self._keys.add(key)
         self._round.add((id(self), key), action)
 
     def remove(self, key: object) -> None:
-        """No more of this; a round that is under way may still do it."""
+        """Remove an action; a round that is running may still do it."""
         self._keys.discard(key)
         self._round.remove((id(self), key))
 
     def close(self) -> None:
-        """No more of anything."""
+        """Remove all actions of this owner."""
         for key in list(self._keys):
             self.remove(key)

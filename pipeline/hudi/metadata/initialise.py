@@ -196,7 +196,7 @@ def _make_partition(
     with records."""
     requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
     root.create(requested.path, b"")
-    root.create(requested.at(State.INFLIGHT).path, b"")
+    root.create(requested.in_state(State.INFLIGHT).path, b"")
     root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
     groups = [FileGroup(root, partition, index) for index in range(count)]
     split = split_by_group(groups, list(records))
@@ -208,7 +208,7 @@ def _make_partition(
         extra={SCHEMA_KEY: table_schema()},
         operation="BULK_INSERT_PREPPED",
     )
-    publish(root, requested.at(State.COMPLETED, clock.next()), body.to_bytes())
+    publish(root, requested.in_state(State.COMPLETED, clock.next()), body.to_bytes())
 
 
 def _make_group(root: Storage, group: FileGroup, records: KeyedRecords) -> WriteStat | None:

@@ -241,14 +241,14 @@ class MetadataTable:
             raise LostOwnershipError(
                 "another writer noted this instant in the metadata table", do_next="find it", instant=instant
             ) from error
-        inflight = requested.at(State.INFLIGHT)
+        inflight = requested.in_state(State.INFLIGHT)
         self.timeline.record(inflight)
         with ThreadPoolExecutor(min(_PARALLEL_WRITES, len(logs) + 1)) as pool:
             writes = [pool.submit(self.storage.write, log.path, log.data) for log in logs]
             writes.append(pool.submit(self.storage.create, inflight.path, b""))
         for write in writes:
             write.result()
-        completed = inflight.at(State.COMPLETED, self.clock.next())
+        completed = inflight.in_state(State.COMPLETED, self.clock.next())
         body = CommitMetadata(
             stats=tuple(log.stat() for log in logs),
             extra={SCHEMA_KEY: table_schema()},

@@ -78,7 +78,7 @@ def timeline_until(storage: Storage, timeline: Timeline, end: str | None) -> Tim
         copy.record(instant)
     for instant in timeline.completed_actions(COMPLETED_ACTIONS):
         late = end is not None and (instant.completion_time or "") > end
-        copy.record(instant.at(State.INFLIGHT) if late else instant)
+        copy.record(instant.in_state(State.INFLIGHT) if late else instant)
     if end is not None and not copy.completed() and timeline.completed() and timeline.history().files:
         raise UnsupportedError("the end lies in the archived timeline", do_next="give a later end", instant=end)
     return copy

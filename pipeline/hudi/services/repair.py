@@ -191,7 +191,7 @@ class _Repairer:
 
     def _check_dead(self, pending: Instant) -> None:
         """The writer may have woken up since the table was checked."""
-        paths = [pending.at(state).path for state in (State.REQUESTED, State.INFLIGHT)]
+        paths = [pending.in_state(state).path for state in (State.REQUESTED, State.INFLIGHT)]
         old = all(self._old_enough(path) for path in paths)
         if not old or not self.ownership.is_abandoned(pending.requested_time):
             raise LostOwnershipError(

@@ -107,7 +107,7 @@ def finish_pending_restores(table: HudiTable, index: MetadataConfig | None = Non
         for pending in pending_restores(table.timeline):
             named = _read(table.storage, pending)
             if named is None:
-                table.storage.delete(pending.at(State.REQUESTED).path)
+                table.storage.delete(pending.in_state(State.REQUESTED).path)
                 table.timeline.forget(pending)
             else:
                 done.append(_execute(table, pending, named, index))
@@ -134,7 +134,7 @@ def _check_no_writer(table: HudiTable, plan: RestorePlan, agreed: RestorePlan | 
 
 def _read(storage: Storage, pending: Instant) -> list[Named] | None:
     """The instants that a pending restore takes back; None if it was cut off before its plan was whole."""
-    requested = pending.at(State.REQUESTED)
+    requested = pending.in_state(State.REQUESTED)
     try:
         return decode_request(storage.read(requested.path), requested.path)
     except CorruptDataError:
@@ -187,7 +187,7 @@ def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index
         table.lock.check()
         _roll_back_begun(table)
         table.keep_metadata(_as_it_was(listed, index))
-    completed = restoring.at(State.COMPLETED, table.clock.next())
+    completed = restoring.in_state(State.COMPLETED, table.clock.next())
     millis = int((monotonic_s() - started) * 1000)
     publish(storage, completed, _metadata(storage.uri, restoring.requested_time, millis, named, traces.data))
     table.timeline.record(completed)
@@ -197,7 +197,7 @@ def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index
 def _put_in_flight(table: HudiTable, restoring: Instant) -> list[str]:
     """Write the inflight file; returns the metadata partitions that the table listed when the restore began."""
     listed = sorted(table.config.metadata_partitions)
-    inflight = restoring.at(State.INFLIGHT)
+    inflight = restoring.in_state(State.INFLIGHT)
     try:
         table.storage.create(inflight.path, json.dumps({"metadataPartitions": listed}).encode())
     except AlreadyExistsError:

@@ -49,7 +49,7 @@ def _create(table: HudiTable, instant: str, user: str, comment: str) -> Savepoin
         table.storage.create(inflight.path, b"")
     table.timeline.record(inflight)
     made = Savepoint(instant, user, comment, now_ms(), files)
-    completed = inflight.at(State.COMPLETED, table.clock.next())
+    completed = inflight.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, encode_savepoint(made))
     table.timeline.record(completed)
     return made

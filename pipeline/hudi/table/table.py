@@ -295,7 +295,7 @@ class HudiTable(TableState):
         if found is None or found.state is not State.INFLIGHT:
             completed = found is not None and found.completed
             raise LostOwnershipError(
-                f"this instant was {'completed' if completed else 'rolled back'} by somebody else",
+                "another writer completed this instant" if completed else "another writer rolled this instant back",
                 do_next="another process writes to this table: stop it, or set locking",
                 instant=instant,
                 table=self.config.name,

@@ -54,10 +54,16 @@ def decode_container(data: bytes, path: str) -> dict[str, Any]:
         record = next(iter(fastavro.reader(io.BytesIO(data))), None)
     except (ValueError, EOFError, LookupError, TypeError, StopIteration, fastavro.read.SchemaResolutionError) as error:
         raise CorruptDataError(
-            f"an instant's file cannot be read: {error}", do_next="restore it or roll the instant back", path=path
+            f"an instant's file cannot be read: {error}",
+            do_next="restore the file from a copy, or roll the instant back",
+            path=path,
         ) from error
     if not isinstance(record, dict):
-        raise CorruptDataError("an instant's file holds no record", do_next="roll the instant back", path=path)
+        raise CorruptDataError(
+            "an instant's file holds no record",
+            do_next="restore the file from a copy, or roll the instant back",
+            path=path,
+        )
     return record
 
 

@@ -1,4 +1,4 @@
-"""What a completed commit says: which files it wrote, under which schema, and the writer's own keys."""
+"""Commit metadata: the files that a commit wrote, their schema, and the writer's own keys."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 and by Hudi's archival).
 
 Completion times decide which file slice an old log file belongs to, and a commit's own keys may have been archived. A
-file's name tells the range of its instants, so that a question about one instant reads one or two files; and the
-files that binlake writes repeat, in their footer, the newest value of every key of their commits' extraMetadata.
+file's name holds the range of its instants, so a lookup of one instant reads one or two files. The footer of a file
+that binlake writes holds the newest value of every key of its commits' extraMetadata.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HistoryFile:
 
     @classmethod
     def named(cls, name: str, size: int) -> HistoryFile:
-        """With what its name says."""
+        """The entry of a manifest, with the range and level in its name."""
         match = _FILE.match(name)
         return cls(name, size, match.group(1), match.group(2), int(match.group(3))) if match else cls(name, size)
 
@@ -71,7 +71,7 @@ class ArchivedCommit:
 
 @dataclass
 class History:
-    """The files named by the newest manifest. Each is read when it is first asked for, and its answers are kept."""
+    """The files named by the newest manifest. Each file is read on first use, and its content is kept."""
 
     storage: Storage
     entries: tuple[HistoryFile, ...]
@@ -92,7 +92,9 @@ class History:
             return cls(storage, ())
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(
-                f"the timeline's history cannot be read: {error}", do_next="restore its manifest", path=HISTORY_PATH
+                f"the timeline's history cannot be read: {error}",
+                do_next="restore its manifest from a copy",
+                path=HISTORY_PATH,
             ) from error
 
     @property
@@ -104,9 +106,9 @@ class History:
         """When an archived instant completed; None if it is not in the history."""
         for entry in self.entries:
             if entry.may_hold(requested_time):
-                found = self._completion_times(entry).get(requested_time)
-                if found is not None:
-                    return found
+                completion_time = self._completion_times(entry).get(requested_time)
+                if completion_time is not None:
+                    return completion_time
         return None
 
     def _completion_times(self, entry: HistoryFile) -> dict[str, str]:
@@ -118,13 +120,13 @@ class History:
 
     def metadata(self, requested_time: str) -> bytes | None:
         """The body of an archived commit; None if it is not in the history."""
-        found = self._commits(entry for entry in self.entries if entry.may_hold(requested_time))
-        return found[requested_time].metadata if requested_time in found else None
+        commits = self._commits(entry for entry in self.entries if entry.may_hold(requested_time))
+        return commits[requested_time].metadata if requested_time in commits else None
 
     def commits(self) -> list[ArchivedCommit]:
         """The archived commits and deltacommits, newest first. Reads everything."""
-        found = self._commits(self.entries)
-        return [found[time] for time in sorted(found, reverse=True)]
+        commits = self._commits(self.entries)
+        return [commits[time] for time in sorted(commits, reverse=True)]
 
     def newest_extra(self, key: str) -> str | None:
         """The value of a key of extraMetadata in the newest archived commit that has it.
@@ -135,38 +137,38 @@ class History:
         for entry in sorted(self.entries, key=lambda entry: entry.last, reverse=True):
             if newest is not None and entry.last < newest[0]:
                 break
-            found = self.extras(entry).get(key)
-            if found is not None and (newest is None or found[0] > newest[0]):
-                newest = found
+            candidate = self.extras(entry).get(key)
+            if candidate is not None and (newest is None or candidate[0] > newest[0]):
+                newest = candidate
         return newest[1] if newest is not None else None
 
-    def extra_values(self, key: str, *beside: str) -> Mapping[str, str]:
-        """The newest archived values of ``key`` and of the keys ``beside``; nothing where ``key`` has none."""
+    def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
+        """The newest archived values of ``key`` and of ``further`` keys; empty if ``key`` has no value."""
         value = self.newest_extra(key)
         if value is None:
             return {}
-        others = {name: other for name in beside if (other := self.newest_extra(name)) is not None}
-        return {key: value, **others}
+        further_values = {name: other for name in further if (other := self.newest_extra(name)) is not None}
+        return {key: value, **further_values}
 
     def extras(self, entry: HistoryFile) -> Extras:
         """The newest values of one file's commits."""
         if entry.name not in self._extras:
-            told = self._footer(entry).get(EXTRA_ENTRY.encode())
-            if told is not None:
-                self._extras[entry.name] = {key: (at, value) for key, (at, value) in json.loads(told).items()}
+            entry_text = self._footer(entry).get(EXTRA_ENTRY.encode())
+            if entry_text is not None:
+                self._extras[entry.name] = {key: (time, value) for key, (time, value) in json.loads(entry_text).items()}
             else:
                 commits = self._commits([entry]).values()
                 self._extras[entry.name] = newest_extras((c.requested_time, c.metadata) for c in commits)
         return self._extras[entry.name]
 
     def _footer(self, entry: HistoryFile) -> Mapping[bytes, bytes]:
-        """The key-value pairs of a file's footer, of which as little as may be is read."""
+        """The key-value pairs of a file's footer. Only the footer's bytes are read."""
         tail = self.storage.read_range(entry.path, max(0, entry.size - _FOOTER_GUESS), _FOOTER_GUESS)
         length = int.from_bytes(tail[-_FOOTER_END : -_FOOTER_END + 4], "little") + _FOOTER_END
         if length > len(tail):
             tail = self.storage.read(entry.path)
         try:
-            # A footer is understood by itself where the magic of a file's beginning stands before it.
+            # A footer can be parsed alone if the magic bytes of a file's beginning are put before it.
             return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-length:])).metadata or {}
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(entry, error) from error
@@ -188,7 +190,7 @@ class History:
 
 
 def newest_extras(commits: Iterable[tuple[str, bytes]]) -> Extras:
-    """From (requested time, body) of commits the newest value of every key of extraMetadata."""
+    """The newest value of every key of extraMetadata, from (requested time, body) of commits."""
     newest: Extras = {}
     for time, body in sorted(commits):
         for key, value in CommitMetadata.from_bytes(body, f"history of {time}").extra.items():

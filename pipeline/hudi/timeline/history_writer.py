@@ -1,9 +1,9 @@
-"""Archival's hand: completed instants move from the active timeline into the history, Hudi's LSM tree of Parquet files.
+"""Moves completed instants from the active timeline into the history, Hudi's LSM tree of Parquet files.
 
-Order on storage: the Parquet file, the manifest that names it, ``_version_``, then the instants' files are deleted, of
-each the completed one last, and commits oldest first: at every moment the active timeline is without a hole, for an
-instant between two active ones that is not there itself counts as none. A crash before the deletions leaves instants in
-both places; the next archival deletes them without writing them again.
+Order on storage: the Parquet file, the manifest that names it, ``_version_``; then the instants' files are deleted, the
+completed file of each instant last, and commits oldest first. So the active timeline has no gap at any moment: readers
+treat an instant that is missing between two active ones as one that never completed. A crash before the deletions
+leaves instants in both places; the next archival deletes them without writing them again.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def move_to_history(storage: Storage, instants: Sequence[Instant], newest_only: 
 
 def _delete(storage: Storage, instants: Sequence[Instant]) -> None:
     unfinished = [path for instant in instants for path in _pending_paths(instant)]
-    others = [instant.path for instant in instants if instant.action not in WRITE_ACTIONS]
+    paths = [instant.path for instant in instants if instant.action not in WRITE_ACTIONS]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(storage.delete, unfinished))
-        list(pool.map(storage.delete, others))
+        list(pool.map(storage.delete, paths))
     for instant in sorted(i for i in instants if i.action in WRITE_ACTIONS):
         storage.delete(instant.path)
 
@@ -132,7 +132,7 @@ class _Writer:
         self._storage = history.storage
 
     def without_archived(self, instants: Sequence[Instant]) -> list[Instant]:
-        """Those that the history does not hold; only files whose range of instants meets theirs are read."""
+        """The instants that the history lacks; only files whose range of instants overlaps theirs are read."""
         return [i for i in instants if self._history.completion_time(i.requested_time) is None]
 
     def add(self, rows: pa.Table, level: int, extras: Extras, replaced: Iterable[HistoryFile] = ()) -> None:
@@ -146,8 +146,8 @@ class _Writer:
         data = sink.getvalue().to_pybytes()
         new = HistoryFile.named(f"{min(times)}_{max(times)}_{level}.parquet", len(data))
         self._storage.write(new.path, data)
-        gone = {entry.name for entry in replaced} | {new.name}
-        self._publish((*(entry for entry in self._history.entries if entry.name not in gone), new))
+        replaced_names = {entry.name for entry in replaced} | {new.name}
+        self._publish((*(entry for entry in self._history.entries if entry.name not in replaced_names), new))
 
     def _publish(self, entries: tuple[HistoryFile, ...]) -> None:
         version = self._history.version + 1
@@ -163,8 +163,8 @@ class _Writer:
             batch = full[:_FILES_PER_LEVEL]
             extras: Extras = {}
             for entry in batch:
-                for key, found in self._history.extras(entry).items():
-                    extras[key] = max(found, extras.get(key, found))
+                for key, value in self._history.extras(entry).items():
+                    extras[key] = max(value, extras.get(key, value))
             rows = pa.concat_tables([self._history.read(entry).cast(_SCHEMA) for entry in batch])
             self.add(rows, level + 1, extras, replaced=batch)
             level += 1

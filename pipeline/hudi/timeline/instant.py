@@ -12,7 +12,7 @@ COMMIT, DELTA_COMMIT, REPLACE_COMMIT = "commit", "deltacommit", "replacecommit"
 COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
 CLEAN, ROLLBACK, SAVEPOINT, RESTORE, INDEXING = "clean", "rollback", "savepoint", "restore", "indexing"
 
-#: What a pending action is called once it is complete.
+#: The name of a pending action after it completes.
 _COMPLETED_AS = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
 #: Completed actions that add rows or files to the table.
 WRITE_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
@@ -22,7 +22,7 @@ _NAME = re.compile(r"^(\d+)(?:_(\d+))?\.(\w+)(?:\.(\D+))?$")
 
 
 class State(StrEnum):
-    """How far an instant is."""
+    """The state of an instant."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -62,14 +62,14 @@ class Instant:
         """Requested time and action, the same in all three states (a pending compaction completes as a commit)."""
         return self.requested_time, _COMPLETED_AS.get(self.action, self.action)
 
-    def at(self, state: State, completion_time: str | None = None) -> Instant:
+    def in_state(self, state: State, completion_time: str | None = None) -> Instant:
         """The same action in another state."""
         action = _COMPLETED_AS.get(self.action, self.action) if state is State.COMPLETED else self.action
         return Instant(self.requested_time, action, state, completion_time)
 
 
 def parse_name(name: str) -> Instant | None:
-    """A file name of the timeline directory -> its instant; None for a file that is no instant.
+    """The instant of a file name of the timeline directory; None for a file of another kind.
 
     A completed file without a completion time (timeline layout 1) is no instant of this layout, as in hudi-rs.
     """

@@ -1,12 +1,12 @@
 """The active timeline of a table, kept between batches and brought up to date by listing only its end.
 
-What a refresh sees. Names sort by requested time, so a listing may start anywhere. It starts at the oldest instant
-that was pending when we last looked (a foreign writer may complete it at any time, and its completed file sorts under
-that old time), and at least LOOKBACK_MS before the newest instant we know (another machine's clock may be behind ours,
-so that its instant is older than one we have seen). A pending instant that is no longer listed was rolled back and is
-forgotten. Not seen: an instant older than that window which began and ended entirely between two refreshes of ours.
-The window is 25 times the clock skew that Hudi's own writers allow (200 ms); a wider one makes every commit of a fast
-stream list more names.
+The range of a refresh. Names sort by requested time, so a listing may start anywhere. It starts at the oldest instant
+that was pending at the last refresh (a foreign writer may complete it at any time, and its completed file sorts under
+that old time), and at least LOOKBACK_MS before the newest known instant (another machine's clock may be behind ours, so
+its instant may be older than a known one). A pending instant that is no longer listed was rolled back and is removed.
+A refresh misses an instant that is older than that window and began and ended entirely between two refreshes.
+The window is 25 times the clock skew that Hudi's own writers allow (200 ms); with a wider window every commit of a
+fast stream lists more names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _METADATA_KEPT = 64
 class Timeline:
     """The instants of one table (the data table or the metadata table), each in its furthest state.
 
-    Loading reads names only; a commit's body is read when asked for, and the last few are kept.
+    Loading reads names only; a commit's body is read on first use, and the last few are kept.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -54,23 +54,23 @@ class Timeline:
         return timeline
 
     def refresh(self) -> list[Instant]:
-        """List the end of the timeline (see the head of this module).
+        """List the end of the timeline (see the docstring of this module).
 
-        Returns the instants that are new or have moved on since the last look, oldest first; our own, noted with
-        ``record``, are not among them. Beside a restore and after it, and if others have archived all that we knew, the
-        whole timeline is listed (``reload``).
+        Returns the instants that are new or have changed state since the last refresh, oldest first, without our own
+        (``record``). The whole timeline is listed (``reload``) during and after a restore, and if others have archived
+        all instants known here.
         """
         start, last = self._window_start(), self.last_completed()
         listed = self._list(start)
-        news = self._take(listed)
-        # Commits are archived from the oldest on: once the last that we knew is gone, later ones may be, never seen.
+        changed = self._take(listed)
+        # Commits are archived from the oldest on: if the last known one is gone, unseen later ones may be gone too.
         archived = last is not None and last.requested_time > (start or "") and last.identity not in listed
-        if archived or any(instant.action == RESTORE for instant in (*news, *self._pending.values())):
+        if archived or any(instant.action == RESTORE for instant in (*changed, *self._pending.values())):
             self.reload()
-        return news
+        return changed
 
     def reload(self) -> None:
-        """List the whole active timeline, and forget the completed instants that are gone: a restore took them back."""
+        """List the whole active timeline, and remove the completed instants that a restore took back."""
         listed = self._list(None)
         self.archived([i for identity, i in self._completed.items() if listed.get(identity) != i])
         self._take(listed)
@@ -93,10 +93,10 @@ class Timeline:
 
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that requested time, completed before pending; None if the active timeline has none."""
-        for known in (self._completed, self._pending):
+        for instants in (self._completed, self._pending):
             for action in COMPLETED_ACTIONS:
-                if (found := known.get((requested_time, action))) is not None:
-                    return found
+                if (instant := instants.get((requested_time, action))) is not None:
+                    return instant
         return None
 
     def latest_time(self) -> str | None:
@@ -104,7 +104,7 @@ class Timeline:
         return self._latest or None
 
     def record(self, instant: Instant) -> None:
-        """Note an instant file that we created ourselves."""
+        """Add an instant whose file this process created."""
         identity = instant.identity
         self._latest = max(self._latest, instant.completion_time or instant.requested_time)
         if not instant.completed:
@@ -116,18 +116,18 @@ class Timeline:
         self._completed[identity] = instant
 
     def forget(self, instant: Instant) -> None:
-        """Note that we deleted the files of a pending instant."""
+        """Remove a pending instant whose files this process deleted."""
         self._pending.pop(instant.identity, None)
 
     def archived(self, instants: Collection[Instant]) -> None:
-        """Note that completed instants have left the active timeline."""
-        gone = {instant.identity for instant in instants}
-        self._completed = {identity: i for identity, i in self._completed.items() if identity not in gone}
-        self._writes = [i for i in self._writes if i.identity not in gone]
+        """Remove completed instants that have left the active timeline."""
+        archived = {instant.identity for instant in instants}
+        self._completed = {identity: i for identity, i in self._completed.items() if identity not in archived}
+        self._writes = [i for i in self._writes if i.identity not in archived]
         self._history = None
 
     def is_completed(self, requested_time: str) -> bool:
-        """Whether files and blocks of that instant count: completed, or older than the active timeline (archived)."""
+        """Whether files and blocks of that instant are visible: it completed, or is older than the active timeline."""
         if any((requested_time, action) in self._completed for action in WRITE_ACTIONS):
             return True
         first = self._first_write()
@@ -136,11 +136,11 @@ class Timeline:
     def completion_time(self, requested_time: str) -> str | None:
         """When the write of that requested time completed; None while it is pending or unknown.
 
-        Archived instants are looked up in the history; one that is missing there counts as completed when requested.
+        Archived instants are looked up in the history; one that the history lacks counts as completed when requested.
         """
         for action in WRITE_ACTIONS:
-            if (found := self._completed.get((requested_time, action))) is not None:
-                return found.completion_time
+            if (instant := self._completed.get((requested_time, action))) is not None:
+                return instant.completion_time
         if not self.is_completed(requested_time):
             return None
         return self.history().completion_time(requested_time) or requested_time
@@ -156,11 +156,11 @@ class Timeline:
 
         Raises CorruptDataError if it cannot be read, StorageNotFoundError if it is gone.
         """
-        found = self._metadata.get(instant.file_name)
-        if found is None:
-            found = CommitMetadata.from_bytes(self._body(instant), instant.path)
-            self.remember(instant, found)
-        return found
+        metadata = self._metadata.get(instant.file_name)
+        if metadata is None:
+            metadata = CommitMetadata.from_bytes(self._body(instant), instant.path)
+            self.remember(instant, metadata)
+        return metadata
 
     def _body(self, instant: Instant) -> bytes:
         try:
@@ -173,7 +173,7 @@ class Timeline:
             return body
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
-        """Keep the body of a commit we just wrote; the oldest kept one makes room."""
+        """Keep the body of a commit that was just written; the oldest kept body is removed if there are too many."""
         if len(self._metadata) >= _METADATA_KEPT:
             del self._metadata[next(iter(self._metadata))]
         self._metadata[instant.file_name] = metadata
@@ -184,22 +184,22 @@ class Timeline:
             instant = parse_name(info.path.rpartition("/")[2])
             if instant is None:
                 continue
-            known = furthest.get(instant.identity)
-            if known is None or _progress(instant) > _progress(known):
+            previous = furthest.get(instant.identity)
+            if previous is None or _progress(instant) > _progress(previous):
                 furthest[instant.identity] = instant
         return furthest
 
     def _take(self, listed: dict[tuple[str, str], Instant]) -> list[Instant]:
         for identity in [i for i in self._pending if i not in listed]:
             del self._pending[identity]
-        news = [
+        changed = [
             instant
             for identity, instant in listed.items()
             if self._completed.get(identity) != instant and self._pending.get(identity) != instant
         ]
-        for instant in sorted(news):
+        for instant in sorted(changed):
             self.record(instant)
-        return sorted(news)
+        return sorted(changed)
 
     def _window_start(self) -> str | None:
         if not self._latest:
@@ -219,7 +219,7 @@ def _progress(instant: Instant) -> int:
 
 
 def _earlier(instant: str, by_ms: int) -> str:
-    """An instant that much earlier; "" where the time is not a date (the metadata table starts at 000...0)."""
+    """An instant earlier by that much; "" for a time that is not a date (the metadata table starts at 000...0)."""
     try:
         return format_instant(max(parse_instant(instant) - by_ms, 0))
     except (ValueError, OverflowError):

@@ -103,5 +103,5 @@ def test_other_files_are_no_instants(name: str) -> None:
 
 def test_a_pending_compaction_and_its_commit_are_one_instant() -> None:
     pending = Instant("1", "compaction", State.INFLIGHT)
-    assert pending.at(State.COMPLETED, "2") == Instant("1", "commit", State.COMPLETED, "2")
-    assert pending.identity == pending.at(State.COMPLETED, "2").identity
+    assert pending.in_state(State.COMPLETED, "2") == Instant("1", "commit", State.COMPLETED, "2")
+    assert pending.identity == pending.in_state(State.COMPLETED, "2").identity

@@ -227,7 +227,7 @@ def test_a_renewal_that_meets_another_owner_loses_it(store: Answering) -> None:
     with lock_on(store, validity_s=60, renew_s=0.1) as lock:
         put(store, LockData(False, now_ms() + 60_000, "thief"))
         time.sleep(0.3)
-        with pytest.raises(LostLockError, match="somebody else's"):
+        with pytest.raises(LostLockError, match="another process has replaced"):
             lock.check()
     assert content(store) == {"expired": False, "validUntil": content(store)["validUntil"], "owner": "thief"}
 

@@ -157,7 +157,7 @@ class IndexedTable:
         slices = [s for s in file_slices(self.storage, self.table.timeline) if s.log_files]
         requested = Instant(self.clock.next(), COMPACTION, State.REQUESTED)
         self._record(requested, b"")
-        self._record(requested.at(State.INFLIGHT), b"")
+        self._record(requested.in_state(State.INFLIGHT), b"")
         added, stats = [], []
         schema_json = avro_schema(self.table.schema, "t", with_meta=True)
         for item in slices:
@@ -186,7 +186,7 @@ class IndexedTable:
             operation="COMPACT",
             compacted=True,
         )
-        self._record(requested.at(State.COMPLETED, self.clock.next()), body.to_bytes())
+        self._record(requested.in_state(State.COMPLETED, self.clock.next()), body.to_bytes())
         maintain(self.metadata)
         return requested.requested_time
 
@@ -198,7 +198,7 @@ class IndexedTable:
         gone = sorted(set(self.listed()) - live)
         requested = Instant(self.clock.next(), CLEAN, State.REQUESTED)
         self._record(requested, b"")
-        self._record(requested.at(State.INFLIGHT), b"")
+        self._record(requested.in_state(State.INFLIGHT), b"")
         for path, name in gone:
             self.storage.delete(f"{path}/{name}".lstrip("/"))
         self.metadata.apply(requested.requested_time, MetadataDelta(deleted=tuple(gone)))
@@ -209,7 +209,7 @@ class IndexedTable:
             "earliestCommitToRetain": "",
             "partitionMetadata": {},
         }
-        completed = requested.at(State.COMPLETED, self.clock.next())
+        completed = requested.in_state(State.COMPLETED, self.clock.next())
         self._record(completed, encode_container("HoodieCleanMetadata", body))
         maintain(self.metadata)
         return gone

@@ -245,9 +245,9 @@ def test_an_instant_completed_by_another_writer_is_not_published_again(tmp_path:
     results = write(table, instant, upserts([1], 1))
     twin = HudiTable.open(table.storage)
     twin.commit(instant, results)
-    with pytest.raises(LostOwnershipError, match="completed by somebody else"):
+    with pytest.raises(LostOwnershipError, match="another writer completed"):
         table.commit(instant, results)
-    with pytest.raises(LostOwnershipError, match="completed by somebody else"):
+    with pytest.raises(LostOwnershipError, match="another writer completed"):
         table.abort(instant)
     assert len([f for f in tree(tmp_path) if f.endswith(".deltacommit")]) == 1
     assert not any("rollback" in f for f in tree(tmp_path))

@@ -37,7 +37,7 @@ def put(
     """An instant file with a body."""
     instant = Instant(time(requested), action, state)
     if completed is not None:
-        instant = instant.at(State.COMPLETED, time(completed))
+        instant = instant.in_state(State.COMPLETED, time(completed))
     storage.create(instant.path, CommitMetadata().to_bytes())
     return instant
 

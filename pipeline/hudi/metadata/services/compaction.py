@@ -68,7 +68,7 @@ def finish_pending(table: MetadataTable) -> None:
         if any(_completed_at(table, log.name.instant) >= instant for group in groups for log in group.logs):
             _give_up(table, pending)
         else:
-            _execute(table, pending.at(State.REQUESTED), groups)
+            _execute(table, pending.in_state(State.REQUESTED), groups)
 
 
 def _give_up(table: MetadataTable, pending: Instant) -> None:
@@ -76,7 +76,7 @@ def _give_up(table: MetadataTable, pending: Instant) -> None:
         for group in groups:
             table.storage.delete(group.path(BaseFileName(group.file_id, pending.requested_time, extension="hfile")))
     for state in (State.INFLIGHT, State.REQUESTED):
-        table.storage.delete(pending.at(state).path)
+        table.storage.delete(pending.in_state(state).path)
     table.timeline.forget(pending)
 
 
@@ -85,7 +85,7 @@ def _completed_at(table: MetadataTable, instant: str) -> str:
 
 
 def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) -> None:
-    inflight = requested.at(State.INFLIGHT)
+    inflight = requested.in_state(State.INFLIGHT)
     with contextlib.suppress(AlreadyExistsError):
         table.storage.create(inflight.path, b"")
     table.timeline.record(inflight)
@@ -97,7 +97,7 @@ def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) 
         operation="COMPACT",
         compacted=True,
     )
-    completed = requested.at(State.COMPLETED, table.clock.next())
+    completed = requested.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, body.to_bytes())
     table.timeline.record(completed)
     for group, (base, _) in zip(groups, written, strict=True):

@@ -39,7 +39,7 @@ def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
         return
     started = monotonic_s()
     requested = Instant(rollback, ROLLBACK, State.REQUESTED)
-    for instant, body in ((requested, plan.to_bytes(table.storage.uri)), (requested.at(State.INFLIGHT), b"")):
+    for instant, body in ((requested, plan.to_bytes(table.storage.uri)), (requested.in_state(State.INFLIGHT), b"")):
         with contextlib.suppress(AlreadyExistsError):
             table.storage.create(instant.path, body)
     for partition, name in plan.files:
@@ -49,7 +49,7 @@ def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
         table.storage.delete(Instant(target, DELTA_COMMIT, state).path)
     millis = int((monotonic_s() - started) * 1000)
-    completed = requested.at(State.COMPLETED, table.clock.next())
+    completed = requested.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, plan.metadata(table.storage.uri, rollback, millis))
     table.refresh(table.schema_without(target))
 
@@ -63,7 +63,7 @@ def take_back(table: MetadataTable, target: str) -> None:
 
 def finish_rollback(table: MetadataTable, pending: Instant) -> None:
     """Go on with a rollback that is pending here and not on the data table. Raises as ``roll_back``."""
-    requested = pending.at(State.REQUESTED)
+    requested = pending.in_state(State.REQUESTED)
     plan = RollbackPlan.from_bytes(table.storage.read(requested.path), requested.path)
     roll_back(table, plan.target_time, pending.requested_time)
 

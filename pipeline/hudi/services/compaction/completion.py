@@ -68,7 +68,7 @@ def _complete(table: HudiTable, time: str, files: list[CompactedFile]) -> Instan
     columns = avro_schema(table.schema_as_of(time), table.config.name, with_meta=False)
     stats = tuple(stat for file in files for stat in file.stats)
     body = CommitMetadata(stats, {SCHEMA_KEY: columns}, operation="COMPACT", compacted=True)
-    completed = inflight.at(State.COMPLETED, table.clock.next())
+    completed = inflight.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, body.to_bytes())
     table.timeline.record(completed)
     table.timeline.remember(completed, body)

@@ -52,7 +52,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
     columns = table.schema_as_of(instant.requested_time)
     _check_tombstones(columns, table.config.ordering_field, config)
     plan = read_plan(table.storage, instant)
-    inflight = instant.at(State.INFLIGHT)
+    inflight = instant.in_state(State.INFLIGHT)
     with suppress(AlreadyExistsError):
         table.storage.create(inflight.path, b"")
     table.timeline.record(inflight)

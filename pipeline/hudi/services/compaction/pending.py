@@ -113,7 +113,7 @@ def unschedule(table: HudiTable, instant: Instant) -> None:
         for partition, name in files_of_instant(table.storage, instant):
             table.storage.delete(in_partition(partition, name))
         for state in (State.INFLIGHT, State.REQUESTED):
-            table.storage.delete(instant.at(state).path)
+            table.storage.delete(instant.in_state(state).path)
         table.timeline.forget(instant)
         drop_markers(table.storage, instant.requested_time)
     table.ownership.end(instant.requested_time)

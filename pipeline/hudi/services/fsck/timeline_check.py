@@ -99,7 +99,7 @@ def _trouble(evidence: Evidence, instant: Instant) -> str | None:
 def _can_be_discarded(evidence: Evidence, instant: Instant) -> bool:
     """An empty file is a failed write. Only the newest delta commit's can be taken back: its stream begins again where
     the commit before it ended, which a later commit's positions would hide."""
-    inflight = instant.at(State.INFLIGHT)
+    inflight = instant.in_state(State.INFLIGHT)
     return (
         instant.action == DELTA_COMMIT
         and instant == evidence.timeline.last_completed()
@@ -128,7 +128,7 @@ def _pending(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unreadable_plan(evidence: Evidence, instant: Instant) -> Iterator[Finding]:
-    plan = instant.at(State.REQUESTED)
+    plan = instant.in_state(State.REQUESTED)
     if instant.action not in _PLANNED or instant.action == ROLLBACK or plan.path not in evidence.files:
         return
     try:

@@ -28,7 +28,7 @@ def add(storage: Storage, number: int, action: str = DELTA_COMMIT, extra: dict[s
     done = Instant(time(10 * number), action, State.COMPLETED, time(10 * number + 5))
     started = Instant(done.requested_time, COMPACTION if action == COMMIT else action, State.REQUESTED)
     storage.create(started.path, b"plan" if action != DELTA_COMMIT else b"")
-    storage.create(started.at(State.INFLIGHT).path, b"")
+    storage.create(started.in_state(State.INFLIGHT).path, b"")
     storage.create(done.path, CommitMetadata(extra=extra or {}).to_bytes())
     return done
 
@@ -101,7 +101,7 @@ def test_control_deleting_the_newest_first_leaves_a_hole(tmp_path: Path) -> None
     instants = [add(storage, n) for n in range(4)]
     storage.delete(instants[2].path)
     for state in (State.REQUESTED, State.INFLIGHT):
-        storage.delete(instants[2].at(state).path)
+        storage.delete(instants[2].in_state(state).path)
     timeline = Timeline.load(storage)
     assert [timeline.is_completed(i.requested_time) for i in instants] == [True, True, False, True]
 

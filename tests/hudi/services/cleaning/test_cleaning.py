@@ -254,7 +254,7 @@ def test_plans_and_bodies_as_hudi_has_them(tmp_path: Path, indexed: bool) -> Non
     assert plan is not None
     done = clean(aged.table, TWO)
     assert done is not None
-    requested = done.at(State.REQUESTED)
+    requested = done.in_state(State.REQUESTED)
     data = aged.table.storage.read(requested.path)
     assert plan.retained is not None
     assert CleanPlan.from_bytes(data, "plan") == replace(plan, retained=replace(plan.retained, completion_time=None))

@@ -18,10 +18,10 @@ def request_compaction(table: HudiTable) -> tuple[Instant, list[FileSlice]]:
     """An inflight compaction and the slices it shall merge."""
     slices = file_slices(table.storage, table.timeline)
     requested = Instant(table.clock.next(), COMPACTION, State.REQUESTED)
-    for instant in (requested, requested.at(State.INFLIGHT)):
+    for instant in (requested, requested.in_state(State.INFLIGHT)):
         table.storage.create(instant.path, b"")
         table.timeline.record(instant)
-    return requested.at(State.INFLIGHT), slices
+    return requested.in_state(State.INFLIGHT), slices
 
 
 def write_base_files(table: HudiTable, compaction: Instant, slices: list[FileSlice]) -> tuple[WriteStat, ...]:
@@ -46,7 +46,7 @@ def write_base_files(table: HudiTable, compaction: Instant, slices: list[FileSli
 
 def complete_compaction(table: HudiTable, compaction: Instant, stats: tuple[WriteStat, ...]) -> str:
     """Publish it; returns its requested time."""
-    completed = compaction.at(State.COMPLETED, table.clock.next())
+    completed = compaction.in_state(State.COMPLETED, table.clock.next())
     schema = avro_schema(table.schema, table.config.name, with_meta=False)
     metadata = CommitMetadata(stats, {"schema": schema}, "COMPACT", compacted=True)
     with table.lock:

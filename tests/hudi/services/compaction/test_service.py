@@ -314,7 +314,7 @@ def test_somebody_else_completes_or_unschedules_it(tmp_path: Path) -> None:
     made = execute(job, serially)
     other = HudiTable.open(storage_at(tmp_path))
     complete(other, job.instant, made)
-    with pytest.raises(LostOwnershipError, match="completed by somebody else"):
+    with pytest.raises(LostOwnershipError, match="another writer completed"):
         complete(table, job.instant, made)
     with pytest.raises(LostOwnershipError):
         unschedule(table, job.instant)
@@ -322,7 +322,7 @@ def test_somebody_else_completes_or_unschedules_it(tmp_path: Path) -> None:
     job = prepare(other, scheduled(other), ALWAYS)
     made = execute(job, serially)
     unschedule(HudiTable.open(storage_at(tmp_path)), job.instant)
-    with pytest.raises(LostOwnershipError, match="rolled back by somebody else"):
+    with pytest.raises(LostOwnershipError, match="another writer rolled this instant back"):
         complete(other, job.instant, made)
     sound(tmp_path, model)
 

@@ -82,7 +82,7 @@ def test_what_the_timeline_says(tmp_path: Path) -> None:
         for f in part["successDeleteFiles"]
     ]
     assert len(gone) == sum(said[0]["totalFilesDeleted"] for said in body["hoodieRestoreMetadata"].values()) > 0
-    plan = decode_container(storage.read(completed.at(State.REQUESTED).path), "plan")
+    plan = decode_container(storage.read(completed.in_state(State.REQUESTED).path), "plan")
     assert (plan["version"], plan["savepointToRestoreTimestamp"]) == (2, past.moments[-1][0])
     assert not [name for name in tree(tmp_path) if any(time in name for time in undone)]
     assert past.table.timeline.completed_actions({RESTORE}) == [completed]
