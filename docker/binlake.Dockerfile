@@ -14,9 +14,10 @@ COPY pipeline ./pipeline
 COPY jobs ./jobs
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 
-# Spark's Kafka connector, so that the container needs no way to Maven; settings name it as ${file:/opt/binlake/connector.list}.
-RUN BINLAKE_CACHE=/opt/binlake/cache python -m embedded.jars spark > /tmp/jars \
- && paste -sd, /tmp/jars > connector.list && rm /tmp/jars
+# Spark's Kafka connector and the archive of Spark's classes are kept in the image: a container needs no way to Maven, and
+# starts at once.
+ENV BINLAKE_CACHE=/opt/binlake/cache
+RUN python -c "from pipeline.spark.session import prepare_spark; prepare_spark()"
 
 RUN useradd --uid 1000 --create-home binlake && mkdir /lake && chown binlake /lake
 USER binlake

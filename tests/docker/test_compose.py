@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -17,10 +18,10 @@ import yaml
 from embedded.jars import DEBEZIUM, KAFKA_BROKER
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings
+from pipeline.spark import session
 from tests.paths import ROOT
 
 HERE = ROOT / "docker"
-JARS = "/opt/binlake/connector.list"
 _DEFAULT = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
@@ -55,9 +56,7 @@ def lake_settings(compose: Mapping[str, Any], place: Path) -> Settings:
     service = compose["services"]["binlake"]
     inside = {target: source for source, target in mounts(service)}
     text = (HERE / inside[service["command"][1]]).read_text()
-    (place / "list").write_text("a.jar,b.jar\n")
-    assert text.count(JARS) == 1
-    (place / "conf.yaml").write_text(text.replace(JARS, str(place / "list")))
+    (place / "conf.yaml").write_text(text)
     return Settings.load(place / "conf.yaml", environment(compose, "binlake"))
 
 
@@ -129,10 +128,6 @@ def test_the_settings_pass_and_name_what_compose_starts(compose: dict[str, Any],
     assert f"127.0.0.1:{settings.monitoring.port}:{settings.monitoring.port}" in services["binlake"]["ports"]
     assert str(settings.monitoring.port) in " ".join(services["binlake"]["healthcheck"]["test"])
     assert f"EXPOSE {settings.monitoring.port}" in (HERE / "binlake.Dockerfile").read_text()
-    assert settings.spark.properties()["spark.jars"] == "a.jar,b.jar"
-    dockerfile = (HERE / "binlake.Dockerfile").read_text()
-    assert f"WORKDIR {Path(JARS).parent}\n" in dockerfile
-    assert f"> {Path(JARS).name} " in dockerfile
 
 
 def test_the_connector_and_the_stream_agree(compose: dict[str, Any], tmp_path: Path) -> None:
@@ -178,3 +173,17 @@ def test_compose_itself_takes_the_file_where_it_is_installed() -> None:
         command = ["docker", "compose", "-f", str(HERE / "compose.yaml"), "config", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_image_runs_only_modules_that_it_has() -> None:
+    """The image keeps Spark's libraries in its cache: what fills it must be in the image."""
+    dockerfile = (HERE / "binlake.Dockerfile").read_text()
+    copied = set(re.findall(r"^COPY (\w+) \./\1$", dockerfile, re.MULTILINE))
+    (script,) = re.findall(r'python -c "([^"]+)"', dockerfile)
+    modules = {
+        str(node.module).split(".")[0] for node in ast.walk(ast.parse(script)) if isinstance(node, ast.ImportFrom)
+    }
+    assert modules <= copied == {"pipeline", "jobs"}
+    assert "prepare_spark()" in script
+    assert callable(session.prepare_spark)
+    assert dockerfile.index("BINLAKE_CACHE=") < dockerfile.index(script)
