@@ -100,7 +100,7 @@ def test_one_that_died_is_finished_first(lake: FedLake, monkeypatch: pytest.Monk
         patch.setattr(service, "_undo", dies)
         assert lake.run("restore", "shop.a", wanted, "--yes").exit_code != 0
     shown = lake.run("restore", "shop.a", wanted, "--dry-run")
-    assert "has begun and is not finished" in str(shown.exception)
+    assert "a restore of the table is pending" in str(shown.exception)
     done = lake.run("restore", "shop.a", wanted, "--yes")
     assert "that another process had begun" in done.stdout
     assert "nothing was written since" in done.stdout

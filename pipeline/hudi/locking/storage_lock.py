@@ -47,7 +47,7 @@ class LockData:
         return json.dumps(fields | ({"process": self.process.to_json()} if self.process else {})).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes, place: str) -> LockData:
+    def from_bytes(cls, data: bytes, path: str) -> LockData:
         """From JSON, without regard to unknown fields. Raises CorruptDataError."""
         try:
             fields = json.loads(data)
@@ -58,7 +58,7 @@ class LockData:
             raise CorruptDataError(
                 f"the table's lock file has not the form that Hudi writes: {error!r}",
                 do_next="delete the file if no writer runs on the table, then start again",
-                path=place,
+                path=path,
             ) from error
         return cls(expired, until, owner, ProcessIdentity.from_json(fields.get("process")))
 

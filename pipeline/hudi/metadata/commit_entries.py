@@ -1,4 +1,4 @@
-"""What a commit of the data table adds to the metadata table."""
+"""The entries that a commit of the data table adds to the metadata table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARALLEL_WRITES = 8
 def added_files(
     index: MetadataTable, table_name: str, instant: str, results: Sequence[WriteResult], columns: pa.Schema
 ) -> tuple[AddedFile, ...]:
-    """The files written, and empty base files of file groups that are new and have none among them, written here.
+    """The written files, and an empty base file, written here, for each new file group without a base file.
 
     Args:
         index: the table's metadata table.

@@ -1,4 +1,4 @@
-"""A data file's entry in the metadata table, computed from the file itself: to begin an index late, or to check one."""
+"""A data file's entry in the metadata table, computed from the file itself, to initialise or to check an index."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def describe_file(
     with_bloom: bool,
     bloom_fpp: float = DEFAULT_FPP,
 ) -> AddedFile:
-    """Read a data file and say what the metadata table keeps of it.
+    """Read a data file and compute its entry in the metadata table.
 
     Args:
         storage: rooted at the data table.
         partition_path: its partition.
         file: the file.
         columns: whose statistics; empty for none.
-        with_bloom: whether a base file's record key filter is wanted: the one in its footer, or a new one.
+        with_bloom: whether to give a base file's record key filter: the one in its footer, or a new one.
         bloom_fpp: false positive rate of a new one.
 
     A log file whose blocks binlake cannot read stays out of the index. Raises CorruptDataError, StorageError.
@@ -45,8 +45,8 @@ def describe_file(
     content = storage.read(path)
     if name.startswith("."):
         return AddedFile(partition_path, name, len(content), _log_ranges(content, columns, path))
-    wanted = [*columns, *((RECORD_KEY_FIELD,) if with_bloom and RECORD_KEY_FIELD not in columns else ())]
-    rows = decode_parquet(content, wanted, path)
+    names = [*columns, *((RECORD_KEY_FIELD,) if with_bloom and RECORD_KEY_FIELD not in columns else ())]
+    rows = decode_parquet(content, names, path)
     bloom = _bloom(content, rows, path, bloom_fpp) if with_bloom else None
     return AddedFile(partition_path, name, len(content), column_ranges(rows, columns) if columns else None, bloom)
 
@@ -72,5 +72,9 @@ def _log_ranges(content: bytes, columns: Sequence[str], path: str) -> tuple[Colu
     try:
         rows = pa.concat_tables(parts, promote_options="default")
     except pa.ArrowException as error:
-        raise UnsupportedError(f"the blocks of a log file differ in their columns: {error}", path=path) from error
+        raise UnsupportedError(
+            f"the blocks of a log file differ in their columns: {error}",
+            do_next="compact the table, then build the metadata table again",
+            path=path,
+        ) from error
     return column_ranges(rows, columns)

@@ -1,8 +1,9 @@
 """The empty base file that every file group of an indexed table begins with.
 
-hudi-rs 0.5.0, once it lists files by the metadata table, knows only file groups that have a base file: rows of others
-are silently missing (``file_groups_from_files_partition_records``, measured). So the commit that creates a file group
-writes it a base file without rows, under its own instant: the commit's log file lies over it, for it completes later.
+If hudi-rs 0.5.0 lists files by the metadata table, it finds only file groups with a base file: rows of other groups are
+silently missing (``file_groups_from_files_partition_records``, measured). So the commit that creates a file group
+also writes a base file without rows, under its own instant: the commit's log file is in the slice of that base file,
+because it completes later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which columns of a table are in column_stats: what ``index.json`` says, and how it follows the table's schema."""
+"""The columns of a table in column_stats: the content of ``index.json``, and its changes with the table's schema."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _BINARY = ((ValueType.BYTES, None), (ValueType.FIXED, None))
 ColumnTypes = Mapping[str, tuple[ValueType, str | None]]
 
 
-def indexed_columns(schema: pa.Schema, wanted: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The columns whose statistics are kept: the three meta columns, then those wanted or the first 32 of the table.
+def indexed_columns(schema: pa.Schema, requested: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The columns whose statistics are kept: the three meta columns, then the requested or the first 32 of the table.
 
     Args:
         schema: the table's schema, with or without meta columns.
-        wanted: names from the settings; None for Hudi's default, but without binary columns: Hudi Spark 1.2.0 fails
+        requested: names from the settings; None for Hudi's default, but without binary columns: Hudi Spark 1.2.0 fails
             on every filter over an indexed one (measured, ClassCastException). Names the table lacks, and columns of
             types that cannot be indexed, are left out.
     """
     types = {f.name: value_type(f.type) for f in schema if not f.name.startswith(_META_PREFIX)}
-    able = [name for name, known in types.items() if known is not None]
-    if wanted is not None:
-        own = [name for name in dict.fromkeys(wanted) if name in able]
+    able = [name for name, indexed_type in types.items() if indexed_type is not None]
+    if requested is not None:
+        own = [name for name in dict.fromkeys(requested) if name in able]
     else:
         own = [name for name in able if types[name] not in _BINARY][:MAX_INDEXED_COLUMNS]
     return (*INDEXED_META_FIELDS, *own)
@@ -49,37 +49,39 @@ def indexed_columns(schema: pa.Schema, wanted: Sequence[str] | None = None) -> t
 def column_types(schema: pa.Schema, columns: tuple[str, ...]) -> ColumnTypes:
     """The types of the indexed columns; the meta columns are text. Columns the schema lacks are left out."""
     types = {field.name: value_type(field.type) for field in schema}
-    found = {c: types.get(c, (ValueType.STRING, None) if c.startswith(_META_PREFIX) else None) for c in columns}
-    return {column: known for column, known in found.items() if known is not None}
+    indexed_types = {c: types.get(c, (ValueType.STRING, None) if c.startswith(_META_PREFIX) else None) for c in columns}
+    return {column: indexed_type for column, indexed_type in indexed_types.items() if indexed_type is not None}
 
 
 class IndexedColumns:
     """The indexed columns of one table.
 
-    Fewer columns only skip less, and a new column reads as null in older files, which is what Hudi takes a missing
-    statistic for; so ``index.json`` may run ahead of the commit that changes it.
+    With fewer columns readers only skip less, and a new column is null in older files, as Hudi treats a missing
+    statistic. So ``index.json`` may be written before the commit that changes it.
 
     Args:
         storage: rooted at the data table.
         schema: the table's columns.
-        wanted: names from the settings; None for the first columns of the table.
+        requested: names from the settings; None for the first columns of the table.
 
     Raises CorruptDataError if ``index.json`` does not define column_stats.
     """
 
-    def __init__(self, storage: Storage, schema: pa.Schema, wanted: Sequence[str] | None) -> None:
-        self._storage, self._schema, self._wanted = storage, schema, wanted
+    def __init__(self, storage: Storage, schema: pa.Schema, requested: Sequence[str] | None) -> None:
+        self._storage, self._schema, self._wanted = storage, schema, requested
         definitions = self._definitions()
         listed = indexed_fields(definitions)
         if listed is None:
             raise CorruptDataError(
-                "column_stats is listed but not defined", do_next="run binlake repair", path=INDEX_DEFINITIONS_PATH
+                "hoodie.properties lists column_stats, but the index definitions lack it",
+                do_next="run binlake repair",
+                path=INDEX_DEFINITIONS_PATH,
             )
         self._listed = listed
-        #: Columns that were indexed once and are not now.
+        #: Columns that were indexed before and are not indexed now.
         self.left = left_fields(definitions)
-        expected = set(indexed_columns(schema, wanted))
-        # What another writer lists besides has no statistics in our files, and would read as all null there.
+        expected = set(indexed_columns(schema, requested))
+        # Further columns of another writer have no statistics in our files: readers would treat them as all null.
         self.names = tuple(column for column in listed if column in expected)
 
     @property
@@ -88,22 +90,23 @@ class IndexedColumns:
         return column_types(self._schema, self.names)
 
     def under(self, schema: pa.Schema) -> tuple[str, ...]:
-        """The columns that will be indexed once a commit brings this schema: those whose statistics its tasks compute.
+        """The columns that are indexed after a commit of this schema; its tasks compute their statistics.
 
-        A column whose statistics no longer bound its values (a number that becomes text), or that is dropped, leaves
-        the index; of new columns those come in that the settings name, or the first up to Hudi's number. A column that
-        was there before and not indexed stays out: its older files would read as all null.
+        A column leaves the index if it is dropped, or if its statistics no longer bound its values (a number that
+        becomes text). New columns enter it if the settings name them, or up to Hudi's number. An older column that is
+        not
+        indexed stays out: readers would treat it as all null in older files.
         """
         before = self._schema
         if schema == before:
             return self.names
         kept = [name for name in self.names if name.startswith(_META_PREFIX) or _stays(before, schema, name)]
-        wanted = indexed_columns(schema, self._wanted)
-        columns = (*kept, *(name for name in wanted if name not in kept and name not in before.names))
-        return columns if self._wanted is not None else columns[: len(wanted)]
+        requested = indexed_columns(schema, self._wanted)
+        columns = (*kept, *(name for name in requested if name not in kept and name not in before.names))
+        return columns if self._wanted is not None else columns[: len(requested)]
 
     def follow(self, schema: pa.Schema, without: Collection[str]) -> None:
-        """Take in the schema of the commit that is being made, and leave columns out for good. Raises StorageError."""
+        """Apply the schema of the commit in progress, and remove columns for good. Raises StorageError."""
         names = tuple(name for name in self.under(schema) if name not in without)
         self._schema = schema
         self.left = (self.left | {*self._listed, *self.names}) - set(names)

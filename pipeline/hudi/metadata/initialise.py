@@ -1,7 +1,7 @@
-"""Making a metadata table: with its table, or later from the files that a table has by then.
+"""Initialisation of a metadata table: together with its table, or later from the existing files.
 
-Nothing of it counts before the last step, the table's ``hoodie.properties`` that lists the metadata partitions. What
-an attempt that died before it left is deleted by the next.
+Readers ignore it until the last step, in which ``hoodie.properties`` of the table lists the metadata partitions. The
+next attempt deletes the files of one that died before that step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from pipeline.storage.base import FileInfo, Storage
 _PARALLEL = 8
 #: Data files read at once, each whole in memory.
 _PARALLEL_FILES = 4
-#: Hadoop's local file system checks files that it wrote itself against this one.
+#: Hadoop's local file system checks the files that it wrote against this checksum file.
 _PROPERTIES_CRC_PATH = ".hoodie/.hoodie.properties.crc"
 
 
@@ -61,7 +61,7 @@ def initialise(
     schema: pa.Schema,
     config: MetadataConfig,
 ) -> TableConfig:
-    """Make the metadata table of a table that lists none; returns the table's configuration, which lists it now.
+    """Initialise the metadata table of a table without one; returns the table's new configuration, which lists it.
 
     Args:
         storage: rooted at the data table.
@@ -69,16 +69,20 @@ def initialise(
         data_timeline: its timeline, up to date.
         clock: its clock.
         schema: its columns.
-        config: what to keep.
+        config: the metadata table's settings.
 
-    Reads every data file once if there are any and statistics or filters are wanted, and writes an empty base file to
-    file groups that have none (``first_base``). Raises ConfigError if the table lists metadata partitions already or
+    Reads every data file once if statistics or filters are to be kept, and writes an empty base file to file groups
+    that have none (``first_base``). Raises ConfigError if the table lists metadata partitions already or
     has pending commits, CorruptDataError, StorageError.
     """
     if table.metadata_partitions:
-        raise ConfigError("the table has a metadata table already", do_next="open it", table=table.name)
+        raise ConfigError("the table has a metadata table already", do_next="open the table with it", table=table.name)
     if any(instant.action in WRITE_ACTIONS for instant in data_timeline.pending()):
-        raise ConfigError("the table has pending commits", do_next="roll them back first", table=table.name)
+        raise ConfigError(
+            "a metadata table cannot be initialised while the table has pending commits",
+            do_next="roll them back first",
+            table=table.name,
+        )
     partitions = kept_partitions(table, config)
     columns = indexed_columns(schema, config.columns) if MetadataPartition.COLUMN_STATS in partitions else ()
     _write_first_bases(storage, data_timeline, schema, table.name)
@@ -103,7 +107,7 @@ def initialise(
 
 
 def _usable(columns: tuple[str, ...], delta: MetadataDelta, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns without those that hold a NaN, or whose older files hold a type that orders otherwise."""
+    """The columns without those that have a NaN, or whose older files have a type with another order."""
     types = column_types(schema, columns)
     ranges = (item for file in delta.added for item in file.ranges or ())
     out = {r.column for r in ranges if r.column in types and not fits(r, *types[r.column])} | delta.unordered_columns()
@@ -111,7 +115,7 @@ def _usable(columns: tuple[str, ...], delta: MetadataDelta, schema: pa.Schema) -
 
 
 def drop(storage: Storage, table: TableConfig) -> TableConfig:
-    """Delete a table's metadata table; returns its configuration, which lists none now. ``initialise`` rebuilds it."""
+    """Delete a table's metadata table; returns the table's new configuration. ``initialise`` rebuilds it."""
     bare = table.with_metadata_partitions(())
     write_properties(storage, bare)
     storage.delete_tree(METADATA_PATH)
@@ -119,18 +123,18 @@ def drop(storage: Storage, table: TableConfig) -> TableConfig:
 
 
 def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[MetadataPartition]:
-    """The metadata partitions that the settings ask for. Only a partitioned table has partition_stats, as in Hudi."""
-    wanted = {
+    """The metadata partitions of the settings. Only a partitioned table has partition_stats, as in Hudi."""
+    selected = {
         MetadataPartition.FILES: True,
         MetadataPartition.COLUMN_STATS: config.column_stats,
         MetadataPartition.BLOOM_FILTERS: config.bloom_filters,
         MetadataPartition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
     }
-    return [partition for partition in MetadataPartition if wanted[partition]]
+    return [partition for partition in MetadataPartition if selected[partition]]
 
 
 def write_properties(storage: Storage, table: TableConfig) -> None:
-    """Replace ``hoodie.properties``, and with it the checksum file that a Hadoop writer may have left beside it."""
+    """Replace ``hoodie.properties`` and delete the checksum file that a Hadoop writer may have left next to it."""
     storage.delete(_PROPERTIES_CRC_PATH)
     storage.write(PROPERTIES_PATH, table.to_properties())
 
@@ -146,7 +150,7 @@ def _file_group_count(partition: MetadataPartition, config: MetadataConfig) -> i
 def _records_of(
     delta: MetadataDelta, timeline: Timeline, types: ColumnTypes, partitions: list[MetadataPartition]
 ) -> dict[MetadataPartition, KeyedRecords]:
-    """The records of all files that count now, as if one commit had added them."""
+    """The records of all visible files, as if one commit had added them."""
     paths = delta.partition_paths()
     last = timeline.last_completed()
     records = DeltaRecords(last.requested_time if last is not None else MetadataPartition.FILES.first_instant)
@@ -162,7 +166,7 @@ def _records_of(
 
 
 def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, table_name: str) -> None:
-    """Give every file group an empty base file that has none, below its oldest log file."""
+    """Write an empty base file for every file group without a base file, below its oldest log file."""
     files = [(path, file.path.rpartition("/")[2]) for path, file in _files(storage, timeline)]
     for group, instant in groups_without_base(files).items():
         write_first_base(storage, group, instant, schema, table_name, ())
@@ -170,7 +174,7 @@ def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, 
 
 
 def _files(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, FileInfo]]:
-    """The table's base and log files that count, with their partition paths."""
+    """The table's visible base and log files, with their partition paths."""
     for path in partition_paths(storage):
         for file in storage.list(path):
             name = file.path.rpartition("/")[2]
@@ -182,8 +186,8 @@ def _files(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, FileInfo
 def _described(
     storage: Storage, timeline: Timeline, columns: tuple[str, ...], with_bloom: bool, fpp: float
 ) -> list[AddedFile]:
-    def describe(found: tuple[str, FileInfo]) -> AddedFile:
-        return describe_file(storage, *found, columns, with_bloom, fpp)
+    def describe(file: tuple[str, FileInfo]) -> AddedFile:
+        return describe_file(storage, *file, columns, with_bloom, fpp)
 
     with ThreadPoolExecutor(_PARALLEL_FILES) as pool:
         return list(pool.map(describe, _files(storage, timeline)))

@@ -1,7 +1,7 @@
-"""What the index says of a column over the files that are older than the column.
+"""Index entries of a new column for the files that are older than the column.
 
-A file of the index that lacks one column's statistics is lost to Hudi Spark under a predicate on that column and on
-another (``g is null and a < 13``, measured). So a column that enters the index gets statistics for every file in it.
+Hudi Spark drops an indexed file without one column's statistics under a predicate on that column and on another (``g is
+null and a < 13``, measured). So a column that enters the index gets statistics for every indexed file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.hudi.metadata.records.reader import MetadataReader
 
 
 def over_older_files(column: str, kind: ValueType, info: str | None, returned: Collection[str]) -> ColumnRange:
-    """Null; but anything for one of the columns that were there once, went, and came back."""
+    """The range of a column in older files: null, but unbounded for a column that was dropped and added again."""
     return (
         unknown_range(column, kind, info) if column in returned else ColumnRange(column, kind, None, None, 1, 1, info)
     )
@@ -32,17 +32,17 @@ def older_statistics(
     """The statistics to add for the columns that enter the index, by file.
 
     Args:
-        reader: as it was before.
-        files: all that there were.
+        reader: the index before the change.
+        files: all files before the change.
         types: of the indexed columns.
         entered: columns that are new in the index.
-        returned: columns that were in it once: what is known of them still holds if it fits.
+        returned: columns that were indexed before: their old entries stay valid if their types fit.
 
-    Files that are not indexed stay so.
+    Files that are not indexed get no entries.
     """
-    for file, known in reader.column_ranges([RECORD_KEY_FIELD, *entered], files).items():
-        if RECORD_KEY_FIELD not in known:
+    for file, ranges in reader.column_ranges([RECORD_KEY_FIELD, *entered], files).items():
+        if RECORD_KEY_FIELD not in ranges:
             continue
         for column in entered:
-            if column not in known or not fits(known[column], *types[column]):
+            if column not in ranges or not fits(ranges[column], *types[column]):
                 yield file, over_older_files(column, *types[column], returned)

@@ -1,10 +1,10 @@
-"""Which bloom filters no longer cover their file slice.
+"""Bloom filters that no longer cover their file slice.
 
-Only base files have filters. On an equality over the record key Hudi Spark 1.2.0 takes for candidates the base files
-whose filter may hold the key, and drops every other file slice with its log files (``BloomFiltersIndexSupport``;
+Only base files have filters. For an equality over the record key Hudi Spark 1.2.0 keeps the base files whose filter may
+hold the key, and drops every other file slice with its log files (``BloomFiltersIndexSupport``;
 measured: rows that are only in log files vanish). So a base file's filter is replaced by one that rules nothing out in
-the commit that adds the first log file to its slice, and a base file with log files over it from the start gets such a
-one at once.
+the commit that adds the first log file to its slice. A base file with log files from the start gets such a filter at
+once.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ Name = BaseFileName | LogFileName
 
 
 class OutgrownFilters:
-    """Remembers the file groups whose filter was opened, so that most commits look nothing up."""
+    """The file groups whose filter was opened, kept so that most commits need no lookup."""
 
     def __init__(self, reader: MetadataReader, data_timeline: Timeline) -> None:
         self._reader, self._timeline = reader, data_timeline
         self._opened: set[Group] = set()
 
     def of(self, instant: str, delta: MetadataDelta) -> set[FileKey]:
-        """The base files whose filters must rule nothing out once this action completes.
+        """The base files whose filters must rule nothing out after this action.
 
         Args:
             instant: the action's requested time.
-            delta: what it adds.
+            delta: the files it adds.
         """
         logs, bases = _split(delta)
         fresh = {group for group in logs if group not in self._opened}
         listed = self._listed({path for path, _ in fresh | bases.keys()})
-        found = {(path, str(base)) for path, file_id in fresh for base in _newest(listed[path], file_id)}
+        base_files = {(path, str(base)) for path, file_id in fresh for base in _newest(listed[path], file_id)}
         for group, base in bases.items():
             if group in logs or _has_later_log(self._timeline, listed[group[0]], base, instant):
-                found.add((group[0], str(base)))
-        return found
+                base_files.add((group[0], str(base)))
+        return base_files
 
     def keep(self, delta: MetadataDelta) -> None:
-        """Note that the action was committed."""
+        """Record that the action was committed."""
         logs, bases = _split(delta)
         self._opened -= bases.keys()
         self._opened |= logs
@@ -55,8 +55,8 @@ class OutgrownFilters:
 
 
 def outgrown_of_table(delta: MetadataDelta, timeline: Timeline) -> set[FileKey]:
-    """The base files of a whole table whose filters must rule nothing out: all but the newest of a file group without
-    log files over it.
+    """The base files of a whole table whose filters must rule nothing out: all except the newest base file of a file
+    group without log files over it.
 
     Args:
         delta: every file of the table.

@@ -1,14 +1,14 @@
-"""The metadata table as its one writer keeps it: every commit, compaction, clean and rollback of the data table is
-noted here under the same instant, before it completes there.
+"""The metadata table of its one writer: every commit, compaction, clean and rollback of the data table is recorded here
+under the same instant, before it completes on the data table.
 
-What a crash leaves, step by step of ``apply``:
+State after a crash, for each step of ``apply``:
 
-1. ``index.json``, if the indexed columns change: fewer columns, or new ones that older files read as null.
-2. ``<instant>.deltacommit.requested``: nothing yet. The data instant is pending, so it is rolled back at the next
-   start, and with it (``rollback``) this one.
-3. ``.inflight`` and the log files, at once: no reader takes log files of an instant that is not completed.
-4. ``<instant>_<completion>.deltacommit``: readers still leave the entries out, because the instant is pending on the
-   data table. Rolled back as above.
+1. ``index.json``, if the indexed columns change: fewer columns, or new ones that are null in older files.
+2. ``<instant>.deltacommit.requested``: no entries yet. The data instant is pending, so the next start rolls it back,
+   together with this one (``rollback``).
+3. ``.inflight`` and the log files, in parallel: readers ignore log files of an instant that is not completed.
+4. ``<instant>_<completion>.deltacommit``: readers still ignore the entries, because the instant is pending on the data
+   table. It is rolled back as above.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class MetadataTable:
     ) -> MetadataTable | None:
         """The metadata table of a data table, or None if its properties list none.
 
-        Args as for the class; ``table`` is what the data table's properties say. Raises UnsupportedError for a table
-        that binlake cannot write to, CorruptDataError if the metadata partitions listed are not there.
+        Arguments as for the class; ``table`` holds the data table's properties. Raises UnsupportedError for a table
+        that binlake cannot write to, CorruptDataError if a listed metadata partition does not exist.
         """
         if not table.metadata_partitions:
             return None
@@ -96,7 +96,7 @@ class MetadataTable:
         return cls(storage, partitions, data_timeline, clock, schema, config or MetadataConfig())
 
     def refresh(self, schema: pa.Schema | None = None) -> None:
-        """Take in what another writer did: timeline, file groups and index definitions are read anew.
+        """Refresh after another writer's changes: timeline, file groups and index definitions are read again.
 
         Two storage calls and one for each metadata partition, whatever the table's size. ``schema``: the data table's
         columns now, None if they are the same.
@@ -123,22 +123,22 @@ class MetadataTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The indexed columns; none where no statistics are kept."""
+        """The indexed columns; empty if no statistics are kept."""
         return () if self._columns is None else self._columns.names
 
     def columns_under(self, schema: pa.Schema) -> tuple[str, ...]:
-        """The columns whose statistics the tasks of a commit compute that brings (or keeps) this schema."""
+        """The columns whose statistics the tasks compute in a commit of this schema."""
         return () if self._columns is None else self._columns.under(schema)
 
     def partition_paths(self) -> set[str]:
-        """The data partitions known to the index."""
+        """The data partitions in the index."""
         if self._known_partitions is None:
             self._known_partitions = set(self.reader.partition_paths())
         return self._known_partitions
 
     def new_groups(self, files: Iterable[FileKey]) -> set[Group]:
-        """Of the file groups of these log files, (partition path, bare name), those that the index does not know:
-        their commit gives each an empty base file (``first_base.write_first_base``)."""
+        """The file groups of these log files, (partition path, bare name), that the index lacks: their commit gives
+        each an empty base file (``first_base.write_first_base``)."""
         groups = {(path, log.file_id) for path, name in files if (log := parse_log_name(name)) is not None}
         fresh = groups - self._known_groups
         if fresh:
@@ -148,14 +148,14 @@ class MetadataTable:
         return fresh - self._known_groups
 
     def apply(self, instant: str, delta: MetadataDelta, schema: pa.Schema | None = None) -> None:
-        """Note an action of the data table, while it is inflight there. Does nothing for an empty delta.
+        """Record an action of the data table, while it is inflight there. Does nothing for an empty delta.
 
         Args:
             instant: the action's requested time.
             delta: the files it adds and deletes.
             schema: the table's columns from this action on, if they change with it.
 
-        Raises LostOwnershipError if another writer noted the same instant, CommitUnknownError, StorageError,
+        Raises LostOwnershipError if another writer recorded the same instant, CommitUnknownError, StorageError,
         CorruptDataError if the index cannot be read.
         """
         schema = self._schema if schema is None else schema
@@ -190,8 +190,8 @@ class MetadataTable:
     def _records(
         self, instant: str, delta: MetadataDelta, columns: tuple[str, ...], left: set[str]
     ) -> tuple[DeltaRecords, Callable[[], None]]:
-        """The records, and what to note once they are committed. ``columns``, ``left``: what was indexed before, and
-        what had left the index."""
+        """The records, and the function to call after their commit. ``columns``, ``left``: the columns that were
+        indexed before, and those that had left the index."""
         records = DeltaRecords(instant)
         new = delta.partition_paths() - self.partition_paths()
         records.add_listings(delta, new)
@@ -213,7 +213,7 @@ class MetadataTable:
         return records, kept
 
     def _of_older_files(self, columns: tuple[str, ...], left: set[str]) -> Iterable[tuple[FileKey, ColumnRange]]:
-        """Statistics of the files so far for the columns that enter the index now."""
+        """Statistics of the existing files for the columns that enter the index with this action."""
         types = {} if self._columns is None else self._columns.types
         entered = [column for column in types if column not in columns]
         if not entered:
@@ -225,8 +225,8 @@ class MetadataTable:
     def _changed_ranges(
         self, now: IndexedColumns, delta: MetadataDelta, new: set[str], columns: tuple[str, ...], left: set[str]
     ) -> Changes:
-        """The partition statistics that change: of the partitions written to, and of all if the indexed columns change
-        or an attempt to change them may have died."""
+        """The partition statistics that change: those of the written partitions, and those of all partitions if the
+        indexed columns change or an attempt to change them may have died."""
         entered = [column for column in now.types if column not in columns]
         changed: Changes = {}
         if entered or now.left - left or (left and not self._settled):
@@ -239,7 +239,9 @@ class MetadataTable:
             self.storage.create(requested.path, b"")
         except AlreadyExistsError as error:
             raise LostOwnershipError(
-                "another writer noted this instant in the metadata table", do_next="find it", instant=instant
+                "another writer recorded this instant in the metadata table",
+                do_next="another process writes to this table: stop it, or set locking",
+                instant=instant,
             ) from error
         inflight = requested.in_state(State.INFLIGHT)
         self.timeline.record(inflight)
@@ -259,13 +261,15 @@ class MetadataTable:
 
 
 def _with_unknown(delta: MetadataDelta, types: ColumnTypes) -> MetadataDelta:
-    """The delta with a statistic of every indexed column: what a task did not compute may be anything."""
+    """The delta with a statistic of every indexed column: unbounded if a task did not compute it."""
     return replace(delta, added=tuple(_file_with_unknown(file, types) for file in delta.added))
 
 
 def _file_with_unknown(file: AddedFile, types: ColumnTypes) -> AddedFile:
     if file.ranges is None:
         return file
-    there = {item.column for item in file.ranges}
-    missing = tuple(unknown_range(column, *known) for column, known in types.items() if column not in there)
+    present = {item.column for item in file.ranges}
+    missing = tuple(
+        unknown_range(column, *indexed_type) for column, indexed_type in types.items() if column not in present
+    )
     return replace(file, ranges=file.ranges + missing) if missing else file

@@ -1,8 +1,8 @@
-"""The metadata table as a reader uses it: opened partition by partition on first use, never trusted blindly.
+"""The metadata table for readers: each partition is opened on first use, and the listing is checked.
 
-What is missing from column_stats or bloom_filters only leaves files candidates. What is missing from the listing would
-hide rows, so the listing is held against both timelines before it is used: a commit whose entry is gone makes it
-unusable. partition_stats is not used: an entry lost there would skip a partition, and nothing could show the loss.
+Without an entry in column_stats or bloom_filters a file stays a candidate. An entry missing in the listing would hide
+rows, so the listing is compared with both timelines before it is used: a commit without its entry makes it unusable.
+partition_stats is not used: a lost entry would skip a partition, and the loss could not be detected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
 
-#: Whatever a damaged or missing metadata table leads to; the reader then goes on without it.
+#: Errors of a damaged or missing metadata table; the reader then continues without it.
 INDEX_FAILURES: Final = (
     BinlakeError,
     ArithmeticError,
@@ -40,13 +40,13 @@ _LAST_FIRST_INSTANT = max(partition.first_instant for partition in MetadataParti
 
 
 class TableIndex:
-    """The metadata partitions of a table as they are when each is first asked for.
+    """The metadata partitions of a table, each in its state at first use.
 
     Every method may raise any of INDEX_FAILURES.
 
     Args:
         storage: rooted at the data table.
-        partitions: what the table's properties list.
+        partitions: the partitions in the table's properties.
         data_timeline: the data table's, loaded before.
     """
 
@@ -63,18 +63,18 @@ class TableIndex:
 
     def reader(self, partition: MetadataPartition) -> MetadataReader:
         """Lookups in that partition alone."""
-        found = self._readers.get(partition)
-        if found is None:
-            found = MetadataReader(load_groups(self._root, [partition], self.timeline(), self._data_timeline))
+        opened = self._readers.get(partition)
+        if opened is None:
+            opened = MetadataReader(load_groups(self._root, [partition], self.timeline(), self._data_timeline))
             if partition is MetadataPartition.FILES:
-                self._check_listing(found.groups[MetadataPartition.FILES])
-            self._readers[partition] = found
-        return found
+                self._check_listing(opened.groups[MetadataPartition.FILES])
+            self._readers[partition] = opened
+        return opened
 
     def groups(self, partition: MetadataPartition) -> tuple[FileGroup, ...]:
-        """The file groups of that partition without what was read of them: small to send."""
-        known = self.reader(partition).groups[partition]
-        return tuple(FileGroup(g.storage, g.partition, g.index, g.base, list(g.logs)) for g in known)
+        """The file groups of that partition without their cached records: small when pickled."""
+        file_groups = self.reader(partition).groups[partition]
+        return tuple(FileGroup(g.storage, g.partition, g.index, g.base, list(g.logs)) for g in file_groups)
 
     def timeline(self) -> Timeline:
         """The metadata table's timeline."""
@@ -83,21 +83,21 @@ class TableIndex:
         return self._timeline
 
     def _check_listing(self, groups: Sequence[FileGroup]) -> None:
-        """Every commit of the data since the listing's base files must be in it."""
+        """Raise CorruptDataError unless the listing has every commit of the data since its base files."""
         since = max((group.base.name.instant for group in groups if group.base is not None), default="")
         noted = {log.name.instant for group in groups for log in group.logs}
         begun = {instant.requested_time: instant for instant in self.timeline().completed()}
         for write in self._data_timeline.completed():
             entry = begun.get(write.requested_time)
             if entry is not None and (entry.completion_time or "") >= since and write.requested_time not in noted:
-                raise _incomplete("the listing's log file of a commit is gone", write)
+                raise _incomplete("the log file of a commit in the metadata table's listing does not exist", write)
             if entry is None and self._ought_to_be_noted(write):
                 raise _incomplete("a commit is not in the metadata table", write)
 
     def _ought_to_be_noted(self, write: Instant) -> bool:
-        """A commit with files, since the metadata table was made, that cannot have been archived there.
+        """A commit with files, later than the metadata table's initialisation, that cannot have been archived in it.
 
-        Archival takes the oldest delta commits first, but leaves instants of base files where they are.
+        Archival moves the oldest delta commits first, but keeps instants of base files active.
         """
         own = [i for i in self.timeline().completed() if i.action == DELTA_COMMIT]
         ordinary = [i.requested_time for i in own if i.requested_time > _LAST_FIRST_INSTANT]
@@ -110,5 +110,5 @@ class TableIndex:
         return after and bool(self._data_timeline.commit_metadata(write).stats)
 
 
-def _incomplete(what: str, write: Instant) -> CorruptDataError:
-    return CorruptDataError(what, do_next="run binlake repair", instant=write.requested_time)
+def _incomplete(problem: str, write: Instant) -> CorruptDataError:
+    return CorruptDataError(problem, do_next="run binlake repair", instant=write.requested_time)

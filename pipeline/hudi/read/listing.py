@@ -16,7 +16,7 @@ from pipeline.storage.base import FileInfo, Storage
 
 @dataclass(frozen=True)
 class Listing:
-    """Where partitions and files are looked up. ``trouble`` tells why the metadata table was not used, if so."""
+    """The source of partitions and files. ``trouble``: why the metadata table was not used, if so."""
 
     storage: Storage
     index: TableIndex | None
@@ -24,20 +24,20 @@ class Listing:
 
     @classmethod
     def of(cls, storage: Storage, index: TableIndex | None, timeline: Timeline) -> Listing:
-        """By the metadata table if it can be read and knows of any partition, or there is none to know of."""
+        """The metadata table if it can be read and lists a partition, or if the table has none; else storage."""
         if index is None or not index.has(MetadataPartition.FILES):
             return cls(storage, None)
         try:
-            known = index.reader(MetadataPartition.FILES).partition_paths()
+            paths = index.reader(MetadataPartition.FILES).partition_paths()
         except INDEX_FAILURES as error:
             return cls(storage, None, str(error))
-        if not known and any(timeline.commit_metadata(write).stats for write in reversed(timeline.completed())):
+        if not paths and any(timeline.commit_metadata(write).stats for write in reversed(timeline.completed())):
             return cls(storage, None, "the metadata table lists no partition")
         return cls(storage, index)
 
     @property
     def source(self) -> str:
-        """In words."""
+        """The source as text."""
         return "the storage's listing" if self.index is None else "the metadata table"
 
     def partitions(self) -> list[str]:
@@ -49,10 +49,11 @@ class Listing:
     def files(self, paths: Sequence[str]) -> dict[str, list[FileInfo]]:
         """The files of those partitions. Raises as the metadata table does, StorageError.
 
-        A partition for which the metadata table has no file is listed: an entry may be lost, and this is cheap.
+        A partition without files in the metadata table is listed on storage: an entry may be lost, and a listing is
+        cheap.
         """
-        found = {} if self.index is None else self.index.reader(MetadataPartition.FILES).listed(paths)
-        return {path: found.get(path) or self.storage.list(path) for path in paths}
+        listed = {} if self.index is None else self.index.reader(MetadataPartition.FILES).listed(paths)
+        return {path: listed.get(path) or self.storage.list(path) for path in paths}
 
 
 def slices_for(
@@ -61,7 +62,7 @@ def slices_for(
     """The file slices that a query reads, partition by partition.
 
     Args:
-        query: what is asked.
+        query: the rows to read.
         files: of the partitions.
         timeline: the table's.
         until: the same as of the query's end (``window.timeline_until``).

@@ -1,4 +1,5 @@
-"""Index lookups over many files: in this process, kept for the next plan; or in tasks that send back one bit a file."""
+"""Index lookups over many files: in this process, cached for the next plan, or in tasks that return one bit per
+file."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from pipeline.hudi.read.slice_files import SliceFiles
 #: Index rows (files times columns) of one task.
 ROWS_PER_TASK: Final = 20_000
 
-#: A piece of an index read. It can be pickled, opens what it needs by itself, and gives packed bits.
+#: A part of an index read. It can be pickled, opens its files by itself, and returns packed bits.
 IndexTask: TypeAlias = Callable[[], bytes]
-#: Runs tasks wherever it likes and gives their answers in the tasks' order.
+#: Runs tasks in any process and returns their results in the tasks' order.
 IndexExecutor: TypeAlias = Callable[[Sequence[IndexTask]], Iterable[bytes]]
 
 
 def run_here(tasks: Sequence[IndexTask]) -> Iterable[bytes]:
-    """The executor of those who have no cluster: one task after the other."""
+    """The executor without a cluster: one task after the other."""
     return (task() for task in tasks)
 
 
@@ -40,7 +41,7 @@ class LoadedStats:
 
     Args:
         files: the slices.
-        schema: the columns in the types they are read in, meta fields included.
+        schema: the columns in the types in which they are read, meta fields included.
     """
 
     files: SliceFiles
@@ -50,41 +51,41 @@ class LoadedStats:
     _indexed: dict[str, Flags] = field(default_factory=dict)
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict)
 
-    def missing(self, columns: Iterable[str], wanted: Flags) -> int:
-        """Index rows that would have to be read for those columns of the files marked."""
+    def missing(self, columns: Iterable[str], selected: Flags) -> int:
+        """The number of index rows to read for those columns of the marked files."""
         seen = (self._loaded.get(column) for column in columns)
-        return sum(int((wanted if loaded is None else wanted & ~loaded).sum()) for loaded in seen)
+        return sum(int((selected if loaded is None else selected & ~loaded).sum()) for loaded in seen)
 
-    def bounds(self, reader: MetadataReader, columns: Iterable[str], wanted: Flags) -> dict[str, ColumnBounds]:
-        """Bounds over all files; of files not marked in ``wanted`` nothing may be known. Raises as ``reader``."""
-        return {column: self._column(reader, column, wanted) for column in columns}
+    def bounds(self, reader: MetadataReader, columns: Iterable[str], selected: Flags) -> dict[str, ColumnBounds]:
+        """Bounds over all files; those of files not in ``selected`` may be unknown. Raises as ``reader``."""
+        return {column: self._column(reader, column, selected) for column in columns}
 
-    def _column(self, reader: MetadataReader, column: str, wanted: Flags) -> ColumnBounds:
+    def _column(self, reader: MetadataReader, column: str, selected: Flags) -> ColumnBounds:
         count = len(self.files.files)
         ranges = self._ranges.setdefault(column, [None] * count)
         loaded = self._loaded.setdefault(column, np.zeros(count, dtype=np.bool_))
-        missing = np.flatnonzero(wanted & ~loaded)
+        missing = np.flatnonzero(selected & ~loaded)
         if len(missing) or column not in self._bounds:
-            found = reader.column_ranges([column], [self.files.files[i] for i in missing])
+            ranges_by_file = reader.column_ranges([column], [self.files.files[i] for i in missing])
             for i in missing.tolist():
-                ranges[i] = found.get(self.files.files[i], {}).get(column)
+                ranges[i] = ranges_by_file.get(self.files.files[i], {}).get(column)
             loaded[missing] = True
             self._indexed[column] = np.array([item is not None for item in ranges], dtype=np.bool_)
             kind = self.schema.field(column).type
             self._bounds[column] = column_bounds(kind, ranges, self.files.in_log.tolist())
         return self._bounds[column]
 
-    def indexed(self, columns: Iterable[str], wanted: Flags) -> int:
-        """How many of the files marked have statistics of at least one of the columns."""
+    def indexed(self, columns: Iterable[str], selected: Flags) -> int:
+        """The number of marked files with statistics of at least one of the columns."""
         some = np.zeros(len(self.files.files), dtype=np.bool_)
         for column in columns:
             some |= self._indexed[column]
-        return int((some & wanted).sum())
+        return int((some & selected).sum())
 
 
 @dataclass(frozen=True)
 class StatsTask:
-    """Which of some files may hold rows that pass a filter."""
+    """The files that may hold rows that pass a filter."""
 
     groups: tuple[FileGroup, ...]
     files: tuple[FileKey, ...]
@@ -95,11 +96,13 @@ class StatsTask:
         """One bit a file."""
         columns = columns_of(self.part)
         reader = MetadataReader({MetadataPartition.COLUMN_STATS: list(self.groups)})
-        found = reader.column_ranges(columns, self.files)
+        ranges_by_file = reader.column_ranges(columns, self.files)
         in_log = [name.startswith(".") for _, name in self.files]
         bounds = {
             column: column_bounds(
-                self.schema.field(column).type, [found.get(file, {}).get(column) for file in self.files], in_log
+                self.schema.field(column).type,
+                [ranges_by_file.get(file, {}).get(column) for file in self.files],
+                in_log,
             )
             for column in columns
         }
@@ -108,9 +111,9 @@ class StatsTask:
 
 @dataclass(frozen=True)
 class BloomTask:
-    """Which of some base files may hold one of some record keys; files without a filter may.
+    """The base files that may hold one of some record keys; files without a filter may.
 
-    ``keys``: ascending. ``first``, ``last``: per file the part of the keys that its key range admits.
+    ``keys``: ascending. ``first``, ``last``: per file the range of the keys that its key range admits.
     """
 
     groups: tuple[FileGroup, ...]
@@ -135,12 +138,12 @@ class BloomTask:
 
 
 def _askable(keys: pa.Array) -> bool:
-    """Hadoop's filters hold no empty key: a file that has one may hold it."""
+    """Hadoop's filters have no empty key, so every file with a filter may hold it."""
     return "" not in keys[:1].to_pylist()
 
 
 def run_tasks(executor: IndexExecutor, tasks: Sequence[StatsTask | BloomTask]) -> Flags:
-    """The answers of all tasks, bool array over their files in order."""
+    """The results of all tasks, bool array over their files in order."""
     parts = []
     for task, bits in zip(tasks, executor(tasks), strict=True):
         parts.append(np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(task.files)).astype(np.bool_))
@@ -148,16 +151,16 @@ def run_tasks(executor: IndexExecutor, tasks: Sequence[StatsTask | BloomTask]) -
 
 
 def chunked(count: int, size: int) -> list[slice]:
-    """``range(count)`` in pieces of at most ``size``."""
+    """``range(count)`` in chunks of at most ``size``."""
     return [slice(start, min(start + size, count)) for start in range(0, count, max(size, 1))]
 
 
 def key_spans(
     bounds: Mapping[str, ColumnBounds], keys: pa.Array, count: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Per file which of the ascending keys its key range admits: all of them where nothing is known of it."""
-    known = bounds.get(RECORD_KEY_FIELD)
-    if known is None:
+    """Per file the ascending keys that its key range admits: all of them if its key range is unknown."""
+    key_bounds = bounds.get(RECORD_KEY_FIELD)
+    if key_bounds is None:
         return (0,) * count, (len(keys),) * count
-    first, last = span(known, keys)
+    first, last = span(key_bounds, keys)
     return tuple(first.tolist()), tuple(last.tolist())

@@ -1,7 +1,7 @@
-"""What a partition path says of the partition columns: the inverse of ``keys.PartitionLayout``.
+"""The values of the partition columns in a partition path: the inverse of ``keys.PartitionLayout``.
 
-A path says it only where the path is made from the column's own text: not with a key generator that formats times or
-runs code of its own, and only for types whose text is the same with every writer.
+A path has the values only if it is made from the columns' own text: not with a key generator that formats times or runs
+its own code, and only for types with the same text in every writer.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _KEYGENERATOR = "hoodie.table.keygenerator.type"
 _KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 _PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
-#: Properties that make Hudi spell paths in another way.
+#: Properties that change the form of Hudi's paths.
 _OTHER_SPELLINGS = ("hoodie.datasource.write.slash.separated.date.partitioning",)
 
 
 def unescape_partition_value(text: str) -> str:
-    """The value that ``keys.escape_partition_value`` made this of."""
+    """The inverse of ``keys.escape_partition_value``."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
 
 
 def path_values(path: str, layout: PartitionLayout) -> list[str] | None:
     """The texts of the partition fields in a path, in the fields' order, DEFAULT_PARTITION for null or empty.
 
-    None for a path that is not spelled by this layout.
+    None for a path of another layout.
     """
     segments = path.split("/")
     if len(segments) != len(layout.fields):
@@ -51,17 +51,19 @@ def path_values(path: str, layout: PartitionLayout) -> list[str] | None:
 
 
 def plain_layout(config: TableConfig) -> PartitionLayout | None:
-    """How the table spells its partition paths; None if not from the columns' own texts."""
-    said = config.properties()
-    if said.get(_KEYGENERATOR) not in _PLAIN_GENERATORS or _KEYGENERATOR_CLASS in said:
+    """The layout of the table's partition paths; None if they are not made from the columns' own texts."""
+    properties = config.properties()
+    if properties.get(_KEYGENERATOR) not in _PLAIN_GENERATORS or _KEYGENERATOR_CLASS in properties:
         return None
-    if any(said.get(name) == "true" for name in _OTHER_SPELLINGS) or any(":" in f for f in config.partition_fields):
+    if any(properties.get(name) == "true" for name in _OTHER_SPELLINGS) or any(
+        ":" in f for f in config.partition_fields
+    ):
         return None
     return PartitionLayout(config.partition_fields, config.hive_style, config.url_encode)
 
 
 def partition_bounds(paths: Sequence[str], config: TableConfig, schema: pa.Schema) -> Mapping[str, ColumnBounds]:
-    """For the partition columns what the n paths say of their rows, as bounds over n "files".
+    """The bounds of the partition columns for the rows of n paths, as bounds over n "files".
 
     Args:
         paths: partition paths.
@@ -87,7 +89,7 @@ def _says_itself(kind: pa.DataType) -> bool:
 
 
 def _column(kind: pa.DataType, texts: list[str | None]) -> ColumnBounds:
-    """``texts``: per path its text; None where the path says nothing. Null and the empty string share a path with the
+    """``texts``: per path its text; None if the path has no value. Null and the empty string have the same path as the
     text DEFAULT_PARTITION itself."""
     text = pa.array(texts, pa.string())
     default = np.asarray(pc.fill_null(pc.equal(text, DEFAULT_PARTITION), False).to_numpy(zero_copy_only=False))
@@ -101,7 +103,7 @@ def _column(kind: pa.DataType, texts: list[str | None]) -> ColumnBounds:
 
 
 def _parsed(kind: pa.DataType, text: pa.Array) -> pa.Array:
-    """The values whose texts these are; null for what is no value's text."""
+    """The values of these texts; null for a text that is no value."""
     try:
         values = text.cast(kind)
     except pa.ArrowException:

@@ -1,5 +1,5 @@
-"""A plan to read a table: the file slices that are left, what each step left and why, and how each slice is read: only
-the columns needed, only the rows that pass."""
+"""A plan to read a table: the remaining file slices, the outcome and reason of each step, and the scan of a slice: only
+the needed columns, only the rows that pass."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.read.window import CommitWindow
 from pipeline.storage.base import StorageNotFoundError
 
-#: The most rows of one batch.
+#: The largest number of rows of one batch.
 BATCH_ROWS: Final = 65_536
-#: The step of warnings about parts of the condition that the caller must evaluate.
+#: The step name of warnings about parts of the condition that the caller must evaluate.
 CONDITION: Final = "condition"
 
 
 @dataclass(frozen=True)
 class ScanWarning:
-    """A step that could not do its work, so that more is read than needed."""
+    """A step that failed, so that more is read than needed."""
 
     step: str
     what: str
@@ -39,7 +39,8 @@ class ScanWarning:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """What one step left. ``partitions``, ``slices`` and ``files`` are None where they are not known at that point."""
+    """The outcome of one step. ``partitions``, ``slices`` and ``files`` are None if they are not known at that
+    point."""
 
     name: str
     why: str
@@ -50,15 +51,15 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class SliceScan:
-    """How to read each slice of a plan. It can be pickled.
+    """The scan of each slice of a plan. It can be pickled.
 
     Args:
-        reader: gives at least the columns of the condition and the window, in the types of the table.
-        columns: what to give.
-        condition: normalised; what is not understood of it lets rows pass.
-        expression: a pyarrow expression that is evaluated as it is, or None.
+        reader: returns at least the columns of the condition and the window, in the types of the table.
+        columns: the columns to return.
+        condition: normalised; rows pass its unsupported parts.
+        expression: a pyarrow expression that is evaluated unchanged, or None.
         window: of an incremental read, or None.
-        batch_rows: the most rows of one batch.
+        batch_rows: the largest number of rows of one batch.
     """
 
     reader: SliceReader
@@ -76,33 +77,34 @@ class SliceScan:
     def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """The rows of one slice that pass. The slice is in memory as long as the iterator.
 
-        Raises CorruptDataError, UnsupportedError, StorageError; TransientError if a file is gone, for the table was
-        cleaned since the plan was made.
+        Raises CorruptDataError, UnsupportedError, StorageError; TransientError if a file was deleted: the table was
+        cleaned after the plan was made.
         """
         try:
             rows = self.reader.read(file_slice)
         except StorageNotFoundError as error:
             raise TransientError(
-                "a file of the plan is gone: it was cleaned while being read",
+                "a file of the plan does not exist: the table was cleaned during the read",
                 do_next="plan and read again; raise the cleaner's retention if readers take long",
                 path=str(error),
             ) from error
         yield from self._passing(rows).select(self.columns).to_batches(max_chunksize=self.batch_rows)
 
     def _passing(self, rows: pa.Table) -> pa.Table:
-        kept = np.ones(rows.num_rows, dtype=np.bool_) if self.condition == TRUE else matches(self.condition, rows)
+        passing = np.ones(rows.num_rows, dtype=np.bool_) if self.condition == TRUE else matches(self.condition, rows)
         if self.window is not None:
-            kept &= self.window.matches(rows)
-        if not kept.all():
-            rows = rows.filter(pa.array(kept))
+            passing &= self.window.matches(rows)
+        if not passing.all():
+            rows = rows.filter(pa.array(passing))
         return rows if self.expression is None else rows.filter(self.expression)
 
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What will be read, and how it came to that. A value: it can be pickled and its slices read anywhere.
+    """The slices to read, and the steps that selected them. It can be pickled, and any process can read its slices.
 
-    ``condition`` is normalised. Rows that pass what is understood of it are given; ``exact`` says whether that is all.
+    ``condition`` is normalised. Rows that pass its supported parts are returned; ``exact``: whether all parts are
+    supported.
     """
 
     table: str
@@ -116,15 +118,15 @@ class ScanPlan:
 
     @property
     def exact(self) -> bool:
-        """Whether the rows given are exactly those that pass; else the caller must still evaluate its condition."""
+        """Whether the returned rows are exactly those that pass; else the caller must still evaluate its condition."""
         return not unknown_parts(self.condition) or self.scan.expression is not None
 
     def require_exact(self) -> None:
-        """Raise UnsupportedError if the rows given may be more than those that pass."""
+        """Raise UnsupportedError if more rows may be returned than those that pass."""
         if not self.exact:
             raise UnsupportedError(
-                f"parts of the condition are not understood: {', '.join(unknown_parts(self.condition))}",
-                do_next="leave them out, and filter the rows yourself",
+                f"parts of the condition are not supported: {', '.join(unknown_parts(self.condition))}",
+                do_next="remove them from the condition and filter the rows in your own code",
             )
 
     @property

@@ -1,4 +1,4 @@
-"""From a question to the file slices that must be read for it."""
+"""Plans the file slices that must be read for a question."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LISTINGS_KEPT = 8
 
 @dataclass(frozen=True)
 class _Listed:
-    """The slices of some partitions, and what was read of their statistics so far."""
+    """The slices of some partitions, and their statistics read so far."""
 
     slices: SliceFiles
     stats: LoadedStats
@@ -33,12 +33,12 @@ class _Listed:
 
 @dataclass
 class Planner:
-    """Plans over one state of a table, keeping file slices and statistics from plan to plan.
+    """Makes plans over one state of a table; keeps file slices and statistics for the next plan.
 
     Args:
         table: open.
-        index: its metadata table, or None to do without.
-        reads: where the index is read.
+        index: its metadata table, or None to list storage.
+        reads: the settings of index reads.
     """
 
     table: HudiTable
@@ -47,7 +47,7 @@ class Planner:
     _known: OrderedDict[object, _Listed] = field(default_factory=OrderedDict)
 
     def plan(self, question: Question, count_all: bool, batch_rows: int) -> ScanPlan:
-        """The plan; by storage alone where the metadata table's listing cannot be read. Errors as ``TableReader``."""
+        """The plan; from storage alone if the metadata table's listing cannot be read. Errors as ``TableReader``."""
         listing = Listing.of(self.table.storage, self.index, self.table.timeline)
         try:
             pruning = self._pruned(listing, question, count_all)
@@ -72,8 +72,8 @@ class Planner:
         paths = listing.partitions()
         bounds = partition_bounds(paths, self.table.config, question.schema)
         keep = may_match(question.condition, bounds, len(paths))
-        kept = [path for path, flag in zip(paths, keep.tolist(), strict=True) if flag]
-        listed = self._listed(listing, question, paths if count_all else kept)
+        remaining = [path for path, flag in zip(paths, keep.tolist(), strict=True) if flag]
+        listed = self._listed(listing, question, paths if count_all else remaining)
         pruning = Pruning(
             config=self.table.config,
             schema=question.schema,
@@ -87,37 +87,37 @@ class Planner:
         )
         if listing.trouble is not None:
             pruning.warn("listing", f"by listing storage, the metadata table cannot be used: {listing.trouble}")
-        self._note_partitions(pruning, listing, len(paths), kept, count_all)
+        self._note_partitions(pruning, listing, len(paths), remaining, count_all)
         pruning.by_window(question.window())
         pruning.by_index(pruning.by_keys())
         return pruning
 
     def _note_partitions(
-        self, pruning: Pruning, listing: Listing, total: int, kept: Sequence[str], count_all: bool
+        self, pruning: Pruning, listing: Listing, total: int, remaining: Sequence[str], count_all: bool
     ) -> None:
-        """The first line of the account: everything; the second, if partitions are skipped: what those left."""
+        """The first step: all slices; the second, if partitions are skipped: the remaining ones."""
         files = pruning.slices
-        everything = count_all or len(kept) == total
+        everything = count_all or len(remaining) == total
         counts = (len(files.slices), len(files.files)) if everything else (None, None)
         pruning.steps.append(PlanStep("table", f"from {listing.source}", total, *counts))
-        if len(kept) < total or self._names_partition(pruning):
-            chosen = set(kept)
+        if len(remaining) < total or self._names_partition(pruning):
+            chosen = set(remaining)
             inside = np.array([s.partition_path in chosen for s in files.slices], dtype=np.bool_)
-            pruning.narrow("partition", str(pruning.condition), inside, partitions=len(kept))
+            pruning.narrow("partition", str(pruning.condition), inside, partitions=len(remaining))
 
     def _names_partition(self, pruning: Pruning) -> bool:
         return bool(set(columns_of(pruning.condition)) & set(self.table.config.partition_fields))
 
     def _listed(self, listing: Listing, question: Question, paths: Sequence[str]) -> _Listed:
-        """The slices of those partitions, from an earlier plan if the same were asked for."""
+        """The slices of those partitions, from an earlier plan of the same partitions if there is one."""
         key = (question.query, question.schema, listing.index is None, tuple(paths))
-        found = self._known.get(key)
-        if found is None:
+        listed = self._known.get(key)
+        if listed is None:
             table = self.table
             slices = slices_for(question.query, listing.files(paths), table.timeline, question.until, table.storage)
             files = SliceFiles(slices)
-            found = self._known[key] = _Listed(files, LoadedStats(files, question.schema))
+            listed = self._known[key] = _Listed(files, LoadedStats(files, question.schema))
             if len(self._known) > _LISTINGS_KEPT:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
-        return found
+        return listed

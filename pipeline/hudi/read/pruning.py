@@ -1,7 +1,7 @@
 """The steps that drop file slices from a question's plan.
 
-Each step may only drop slices that certainly hold no row that passes. A step that fails drops nothing and leaves a
-warning: the answer stays right, more is read.
+Each step may only drop slices that certainly hold no row that passes. A step that fails drops nothing and adds a
+warning: the result stays correct, more is read.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from pipeline.hudi.read.record_keys import KeyLookup, key_lookup
 from pipeline.hudi.read.slice_files import SliceFiles
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow
 
-#: Index rows (files times columns) up to which the index is read in this process.
+#: The largest number of index rows (files times columns) that this process reads by itself.
 INDEX_ROWS_IN_PROCESS: Final = 100_000
 
 
 @dataclass(frozen=True)
 class IndexReads:
-    """Where the index is read.
+    """The settings of index reads.
 
     Args:
-        in_process: index rows (files times columns) up to which it is read here and kept for the next plan.
-        executor: runs the reads above that; by default here too, piece by piece and without keeping them.
+        in_process: up to so many index rows (files times columns) are read here and kept for the next plan.
+        executor: runs larger reads; by default here too, in chunks and without a cache.
     """
 
     in_process: int = INDEX_ROWS_IN_PROCESS
@@ -61,13 +61,13 @@ class Pruning:
         config: the table's.
         schema: its columns at that time, meta fields included.
         condition: normalised.
-        slices: what the listing gave.
-        stats: what was read of column_stats for these slices.
+        slices: the listed slices.
+        stats: the statistics of these slices read so far.
         index: the metadata table, or None.
-        reads: where the index is read.
-        decided: columns of which a partition path says every row's value.
+        reads: the settings of index reads.
+        decided: columns whose value in every row is in the partition path.
         kept: slices not dropped yet.
-        steps, warnings: what happened so far.
+        steps, warnings: the record of the steps so far.
     """
 
     config: TableConfig
@@ -84,13 +84,13 @@ class Pruning:
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict)
 
     def narrow(self, name: str, why: str, keep: Flags, partitions: int | None = None) -> None:
-        """Note a step's outcome. ``keep``: bool array over the slices."""
+        """Record a step's outcome. ``keep``: bool array over the slices."""
         self.kept = self.kept & keep
         files = int(self.slices.files_of(self.kept).sum())
         self.steps.append(PlanStep(name, why, partitions, int(self.kept.sum()), files))
 
     def by_window(self, window: CommitWindow | None) -> None:
-        """Incremental reads: slices that the commits asked for did not touch."""
+        """Drops slices that the commits of an incremental read did not write."""
         if window is None:
             return
         keep = window.may_hold_rows(self.slices.slices)
@@ -115,7 +115,7 @@ class Pruning:
         return lookup
 
     def warn(self, step: str, what: str) -> None:
-        """Note that a step could not do its work."""
+        """Record that a step failed."""
         self.warnings.append(ScanWarning(step, what))
 
     def by_index(self, lookup: KeyLookup | None) -> None:
@@ -130,7 +130,7 @@ class Pruning:
         self._attempt("bloom filters", MetadataPartition.BLOOM_FILTERS, lambda name: self._by_bloom(name, lookup))
 
     def _undecided(self) -> Filter:
-        """The condition without the parts that the partition paths have decided."""
+        """The condition without the parts that the partition paths decide."""
         parts = self.condition.parts if isinstance(self.condition, And) else (self.condition,)
         return all_of(*(part for part in parts if not set(columns_of(part)) <= self.decided or not columns_of(part)))
 
@@ -144,40 +144,40 @@ class Pruning:
 
     def _by_stats(self, name: str, condition: Filter) -> None:
         assert self.index is not None
-        wanted = self.slices.files_of(self.kept)
+        selected = self.slices.files_of(self.kept)
         columns = columns_of(condition)
-        if self.stats.missing(columns, wanted) > self.reads.in_process:
-            files = self._by_tasks(condition, wanted)
+        if self.stats.missing(columns, selected) > self.reads.in_process:
+            files = self._by_tasks(condition, selected)
             why = f"{condition}; read in tasks"
         else:
-            bounds = self.stats.bounds(self.index.reader(MetadataPartition.COLUMN_STATS), columns, wanted)
+            bounds = self.stats.bounds(self.index.reader(MetadataPartition.COLUMN_STATS), columns, selected)
             self._bounds.update(bounds)
-            files = may_match(condition, bounds, len(self.slices.files)) & wanted
-            why = f"{condition}; indexed files: {self.stats.indexed(columns, wanted)} of {int(wanted.sum())}"
+            files = may_match(condition, bounds, len(self.slices.files)) & selected
+            why = f"{condition}; indexed files: {self.stats.indexed(columns, selected)} of {int(selected.sum())}"
         self.narrow(name, why, self.slices.with_any(files))
 
-    def _by_tasks(self, condition: Filter, wanted: Flags) -> Flags:
+    def _by_tasks(self, condition: Filter, selected: Flags) -> Flags:
         assert self.index is not None
-        rows = np.flatnonzero(wanted)
+        rows = np.flatnonzero(selected)
         size = ROWS_PER_TASK // max(len(columns_of(condition)), 1)
         groups = self.index.groups(MetadataPartition.COLUMN_STATS)
         schema = pa.schema([self.schema.field(name) for name in columns_of(condition)])
         tasks = [
-            StatsTask(groups, tuple(self.slices.files[i] for i in rows[piece].tolist()), condition, schema)
-            for piece in chunked(len(rows), size)
+            StatsTask(groups, tuple(self.slices.files[i] for i in rows[chunk].tolist()), condition, schema)
+            for chunk in chunked(len(rows), size)
         ]
-        out = np.zeros(len(wanted), dtype=np.bool_)
+        out = np.zeros(len(selected), dtype=np.bool_)
         out[rows] = run_tasks(self.reads.executor, tasks)
         return out
 
     def _by_bloom(self, name: str, lookup: KeyLookup) -> None:
-        """A slice stays for a log file whose key range admits a key, or for a base file whose filter does."""
+        """Keep slices with a log file whose key range admits a key, or with a base file whose filter does."""
         assert self.index is not None
         keys = lookup.keys
         first, last = key_spans(self._bounds, keys, len(self.slices.files))
-        wanted = self.slices.files_of(self.kept) & (np.array(first) < np.array(last))
-        by_log = self.slices.with_any(wanted & self.slices.in_log)
-        asked = np.flatnonzero(wanted & ~self.slices.in_log & ~self.slices.files_of(by_log))
+        selected = self.slices.files_of(self.kept) & (np.array(first) < np.array(last))
+        by_log = self.slices.with_any(selected & self.slices.in_log)
+        asked = np.flatnonzero(selected & ~self.slices.in_log & ~self.slices.files_of(by_log))
         tasks = [
             BloomTask(
                 (),
@@ -188,7 +188,7 @@ class Pruning:
             )
             for piece in (asked[part] for part in chunked(len(asked), ROWS_PER_TASK // 10))
         ]
-        found = np.zeros(len(wanted), dtype=np.bool_)
+        found = np.zeros(len(selected), dtype=np.bool_)
         found[asked] = self._run_bloom(tasks)
         why = f"record keys: {len(keys)}, base files asked: {len(asked)}"
         self.narrow(name, why, by_log | self.slices.with_any(found))

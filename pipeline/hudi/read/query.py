@@ -1,4 +1,4 @@
-"""What is asked of a table: its latest rows, those of a moment, those of its base files, or what changed."""
+"""Queries of a table: its latest rows, the rows of a moment, those of its base files, or the changed rows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ReadOptimized:
 
 @dataclass(frozen=True)
 class Incremental:
-    """The rows that commits completed after ``begin`` and up to ``end`` (None: until now) have left, as they were at
-    ``end``. Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not among them."""
+    """The rows that commits completed after ``begin`` and up to ``end`` (None: now) wrote, in their state at ``end``.
+    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included."""
 
     begin: str
     end: str | None = None
@@ -49,7 +49,7 @@ Query: TypeAlias = Snapshot | ReadOptimized | Incremental
 
 
 def instant_of(text: str) -> str:
-    """A moment as people write it, as an instant of 17 digits.
+    """The instant of 17 digits of a moment in text form.
 
     Takes an instant of 17 digits, or of 14 (the end of that second, as in Hudi), ``2024-02-29``,
     ``2024-02-29 12:34:56`` and ``2024-02-29 12:34:56.789`` in UTC. Raises ConfigError for anything else.
@@ -61,7 +61,7 @@ def instant_of(text: str) -> str:
     match = _DATE.fullmatch(text.strip())
     if match is None:
         raise ConfigError(
-            f"{text!r} is no moment", do_next="write 2024-02-29 12:34:56.789 or an instant of 17 digits, in UTC"
+            f"{text!r} is not a moment", do_next="write 2024-02-29 12:34:56.789 or an instant of 17 digits, in UTC"
         )
     year, month, day, *clock, millis = match.groups()
     return "".join([year, month, day, *(part or "00" for part in clock), millis or "000"])

@@ -1,4 +1,4 @@
-"""One question to a table, checked: what is asked, of which columns, under which conditions, at which time."""
+"""One checked question to a table: query, columns, conditions and time."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Condition: TypeAlias = Filter | str | pc.Expression | None
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, resolved against the table.
+    """A question, resolved against the table.
 
     Args:
         query: snapshot, read optimized or incremental.
         condition: normalised.
         expression: the pyarrow expression that the condition stands for, or None.
-        columns: to give.
+        columns: the columns to return.
         schema: the table's columns at that time, the meta fields first.
-        until: the timeline as of the query's end, small to send.
+        until: the timeline as of the query's end, small when pickled.
     """
 
     query: Query
@@ -57,13 +57,13 @@ class Question:
         return CommitWindow(self.until, self.query.begin, self.query.end)
 
     def scan(self, table: HudiTable, batch_rows: int) -> SliceScan:
-        """How each slice is read: the columns to give, and those that decide about rows."""
+        """The scan of each slice: with the returned columns, and those of the condition."""
         window = self.window()
         needed = dict.fromkeys([*self.columns, *columns_of(self.condition)])
         if window is not None:
             needed[COMMIT_TIME_FIELD] = None
         if self.expression is not None:
-            needed = dict.fromkeys(self.schema.names)  # it may name columns in ways that are not understood
+            needed = dict.fromkeys(self.schema.names)  # it may name columns in unsupported forms
         schema = pa.schema([self.schema.field(name) for name in needed])
         reader = SliceReader(table.storage, schema, table.config.ordering_field, self.until, self.as_of)
         return SliceScan(reader, self.columns, self.condition, self.expression, window, batch_rows)
@@ -79,13 +79,17 @@ def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[
     as_of = query.as_of if isinstance(query, Snapshot) else None
     schema = with_meta(table.schema if as_of is None else table.schema_as_of(as_of))
     part = normalised(_filter(condition, schema))
-    wanted = tuple(schema.names if columns is None else columns)
-    if unknown := [name for name in (*wanted, *columns_of(part)) if name not in schema.names]:
-        raise UnsupportedError(f"the table has no columns {unknown}", table=table.config.name)
-    matches(part, schema.empty_table())  # refuses literals that do not compare
+    selected = tuple(schema.names if columns is None else columns)
+    if unknown := [name for name in (*selected, *columns_of(part)) if name not in schema.names]:
+        raise UnsupportedError(
+            f"the table has no columns {unknown}",
+            do_next="correct the column names",
+            table=table.config.name,
+        )
+    matches(part, schema.empty_table())  # refuses literals that cannot be compared
     expression = condition if isinstance(condition, pc.Expression) else None
     end = query.end if isinstance(query, Incremental) else None
-    return Question(query, part, expression, wanted, schema, timeline_until(table.storage, table.timeline, end))
+    return Question(query, part, expression, selected, schema, timeline_until(table.storage, table.timeline, end))
 
 
 def _filter(condition: Condition, schema: pa.Schema) -> Filter:

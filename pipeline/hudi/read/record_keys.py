@@ -1,4 +1,4 @@
-"""The record keys that a filter lets through, and what follows: their buckets."""
+"""The record keys that may pass a filter, and their buckets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.expressions import And, Compare, Constant, Filter, In, Op, Or, Value
 from pipeline.hudi.read.filters.literals import members
 
-#: More keys than this are not looked up one by one.
+#: The largest number of keys that are looked up one by one.
 MAX_KEYS = 10_000
 _KEYGENERATOR = "hoodie.table.keygenerator.type"
 _HASH_FIELD = "hoodie.bucket.index.hash.field"
@@ -33,13 +33,16 @@ class KeyLookup:
     keys: pa.Array
 
     def buckets(self, config: TableConfig) -> set[int] | None:
-        """The buckets of the keys; None for a table whose files are not placed by this bucket index."""
-        said = config.properties()
-        if not config.bucket_count or said.get("hoodie.index.type") != "BUCKET":
+        """The buckets of the keys; None for a table without this bucket index."""
+        properties = config.properties()
+        if not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
             return None
-        if said.get("hoodie.index.bucket.engine") != "SIMPLE" or "hoodie.bucket.index.partition.expressions" in said:
+        if (
+            properties.get("hoodie.index.bucket.engine") != "SIMPLE"
+            or "hoodie.bucket.index.partition.expressions" in properties
+        ):
             return None
-        if said.get(_HASH_FIELD) != ",".join(config.record_key_fields):
+        if properties.get(_HASH_FIELD) != ",".join(config.record_key_fields):
             return None
         if not len(self.keys):
             return set()
@@ -54,7 +57,7 @@ def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema) -> KeyLooku
         config: the table's.
         schema: its columns.
 
-    None if the filter does not bind them, or to too many, or the keys' text depends on who wrote it. Raises
+    None if the filter does not bind them, binds too many, or the keys' text depends on the writer. Raises
     UnsupportedError for a literal that does not compare with its column.
     """
     direct = bound_values(part, RECORD_KEY_FIELD)
@@ -77,14 +80,14 @@ def _lookup(keys: pa.Array) -> KeyLookup | None:
 
 
 def _has_known_texts(kind: pa.DataType) -> bool:
-    """Whether every key generator makes a known text of a value; times it writes in several ways."""
-    known = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_boolean)
-    return kind == pa.date32() or any(check(kind) for check in known)
+    """Whether all key generators write a value as the same text; times have several forms."""
+    checks = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_boolean)
+    return kind == pa.date32() or any(check(kind) for check in checks)
 
 
 def _texts(values: pa.Array) -> pa.Array:
-    """Every text that a writer may have made of the values, string array: a decimal was spelled with the scale that
-    its column had then, and scales may have grown."""
+    """Every text that a writer may have made of the values, string array: a decimal has the scale that its column had
+    when it was written, and scales may have grown."""
     if not pa.types.is_decimal(values.type):
         return key_text(values)
     steps = [Decimal(1).scaleb(-scale) for scale in range(values.type.scale + 1)]
@@ -93,7 +96,7 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def _spelled(config: TableConfig, columns: list[pa.Array]) -> pa.Array:
-    """The record keys of all combinations of the columns' texts, in every spelling the table may use."""
+    """The record keys of all combinations of the columns' texts, in every form the table may use."""
     rows = list(itertools.product(*(range(len(column)) for column in columns)))
     picked = [column.take(pa.array([row[i] for row in rows], pa.int64())) for i, column in enumerate(columns)]
     keys = record_keys(pa.Table.from_arrays(picked, names=list(config.record_key_fields)), config.record_key_fields)
@@ -104,7 +107,7 @@ def _spelled(config: TableConfig, columns: list[pa.Array]) -> pa.Array:
 
 
 def bound_values(part: Filter, column: str) -> set[Value] | None:
-    """The only values of a column that a normalised filter lets through; None if it does not bind them.
+    """The only values of a column that may pass a normalised filter; None if it does not bind them.
 
     For several columns of one filter the combinations of their values are a superset of what passes.
     """

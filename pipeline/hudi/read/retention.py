@@ -1,9 +1,9 @@
-"""Which moments can still be read: a time whose files were cleaned is refused, not answered with what is left.
+"""Checks that a moment can still be read: a time whose files were cleaned is refused.
 
-From the oldest time on that the cleaner promises everything is there. Before it, a file group can be read if its file
-slice of that time is the one which the cleaner kept for the promise, or if all files are there that the commits up to
-that moment name: a savepoint may hold a slice while later ones are gone. Where those commits are archived, that is not
-looked up, and the time is refused.
+From the cleaner's oldest retained time on all files exist. Before it, a file group can be read if its file slice of
+that moment is the one that the cleaner retained, or if all files exist that the commits up to that moment name: a
+savepoint may hold a slice while later ones are deleted. If those commits are archived, they are not looked up, and the
+time is refused.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def refuse_cleaned(
     storage: Storage,
     moment: str,
 ) -> None:
-    """Raise UnsupportedError if files of a moment may be gone.
+    """Raise UnsupportedError if files of a moment may have been deleted.
 
     Args:
-        files: of the partitions that are read, all that there are now.
+        files: all present files of the partitions to read.
         slices: the file slices as of the moment.
         timeline: the table's.
         storage: the table's root.
@@ -46,19 +46,19 @@ def refuse_cleaned(
         return
     plans = [read_plan(storage, clean) for clean in pending_cleans(timeline)]
     going = {name for plan in plans for names in plan.files.values() for name in names}
-    found = {(s.partition_path, s.file_id): s for s in slices}
+    slices_by_group = {(s.partition_path, s.file_id): s for s in slices}
     for path, infos in files.items():
         names = {info.path.rpartition("/")[2] for info in infos} - going
         bases, logs = _instants(names, timeline)
-        for file_id, known in bases.items():
-            group = _Group(path, file_id, known, logs.get(file_id, "~"), found.get((path, file_id)))
+        for file_id, group_bases in bases.items():
+            group = _Group(path, file_id, group_bases, logs.get(file_id, "~"), slices_by_group.get((path, file_id)))
             if not group.is_whole(timeline, moment, promised, names):
                 raise _refusal(moment, file_id)
 
 
 @dataclass(frozen=True)
 class _Group:
-    """A file group with base files: those there are now, the instant of the oldest log file, and its slice as of a
+    """A file group with base files: its present base files, the instant of its oldest log file, and its slice as of a
     moment."""
 
     path: str
@@ -68,20 +68,20 @@ class _Group:
     slice: FileSlice | None
 
     def is_whole(self, timeline: Timeline, moment: str, promised: str, names: set[str]) -> bool:
-        """Whether the slice is what there was. ``names``: of the partition's files, those that stay."""
+        """Whether the slice is complete. ``names``: the present files of the partition."""
         held = self.slice.base_file.name if self.slice is not None and self.slice.base_file is not None else None
         if held is not None and str(held) not in names:
             return False
-        kept = max((base for base in self.bases if base.instant < promised), key=_instant, default=None)
-        if kept is None:
+        retained = max((base for base in self.bases if base.instant < promised), key=_instant, default=None)
+        if retained is None:
             first = min(self.bases, key=_instant)
             return self.slice is not None or self.first_log < first.instant or _began(timeline, first)
-        if held == kept or (self.slice is None and _began(timeline, kept)):
+        if held == retained or (self.slice is None and _began(timeline, retained)):
             return True
         return self._all_there(timeline, held.instant if held is not None else "", moment, names)
 
     def _all_there(self, timeline: Timeline, since: str, until: str, names: set[str]) -> bool:
-        """Whether no file is gone that the group's writes after a slice's base file and up to a moment name."""
+        """Whether all files exist that the group's writes after a slice's base file and up to a moment name."""
         writes = timeline.completed()
         if timeline.history().files and (not writes or since < writes[0].requested_time):
             return False
@@ -108,7 +108,7 @@ def _began(timeline: Timeline, base: BaseFileName) -> bool:
 
 
 def _retained_since(timeline: Timeline, storage: Storage) -> str:
-    """File slices of this moment and later are all there; "" for a table that was never cleaned."""
+    """The time as of which, and later, all file slices exist; "" for a table that was never cleaned."""
     promised = promised_since(storage, timeline)
     if promised is not None:
         return promised

@@ -25,9 +25,9 @@ class SliceReader:
 
     Args:
         storage: the table's root.
-        schema: the columns to give, meta fields included, in the types to give them.
+        schema: the returned columns, meta fields included, in their returned types.
         ordering_field: the table's ordering column; "" where the later commit always wins.
-        timeline: loaded; decides which log blocks count.
+        timeline: loaded; decides which log blocks are visible.
         as_of: only blocks of commits requested at or before this instant.
     """
 
@@ -57,14 +57,14 @@ class SliceReader:
                 events.add(block, log_file.path)
 
     def _counts(self, block: LogBlock) -> bool:
-        """A block without an instant, or of one that is not completed, is passed over, as both readers do."""
+        """A block without an instant, or of an instant that is not completed, is skipped, as both readers do."""
         instant = block.instant
         if instant is None or (self.as_of is not None and instant > self.as_of):
             return False
         return self.timeline.is_completed(instant)
 
     def _working_schema(self) -> pa.Schema:
-        """The columns asked for, plus the key and the ordering column for the merge."""
+        """The requested columns, plus the key and the ordering column for the merge."""
         extra = [pa.field(RECORD_KEY_FIELD, pa.string())]
         if self.ordering_field and self.ordering_field not in self.schema.names:
             extra.append(pa.field(self.ordering_field, pa.int64()))
@@ -90,7 +90,7 @@ def read_file_slice(
     Args:
         table: open.
         file_slice: from ``view.file_slices``, built with the same ``as_of``.
-        columns: names to give, meta fields among them if wanted; None gives the meta fields and every table column.
+        columns: the returned columns, which may include meta fields; None for the meta fields and every table column.
         as_of: time travel to this instant, under the schema of that time.
 
     Raises CorruptDataError, UnsupportedError.
@@ -111,6 +111,10 @@ def _reader(table: HudiTable, columns: Sequence[str] | None, as_of: str | None) 
     schema = pa.schema([pa.field(name, pa.string()) for name in META_FIELDS] + list(own))
     if columns is not None:
         if unknown := [name for name in columns if name not in schema.names]:
-            raise UnsupportedError(f"the table has no columns {unknown}", table=table.config.name)
+            raise UnsupportedError(
+                f"the table has no columns {unknown}",
+                do_next="correct the column names",
+                table=table.config.name,
+            )
         schema = pa.schema([schema.field(name) for name in columns])
     return SliceReader(table.storage, schema, table.config.ordering_field, table.timeline, as_of)

@@ -1,8 +1,8 @@
-"""File slices and their files laid flat, so that statistics of files decide about slices in whole columns.
+"""File slices and the flat list of their files, so that statistics of files select slices in whole columns.
 
 A slice is skipped only if none of its files may hold a row that passes. Skipping a single file of a slice would be
-wrong: the newest version of a row hides the older ones, and without the file that holds it an older one, which may
-pass, would come back.
+wrong: the newest version of a row hides the older ones, and without its file an older version, which may pass, would
+be visible.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class SliceFiles:
     @cached_property
     def buckets(self) -> npt.NDArray[np.int64]:
         """For every slice its bucket, int64 array of n; -1 for file groups of another index."""
-        found = [-1 if s.bucket is None else s.bucket for s in self.slices]
-        return np.array(found, dtype=np.int64)
+        numbers = [-1 if s.bucket is None else s.bucket for s in self.slices]
+        return np.array(numbers, dtype=np.int64)
 
     def with_any(self, files: Flags) -> Flags:
-        """The slices with at least one of the files marked, bool array of n."""
+        """The slices with at least one marked file, bool array of n."""
         return np.bincount(self.owner[files], minlength=len(self.slices)) > 0
 
     def files_of(self, slices: Flags) -> Flags:
-        """The files of the slices marked, bool array of m."""
+        """The files of the marked slices, bool array of m."""
         return slices[self.owner]
 
     def chosen(self, slices: Flags) -> tuple[FileSlice, ...]:
-        """The slices marked."""
+        """The marked slices."""
         return tuple(self.slices[i] for i in np.flatnonzero(slices))
 
 

@@ -1,4 +1,4 @@
-"""SQL over a table: DuckDB over the Arrow batches of the slices that are left."""
+"""SQL over a table: DuckDB over the Arrow batches of the plan's slices."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.sql_query import query_needs
 from pipeline.hudi.read.table_reader import TableReader
 
-#: What every table may be called in a query, besides its own name.
+#: A name of every table in a query, besides its own name.
 TABLE_NAME = "t"
 _ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
 class SqlQuery:
-    """A query and the plan of what it reads.
+    """A query and its plan.
 
-    ``names``: how the query calls the table, as (schema or "", name).
+    ``names``: the table's names in the query, as (schema or "", name).
     """
 
     sql: str
@@ -39,10 +39,10 @@ def plan_sql(reader: TableReader, sql: str, query: Query | None = None, count_al
     Args:
         reader: the table, called ``t``, or by its own name with or without its database.
         sql: one SELECT statement. ``*`` stands for the table's own columns; meta fields are read where they are named.
-        query: which rows of the table it sees.
+        query: the rows of the table that it reads.
         count_all: as in ``TableReader.plan``.
 
-    Raises ConfigError for text that is no query over the table, and as ``TableReader.plan``.
+    Raises ConfigError for text that is not a query over the table, and as ``TableReader.plan``.
     """
     config = reader.table.config
     needs = query_needs(sql, reader.schema, [TABLE_NAME, config.name, f"{config.database}.{config.name}"])
@@ -52,7 +52,7 @@ def plan_sql(reader: TableReader, sql: str, query: Query | None = None, count_al
 
 
 class _Rows:
-    """The plan's batches, as often as DuckDB asks for them."""
+    """The plan's batches, for each scan by DuckDB."""
 
     def __init__(self, plan: ScanPlan) -> None:
         self.plan = plan
@@ -75,7 +75,7 @@ class _Rows:
 def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
     """Run a planned query; its result is read while the context is open.
 
-    Raises ConfigError for what DuckDB refuses, and what reading the table raises.
+    Raises ConfigError for queries that DuckDB refuses, and the errors of reading the table.
     """
     rows = _Rows(query.plan)
     connection = duckdb.connect(config={"python_enable_replacements": False})
@@ -97,9 +97,9 @@ def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
 
 
 def _select(schema: pa.Schema) -> str:
-    """All rows. Columns of floats go through an expression that changes nothing, so that DuckDB compares them itself:
-    comparisons with a bare column of Arrow it leaves to pyarrow, for which NaN is not greater than a number, as it is
-    in SQL (measured, DuckDB 1.5.6)."""
+    """All rows. Columns of floats are wrapped in an expression that changes nothing, so that DuckDB compares them
+    itself: it leaves comparisons with a bare Arrow column to pyarrow, in which NaN is not greater than a number, as it
+    is in SQL (measured, DuckDB 1.5.6)."""
     floats = [_quoted(field.name) for field in schema if pa.types.is_floating(field.type)]
     itself = ", ".join(f"CASE WHEN isnan({name}) THEN 'nan' ELSE {name} END AS {name}" for name in floats)
     return f"SELECT * REPLACE ({itself}) FROM __rows" if floats else "SELECT * FROM __rows"  # noqa: S608 - quoted

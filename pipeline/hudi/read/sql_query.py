@@ -1,8 +1,8 @@
-"""What an SQL query needs of a table: the rows its WHERE clauses let through, and the columns it names.
+"""The part of a table that an SQL query needs: the rows that pass its WHERE clauses, and the columns it names.
 
-A WHERE clause filters a reference to the table only where every row it drops is gone from the result: in a SELECT whose
-joins are all inner ones, and without sampling. A table that is referenced several times is read once for all of them,
-so the filters of the references are alternatives.
+A WHERE clause filters a reference to the table only if every row it drops cannot be in the result: in a SELECT with
+inner joins only, and without sampling. A table with several references is read once for all of them, so the filters of
+the references are alternatives.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _INNER = ("", "INNER", "CROSS")
 
 @dataclass(frozen=True)
 class QueryNeeds:
-    """``names``: how the query calls the table, as (schema or "", name) in lower case. ``condition``: rows that fail it
-    cannot matter. ``columns``: those it may name."""
+    """``names``: the table's names in the query, as (schema or "", name) in lower case. ``condition``: rows that fail
+    it cannot change the result. ``columns``: the columns it may name."""
 
     names: tuple[tuple[str, str], ...]
     condition: Filter
@@ -40,16 +40,16 @@ def query_needs(sql: str, schema: pa.Schema, names: Sequence[str]) -> QueryNeeds
     Args:
         sql: one SELECT statement (with CTEs, set operations, subqueries...).
         schema: the table's columns, meta fields included.
-        names: what the table may be called, ``name`` or ``schema.name``, in any case.
+        names: the table's possible names, ``name`` or ``schema.name``, in any case.
 
-    Raises ConfigError for text that is no query, or that does not name the table.
+    Raises ConfigError for text that is not a query, or that does not name the table.
     """
     tree = _parsed(sql)
-    known = {name.lower() for name in names}
-    tables = [table for table in tree.find_all(exp.Table) if _called(table) in known and not _is_cte(table)]
+    table_names = {name.lower() for name in names}
+    tables = [table for table in tree.find_all(exp.Table) if _called(table) in table_names and not _is_cte(table)]
     if not tables:
         raise ConfigError(
-            "the query does not name the table", do_next=f"call it {' or '.join(sorted(known))}", query=sql
+            "the query does not name the table", do_next=f"call it {' or '.join(sorted(table_names))}", query=sql
         )
     called = dict.fromkeys((table.db.lower(), table.name.lower()) for table in tables)
     condition = normalised(Or(tuple(_filters(tree, tables, schema))))
@@ -60,9 +60,11 @@ def _parsed(sql: str) -> exp.Expr:
     try:
         statements = [s for s in sqlglot.parse(sql, read="duckdb") if s is not None]
     except SqlglotError as error:
-        raise ConfigError(f"the query cannot be parsed: {explained(error)}", do_next="correct it", query=sql) from error
+        raise ConfigError(
+            f"the query cannot be parsed: {explained(error)}", do_next="correct the query", query=sql
+        ) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise ConfigError("that is not one SELECT statement", do_next="give one query", query=sql)
+        raise ConfigError("the text is not one SELECT statement", do_next="give one query", query=sql)
     return statements[0]
 
 
@@ -118,17 +120,17 @@ def _samples(select: exp.Select, table: exp.Table) -> bool:
 
 
 def _columns(tree: exp.Expr, tables: Sequence[exp.Table], schema: pa.Schema) -> tuple[str, ...]:
-    """Every column whose name stands anywhere in the query; all of the table's own where the query takes all."""
+    """Every column whose name is anywhere in the query; all of the table's own columns if the query selects all."""
     named = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     own = [name for name in schema.names if name not in META_FIELDS]
     everything = _takes_all(tree, tables, {name.lower() for name in schema.names})
-    wanted = [name for name in schema.names if name.lower() in named or (everything and name in own)]
-    return tuple(wanted or [RECORD_KEY_FIELD])
+    selected = [name for name in schema.names if name.lower() in named or (everything and name in own)]
+    return tuple(selected or [RECORD_KEY_FIELD])
 
 
 def _takes_all(tree: exp.Expr, tables: Sequence[exp.Table], columns: set[str]) -> bool:
-    """A star (but in count), ``COLUMNS(...)``, a natural join, columns renamed by their place, or the whole row by the
-    table's name."""
+    """Whether the query has a star (except in count), ``COLUMNS(...)``, a natural join, columns renamed by position, or
+    the whole row by the table's name."""
     if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
         return True
     if any(join.method.upper() == "NATURAL" for join in tree.find_all(exp.Join)):

@@ -35,7 +35,7 @@ class TableReader:
     Args:
         table: open.
         use_index: whether the metadata table may be used at all.
-        reads: where the index is read.
+        reads: the settings of index reads.
     """
 
     table: HudiTable
@@ -53,7 +53,7 @@ class TableReader:
     ) -> TableReader:
         """Open the table at a path or URI (with the store's options), or at a storage's root.
 
-        Raises ConfigError if there is none, CorruptDataError, StorageError.
+        Raises ConfigError if there is no table, CorruptDataError, StorageError.
         """
         storage = open_storage(source, options) if isinstance(source, str) else source
         return cls(HudiTable.open(storage), use_index, reads or IndexReads())
@@ -64,11 +64,11 @@ class TableReader:
         return with_meta(self.table.schema)
 
     def refresh(self) -> bool:
-        """Take in what was committed since. True if there was anything."""
-        news = self.table.refresh()
-        if news:
+        """Refresh the table. True if other writers have committed since."""
+        changed = self.table.refresh()
+        if changed:
             self._planner = None
-        return news
+        return changed
 
     def plan(
         self,
@@ -81,13 +81,13 @@ class TableReader:
         """Find the file slices to read. Reads no data file.
 
         Args:
-            query: what to read; a snapshot of the latest rows if None.
-            condition: rows wanted.
-            columns: to give, meta fields among them if wanted; None for all of both.
-            count_all: also count the slices of partitions that are skipped (their files are looked up for it).
-            batch_rows: the most rows of one batch.
+            query: the rows to read; a snapshot of the latest rows if None.
+            condition: the rows to return.
+            columns: the returned columns, which may include meta fields; None for all columns and meta fields.
+            count_all: also count the slices of skipped partitions (their files are looked up for it).
+            batch_rows: the largest number of rows of one batch.
 
-        Raises UnsupportedError for columns the table lacks, literals that do not compare with their column, table
+        Raises UnsupportedError for columns the table lacks, literals that cannot be compared with their column, table
         features that are not supported, and moments whose files may have been cleaned; ConfigError for a condition that
         cannot be parsed; CorruptDataError, StorageError.
         """
@@ -96,7 +96,11 @@ class TableReader:
             plan = self._current_planner().plan(question, count_all, batch_rows)
             if not self._cleaned_meanwhile():
                 return plan
-        raise TransientError("the table is cleaned faster than it can be planned", do_next="try again")
+        raise TransientError(
+            "the table was cleaned during each attempt to plan the read",
+            do_next="try again; raise the cleaner's retention if it happens often",
+            table=self.table.config.name,
+        )
 
     def batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, slice after slice; no more than one slice is in memory. Errors as ``SliceScan.read``."""
@@ -107,7 +111,7 @@ class TableReader:
         self, query: Query | None = None, condition: Condition = None, columns: Sequence[str] | None = None
     ) -> pa.RecordBatchReader:
         """Plan and read at once. Arguments and errors as ``plan`` and ``batches``, and UnsupportedError for a condition
-        with parts that are not understood."""
+        with unsupported parts."""
         plan = self.plan(query, condition, columns)
         plan.require_exact()
         return pa.RecordBatchReader.from_batches(plan.scan.schema, self.batches(plan))
@@ -121,8 +125,8 @@ class TableReader:
         return self._planner
 
     def _cleaned_meanwhile(self) -> bool:
-        """Whether a clean has begun since the timeline was read: then a file may have been gone when files were listed,
-        and with the older timeline its newer replacement would not have counted either."""
+        """Whether a clean has begun since the timeline was read: then a file may have been deleted before the listing,
+        and its newer replacement is not visible in the older timeline."""
         before = self._cleans()
         if not self.refresh():
             return False

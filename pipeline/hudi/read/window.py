@@ -1,4 +1,4 @@
-"""Incremental reads: which commits are asked for, and the timeline as it was when the last of them had completed."""
+"""Incremental reads: their commits, and the timeline as of the completion of the last of them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class CommitWindow:
         return completed is not None and completed > self.begin and (self.end is None or completed <= self.end)
 
     def may_hold_rows(self, slices: Sequence[FileSlice]) -> Flags:
-        """The slices that may hold rows which these commits wrote, bool array of n: in a log file of theirs, or in a
-        base file, which has rows of all commits before its own and maybe of that."""
-        found = [
+        """The slices that may hold rows of these commits, bool array of n: in one of their log files, or in a base
+        file, which has rows of all commits before its own and maybe of its own."""
+        may_hold = [
             (s.base_file is not None and s.base_file.name.instant >= self.earliest)
             or any(self.holds(log.name.instant) for log in s.log_files)
             for s in slices
         ]
-        return np.array(found, dtype=np.bool_)
+        return np.array(may_hold, dtype=np.bool_)
 
     @cached_property
     def earliest(self) -> str:
-        """No row of the window has a commit time before this. Reads what compactions say of themselves."""
+        """No row of the window has a commit time before this. Reads the metadata of compactions."""
         writes = self.timeline.completed()
         if not writes or self.begin < min(w.completion_time or "" for w in writes):
             return ""  # archived commits may be among them
@@ -62,16 +62,16 @@ class CommitWindow:
     def matches(self, rows: pa.Table) -> Flags:
         """The rows that these commits wrote. ``rows``: n rows with ``_hoodie_commit_time``; bool array of n."""
         times = rows.column(COMMIT_TIME_FIELD).combine_chunks().dictionary_encode()
-        known = [time is not None and self.holds(time) for time in times.dictionary.to_pylist()]
-        inside = np.array([*known, False], dtype=np.bool_)
-        return np.asarray(inside[times.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)])
+        in_window = [time is not None and self.holds(time) for time in times.dictionary.to_pylist()]
+        inside = np.array([*in_window, False], dtype=np.bool_)
+        return np.asarray(inside[times.indices.fill_null(len(in_window)).to_numpy(zero_copy_only=False)])
 
 
 def timeline_until(storage: Storage, timeline: Timeline, end: str | None) -> Timeline:
-    """A copy of the timeline that is small to send, and that knows of no completion after ``end``.
+    """A copy of the timeline that is small when pickled, without completions after ``end``.
 
-    Raises UnsupportedError for an ``end`` before the oldest commit of the active timeline, once older ones are
-    archived: when those completed says nothing reliable about the file slices of that time.
+    Raises UnsupportedError for an ``end`` before the oldest commit of the active timeline if older ones are archived:
+    their completion times do not determine the file slices of that time reliably.
     """
     copy = Timeline(storage)
     for instant in timeline.pending():
@@ -80,5 +80,5 @@ def timeline_until(storage: Storage, timeline: Timeline, end: str | None) -> Tim
         late = end is not None and (instant.completion_time or "") > end
         copy.record(instant.in_state(State.INFLIGHT) if late else instant)
     if end is not None and not copy.completed() and timeline.completed() and timeline.history().files:
-        raise UnsupportedError("the end lies in the archived timeline", do_next="give a later end", instant=end)
+        raise UnsupportedError("the end is in the archived timeline", do_next="give a later end", instant=end)
     return copy

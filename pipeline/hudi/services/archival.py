@@ -1,17 +1,17 @@
 """Archival of the table's timeline: old instants go to the history, so that the active timeline stays short.
 
-Commits leave from the oldest on without a gap, for readers take an instant before the active timeline for completed and
-one inside it that is not there for none. Not past, as in Hudi's archival:
+Commits are archived from the oldest on without a gap, because readers treat an instant before the active timeline as
+completed and a missing one inside it as not completed. As in Hudi's archival, these stay active, with all later ones:
 
 - the last completed write before the oldest pending instant;
 - the oldest savepoint;
-- what cleaning retains, with two writes to spare (``ArchivalConfig.around``);
-- what has completed since the last compaction of the metadata table, and without such a compaction nothing: the
-  entries of the metadata table's log files count by the instants of this timeline;
-- the first write that replaced file groups, which binlake leaves to Hudi.
+- the writes that cleaning retains, and two more before them (``ArchivalConfig.around``);
+- the writes since the last compaction of the metadata table (without a compaction: all), because the entries of the
+  metadata table's log files are valid by the instants of this timeline;
+- the first write that replaced file groups: only Hudi archives it.
 
-Cleans, rollbacks and restores older than the newest archived commit go with it. How instants move:
-``timeline.history_writer``, under the table's lock.
+Cleans, rollbacks and restores older than the newest archived commit are archived with it. ``timeline.history_writer``
+moves the instants, under the table's lock.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class ArchivalConfig:
 
 
 def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig | None = None) -> int:
-    """Cut the active timeline down if it has grown too long; returns how many instants left it.
+    """Archive old instants if the active timeline is too long; returns how many.
 
     Args:
         table: open.
         config: the bounds.
         cleaning: the cleaner's settings; None for a table that is not cleaned.
 
-    Looks at counters only while the timeline is short. Raises CorruptDataError for a history or a metadata table that
+    Reads counters only while the timeline is short. Raises CorruptDataError for a history or a metadata table that
     cannot be read, StorageError: then call again.
     """
     bounds = config.around(table.timeline, cleaning)
@@ -109,16 +109,16 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
     old = [write for write in writes if all(write.requested_time < end for end in ends)][:room]
     if not old:
         return []
-    beside = [
+    others = [
         instant
         for instant in timeline.completed_actions(_BESIDE_COMMITS)
         if instant.requested_time < min([old[-1].requested_time, *ends])
     ]
-    return sorted([*old, *beside])
+    return sorted([*old, *others])
 
 
 def _held_back(timeline: Timeline) -> list[str]:
-    """Requested times from which on everything stays active."""
+    """Requested times from which on all instants stay active."""
     writes = timeline.completed()
     pending = [i.requested_time for i in timeline.pending() if i.identity[1] in _HOLD_BACK]
     before = [write.requested_time for write in writes if pending and write.requested_time < min(pending)]
@@ -128,7 +128,7 @@ def _held_back(timeline: Timeline) -> list[str]:
 
 
 def _index_end(table: HudiTable) -> list[str]:
-    """The first write that the metadata table's base files may lack; "" if it has none yet, so that all stays."""
+    """The first write that the metadata table's base files may lack; "" without base files: then all stay active."""
     index = table.metadata_table
     if index is None:
         return []
@@ -140,8 +140,8 @@ def _index_end(table: HudiTable) -> list[str]:
 
 
 def _drop_markers(table: HudiTable, instants: list[Instant]) -> None:
-    """Markers that a crash after a commit left behind: nothing asks for them any more."""
-    gone = {instant.requested_time for instant in instants}
+    """Delete the markers of archived instants, which a crash after a commit left."""
+    archived = {instant.requested_time for instant in instants}
     for name in table.storage.list_dirs(TEMP_PATH):
-        if name in gone:
+        if name in archived:
             table.storage.delete_tree(marker_directory(name))

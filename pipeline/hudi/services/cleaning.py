@@ -1,11 +1,11 @@
-"""Cleaning of the table: file slices that neither the retention, a savepoint nor a pending compaction needs go.
+"""Cleaning: deletes file slices that neither the retention, a savepoint nor a pending compaction needs.
 
-The rules are those of Hudi's KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS. From the retention follows the oldest write
-to retain: of every file group the slice that was its newest then stays, and all later ones. That write is never later
-than the last one before the oldest pending write, so that what a pending compaction reads is always among them.
+The rules are those of Hudi's KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS. The retention gives the oldest write to
+retain: of every file group the slice that was its newest then is kept, and all later ones. That write is never later
+than the last one before the oldest pending write, so the files that a pending compaction reads are always kept.
 
-``clean`` plans and executes, as ``clean_action`` describes, under the table's lock; ``finish_pending`` goes on after a
-crash: a pending clean that is seen under the lock is nobody's.
+``clean`` plans and executes, as ``actions.clean`` describes, under the table's lock. ``finish_pending`` continues after
+a crash: a pending clean that is visible under the lock has no live owner.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ class CleaningConfig(RetentionPolicy, FormatConfig):
 
 
 def oldest_retained(timeline: Timeline, config: CleaningConfig) -> Instant | None:
-    """The oldest write whose file slices stay, as of now; None while nothing may go."""
+    """The oldest write whose file slices are kept, as of now; None while no slice may be deleted."""
     writes = timeline.completed()
     if config.commits is not None:
-        found = writes[-config.commits] if len(writes) > config.commits else None
+        oldest = writes[-config.commits] if len(writes) > config.commits else None
     else:
         cutoff = format_instant(max(0, now_ms() - int((config.hours or 0) * _MS_PER_HOUR)))
-        found = next((write for write in writes if write.requested_time >= cutoff), None)
+        oldest = next((write for write in writes if write.requested_time >= cutoff), None)
     pending = [i.requested_time for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS]
-    if found is None or not pending or found.requested_time <= min(pending):
-        return found
+    if oldest is None or not pending or oldest.requested_time <= min(pending):
+        return oldest
     return next((write for write in reversed(writes) if write.requested_time < min(pending)), None)
 
 
 def due(table: HudiTable, config: CleaningConfig) -> bool:
-    """Whether planning a clean may find something, as of the table's last refresh; at most one storage call.
+    """Whether a clean may have slices to delete, as of the table's last refresh; at most one storage call.
 
-    It may if a compaction has passed out of the retention since the last clean, or a savepoint is gone. A good moment
-    to ask is the end of a compaction: nothing else makes a slice superfluous.
+    It may if a compaction has left the retention since the last clean, or a savepoint was deleted. Call it at the end
+    of a compaction: nothing else makes a slice superfluous.
     """
     retained = oldest_retained(table.timeline, config)
     if retained is None:
@@ -74,13 +74,13 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     if not passed or not cleans:
         return bool(passed)
     last = decode_container(table.storage.read(cleans[-1].path), cleans[-1].path)
-    there = {savepoint.requested_time for savepoint in table.timeline.completed_actions({SAVEPOINT})}
-    gone = set(clean_action.savepoints_of(last.get("extraMetadata"))) - there
-    return bool(gone) or passed[-1] >= (last.get("earliestCommitToRetain") or "")
+    existing = {savepoint.requested_time for savepoint in table.timeline.completed_actions({SAVEPOINT})}
+    deleted = set(clean_action.savepoints_of(last.get("extraMetadata"))) - existing
+    return bool(deleted) or passed[-1] >= (last.get("earliestCommitToRetain") or "")
 
 
 def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
-    """What a clean would delete now; None if nothing.
+    """The plan of a clean as of now; None if no file is to be deleted.
 
     Raises UnsupportedError for a table with replaced file groups, CorruptDataError, StorageError.
     """
@@ -89,8 +89,8 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
     if retained is None:
         return None
     refuse_replaced(timeline, do_next="clean it with Hudi")
-    found = savepoints(table.storage, timeline)
-    held, planned = held_files(found), _planned_files(table.storage, timeline)
+    held_savepoints = savepoints(table.storage, timeline)
+    held, planned = held_files(held_savepoints), _planned_files(table.storage, timeline)
     files: dict[str, tuple[str, ...]] = {}
     for path, infos in _listing(table).items():
         kept = held.get(path, set()) | planned.get(path, set())
@@ -105,12 +105,12 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
         files,
         _not_before_promised(table, retained),
         last.requested_time if last is not None else "",
-        clean_action.savepoints_entry([savepoint.instant for savepoint in found]),
+        clean_action.savepoints_entry([savepoint.instant for savepoint in held_savepoints]),
     )
 
 
 def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
-    """Finish pending cleans, then delete what is out of the retention; returns the new clean, None if nothing is.
+    """Finish pending cleans, then delete slices outside the retention; returns the new clean, None if there is none.
 
     Raises UnsupportedError for a table that binlake cannot write to or that has replaced file groups, LockHeldError,
     LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError.
@@ -126,7 +126,7 @@ def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
 
 
 def finish_pending(table: HudiTable) -> list[Instant]:
-    """Go on with the cleans that a dead cleaner, ours or Hudi's, planned and did not finish; errors as ``clean``."""
+    """Finish the cleans that a dead cleaner, ours or Hudi's, planned. Errors as ``clean``."""
     table.refresh()
     if not clean_action.pending_cleans(table.timeline):
         return []
@@ -143,7 +143,7 @@ def _execute(table: HudiTable, requested: Instant, plan: CleanPlan) -> Instant:
 
 
 def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
-    """Tell the metadata table, once: what an attempt that died told it in part is taken back before."""
+    """Record the clean in the metadata table, once: the partial entries of a dead attempt are undone before."""
     index = table.metadata_table
     if index is None:
         return
@@ -151,26 +151,27 @@ def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
     if told is not None and told.completed:
         return
     metadata_rollback.take_back(index, time)
-    gone: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
-    index.apply(time, MetadataDelta(deleted=tuple(gone)))
+    files: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
+    index.apply(time, MetadataDelta(deleted=tuple(files)))
 
 
 @dataclass
 class _Slice:
-    """A file slice of any age. ``since``: its base file's instant, without one that of its oldest log file."""
+    """A file slice of any age. ``since``: its base file's instant, or without a base file that of its oldest log
+    file."""
 
     since: str
     names: list[str] = field(default_factory=list)
 
 
 def _doomed(infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: set[str]) -> tuple[str, ...]:
-    """Of one partition's files those of slices that may go.
+    """The files of one partition in slices that may be deleted.
 
     Args:
         infos: the files.
         timeline: the table's.
         retained: requested time of the oldest write to retain.
-        kept: bare names of files that stay, and with them their slices.
+        kept: bare names of files that are kept together with their slices.
     """
     doomed: list[str] = []
     for slices in _slices(infos, timeline).values():
@@ -182,7 +183,7 @@ def _doomed(infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: 
 
 
 def _slices(infos: Iterable[FileInfo], timeline: Timeline) -> dict[str, list[_Slice]]:
-    """All file slices by file id, oldest first; files of instants that are not completed do not count."""
+    """All file slices by file id, oldest first, without files of instants that are not completed."""
     bases: dict[str, list[BaseFileName]] = {}
     logs: dict[str, list[LogFileName]] = {}
     for info in infos:
@@ -201,12 +202,12 @@ def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName],
         next(s for s in slices if s.since == base.instant).names.append(str(base))
     alone: list[LogFileName] = []
     for log in sorted(logs, key=lambda log: log.order):
-        done = timeline.completion_time(log.instant) or ""
-        home = next((s for s in reversed(slices) if s.since <= done), None)
-        if home is None:
+        completion = timeline.completion_time(log.instant) or ""
+        slice_of_log = next((s for s in reversed(slices) if s.since <= completion), None)
+        if slice_of_log is None:
             alone.append(log)
         else:
-            home.names.append(str(log))
+            slice_of_log.names.append(str(log))
     return [_Slice(alone[0].instant, list(map(str, alone))), *slices] if alone else slices
 
 
@@ -228,8 +229,8 @@ def _planned_files(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
 
 
 def _not_before_promised(table: HudiTable, retained: Instant) -> Instant:
-    """What the plan says of the oldest write to retain: never earlier than an earlier clean said, whose files went."""
-    said = clean_action.promised_since(table.storage, table.timeline)
-    if said is None or said <= retained.requested_time:
+    """The oldest write to retain in the plan: never before that of an earlier clean, whose files are deleted."""
+    promised = clean_action.promised_since(table.storage, table.timeline)
+    if promised is None or promised <= retained.requested_time:
         return retained
-    return table.timeline.find(said) or Instant(said, retained.action, State.COMPLETED)
+    return table.timeline.find(promised) or Instant(promised, retained.action, State.COMPLETED)

@@ -1,10 +1,10 @@
-"""Mending what ``fsck`` found, where that loses nothing: leftovers of dead writers, and the metadata table.
+"""Repairs of ``fsck``'s findings without data loss: leftovers of dead writers, and the metadata table.
 
-Every step looks again before it acts, and can be done again after a crash. No step changes or deletes a file of a
-completed commit, save the files of a commit whose own file is empty (``Repair.DISCARD_COMMIT``): a write that failed.
+Every step checks again before it acts, and can be repeated after a crash. No step changes or deletes a file of a
+completed commit, except the files of a commit whose own file is empty (``Repair.DISCARD_COMMIT``): a failed write.
 
-The metadata table is dropped first and made anew last when it is to be rebuilt: between the two, readers list storage.
-While a data file is damaged it is only dropped: nothing can be said about the rows of such a file.
+To rebuild the metadata table, it is dropped first and initialised last: in between, readers list storage. If a data
+file is damaged it is only dropped, because the statistics of such a file cannot be computed.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _TABLE_WIDE = frozenset((Repair.ROLL_BACK, Repair.RECOVER_INDEX, Repair.REBUILD_
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do: to the file at ``path`` or the instant, or to the table as a whole."""
+    """One step: on the file at ``path``, on the instant, or on the whole table."""
 
     repair: Repair
     path: str = ""
     instant: str = ""
 
     def __str__(self) -> str:
-        place = self.path or self.instant
-        return f"{self.repair.value}: {place}" if place else self.repair.value
+        target = self.path or self.instant
+        return f"{self.repair.value}: {target}" if target else self.repair.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class RepairPlan:
     reindex: bool = True
 
     def lines(self) -> list[str]:
-        """The steps in words."""
+        """The steps as text."""
         note = "drop the metadata table; it is made anew once the damaged data files are restored"
         return [note if s.repair is Repair.REBUILD_INDEX and not self.reindex else str(s) for s in self.steps]
 
 
 def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
-    """What is safe to do about the findings of ``fsck``."""
-    found = list(findings)
-    steps = {_step(f.repair, f): None for f in found if f.repair is not None}
+    """The safe repairs of the findings of ``fsck``."""
+    all_findings = list(findings)
+    steps = {_step(f.repair, f): None for f in all_findings if f.repair is not None}
     order = list(Repair)
-    damaged = any(f.check is Check.CONTENT and f.severity is Severity.ERROR for f in found)
+    damaged = any(f.check is Check.CONTENT and f.severity is Severity.ERROR for f in all_findings)
     return RepairPlan(tuple(sorted(steps, key=lambda s: (order.index(s.repair), s.path))), reindex=not damaged)
 
 
@@ -83,15 +83,15 @@ def _step(repair: Repair, finding: Finding) -> Step:
 def repair(
     storage: Storage, plan: RepairPlan, *, grace_ms: int = GRACE_MS, locking: Locking | None = None
 ) -> Iterator[str]:
-    """Do the steps, in order; gives a line for each that is done, and for each that no longer applies.
+    """Do the steps in order; yields a line for each step, done or no longer needed.
 
     Args:
-        storage: the table's root. No writer may be at work: each commit of one makes a step stop with an error.
+        storage: the table's root. No writer may run: each commit of a writer makes a step fail.
         plan: from ``plan_repair``.
         grace_ms: files changed more recently are not deleted.
-        locking: how the table is shared with other writers; its lock is held until the end.
+        locking: the lock settings; the table's lock is held until the end.
 
-    Raises ConfigError, LockHeldError, LostOwnershipError where a writer is at work, CorruptDataError, StorageError.
+    Raises ConfigError, LockHeldError, LostOwnershipError if a writer runs, CorruptDataError, StorageError.
     """
     ownership = Ownership(storage, locking)
     with ownership.lock:
@@ -108,14 +108,14 @@ class _Repairer:
     _settings: MetadataConfig | None = None
 
     def run(self) -> Iterator[str]:
-        wanted = {step.repair for step in self.plan.steps}
-        if Repair.REBUILD_INDEX in wanted:
-            if not wanted & {Repair.ROLL_BACK, Repair.DISCARD_COMMIT}:
+        repairs = {step.repair for step in self.plan.steps}
+        if Repair.REBUILD_INDEX in repairs:
+            if not repairs & {Repair.ROLL_BACK, Repair.DISCARD_COMMIT}:
                 self._check_nothing_pending()
             self._drop_index()
         for step in self.plan.steps:
             yield self._do(step)
-        if self._settings is not None and Repair.REBUILD_INDEX not in wanted:
+        if self._settings is not None and Repair.REBUILD_INDEX not in repairs:
             yield self._reindex()
 
     def _do(self, step: Step) -> str:
@@ -149,7 +149,7 @@ class _Repairer:
         return TableConfig.from_properties(self.storage.read(PROPERTIES_PATH))
 
     def _discard(self, step: Step) -> str:
-        """Take the empty completed file away: the instant is pending then, and is rolled back like any other."""
+        """Delete the empty completed file: the instant is then pending, and is rolled back like any other."""
         timeline = self._timeline()
         last, info = timeline.last_completed(), self.storage.stat(step.path)
         if info is None or info.size or last is None or last.path != step.path:
@@ -176,13 +176,14 @@ class _Repairer:
                 self._drop_index()
                 index = None
 
-        done = roll_back_pending(self.storage, timeline, self.clock, self.ownership.is_abandoned, unnote)
+        rolled_back = roll_back_pending(self.storage, timeline, self.clock, self.ownership.is_abandoned, unnote)
         if index is not None:
             recover(index)
-        return f"rolled back {', '.join(done) or 'nothing'}"
+        return f"rolled back {', '.join(rolled_back) or 'nothing'}"
 
     def _index_to_follow(self, timeline: Timeline) -> MetadataTable | None:
-        """The metadata table; one that cannot follow a rollback is dropped, and made anew at the end."""
+        """The metadata table. One that cannot undo a rollback's entries is dropped, and initialised again at the
+        end."""
         try:
             return self._metadata_table(timeline)
         except INDEX_FAILURES:
@@ -190,13 +191,13 @@ class _Repairer:
             return None
 
     def _check_dead(self, pending: Instant) -> None:
-        """The writer may have woken up since the table was checked."""
+        """Raise LostOwnershipError if the writer continued after the table was checked."""
         paths = [pending.in_state(state).path for state in (State.REQUESTED, State.INFLIGHT)]
         old = all(self._old_enough(path) for path in paths)
         if not old or not self.ownership.is_abandoned(pending.requested_time):
             raise LostOwnershipError(
-                "a pending commit was begun or went on just now: its writer is alive",
-                do_next="stop it, then run binlake fsck again",
+                "a pending commit was begun or continued just now: its writer is alive",
+                do_next="stop the writer, then run binlake fsck again",
                 instant=pending.requested_time,
             )
 
@@ -204,7 +205,7 @@ class _Repairer:
         pending = [i for i in self._timeline().pending() if i.action in (COMMIT, DELTA_COMMIT)]
         if pending:
             raise LostOwnershipError(
-                "a commit is pending whose writer may be alive: the metadata table cannot be rebuilt under it",
+                "the writer of a pending commit may be alive: the metadata table cannot be rebuilt meanwhile",
                 do_next="stop the writer and wait for the grace time, or finish the commit",
                 instant=pending[0].requested_time,
             )
@@ -231,8 +232,8 @@ class _Repairer:
         return f"deleted {step.path}"
 
     def _delete_markers(self, step: Step) -> str:
-        found = self._timeline().find(step.instant)
-        if found is not None and not found.completed:
+        instant = self._timeline().find(step.instant)
+        if instant is not None and not instant.completed:
             return f"left as it is: {step.instant} is pending"
         drop_markers(self.storage, step.instant)
         return f"deleted the markers of {step.instant}"
@@ -278,7 +279,7 @@ class _Repairer:
 
 
 def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataConfig:
-    """The settings by which a table's metadata table was made, as far as what is left of it tells."""
+    """The settings of a table's metadata table, as far as its remaining files show them."""
     listed = set(config.metadata_partitions)
     if foreign := sorted(listed - set(MetadataPartition)):
         raise ConfigError(
@@ -306,7 +307,7 @@ def _indexed(storage: Storage) -> tuple[str, ...] | None:
 
 
 def _group_count(storage: Storage, partition: MetadataPartition, timeline: Timeline) -> int:
-    """How many file groups a metadata partition has; 0 if that cannot be told."""
+    """The number of file groups of a metadata partition; 0 if it is unknown."""
     if not storage.list(f"{METADATA_PATH}/{partition.value}"):
         return 0
     try:

@@ -1,20 +1,19 @@
-"""Restoring a table to the moment at which a write completed: every later write is taken back, the newest first.
+"""Restores a table to the moment at which a write completed: every later write is undone, the newest first.
 
 Order on storage, each step repeatable:
 
-1. ``<t>.restore.requested`` with the instants that go. From here on the next start goes on with it.
+1. ``<t>.restore.requested`` with the instants to undo. From here on the next start continues it.
 2. ``.inflight``, with the metadata partitions that the table listed. The metadata table is dropped: readers list files.
-3. Of each instant, the newest first: the completed file, then its data files, then what is left of it in the timeline.
-   So readers see the states of the table pass backwards, each of them whole. (A completed file that goes leaves the
-   instant pending, and files of pending instants count for nobody.)
-4. The metadata table is made anew from the files that are left.
+3. For each instant, the newest first: its completed file is deleted, then its data files, then its other files in the
+   timeline. So readers see earlier states of the table one after the other, each of them complete. (Without its
+   completed file the instant is pending, and readers ignore files of pending instants.)
+4. The metadata table is initialised again from the remaining files.
 5. ``<t>_<completion>.restore``.
 
-No writer may be at work meanwhile: Hudi's refuse to while a restore is pending, and the table's lock is held from the
-first step to the last. A writer that had the table open must open it again.
+No writer may run meanwhile: Hudi's refuse to while a restore is pending, and the table's lock is held from the first
+step to the last. A writer that had the table open must open it again.
 
-With the commits go the positions of streams that they recorded. How a stream then delivers again what it had delivered
-since is its own affair.
+The stream positions in the undone commits are undone with them. The stream itself must deliver the later events again.
 """
 
 from __future__ import annotations
@@ -67,16 +66,16 @@ _ORDER = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
 def restore(
     table: HudiTable, instant: str, index: MetadataConfig | None = None, agreed: RestorePlan | None = None
 ) -> Instant | None:
-    """Make a table what it was when a write completed; returns the completed restore, None if nothing came later.
+    """Restore a table to its state when a write completed; returns the completed restore, None if no write came later.
 
     Args:
-        table: open; afterwards it is as if opened again. Open it again after an error.
+        table: open; it is refreshed by the restore. Open it again after an error.
         instant: the requested time of a completed write of the active timeline.
-        index: how its metadata table is made anew, if it has one: with the partitions it had; None for the defaults.
-        agreed: the plan that somebody has seen; no other writes are taken back than it names.
+        index: settings of the new metadata table, if it has one: it keeps its partitions; None for the defaults.
+        agreed: the plan that the user has confirmed; only its writes are undone.
 
-    First what dead writers left is tidied up. Raises as ``plan_restore``; LostOwnershipError if a living writer has a
-    pending commit, or there are other writes than agreed; CommitUnknownError, StorageError: then
+    Pending commits of dead writers are rolled back first. Raises as ``plan_restore``; LostOwnershipError if a living
+    writer has a pending commit, or there are other writes than agreed; CommitUnknownError, StorageError: then
     ``finish_pending_restores`` goes on.
     """
     table.config.check_writable()
@@ -96,12 +95,12 @@ def restore(
 
 
 def finish_pending_restores(table: HudiTable, index: MetadataConfig | None = None) -> list[Instant]:
-    """Go on with the restores that a dead process, ours or Hudi's, left; to be called before anything else is done to
-    a table that was opened. No storage call where there are none. Arguments and errors as ``restore``."""
+    """Finish the restores of a dead process, ours or Hudi's. Call it first after a table was opened. It makes no
+    storage call without pending restores. Arguments and errors as ``restore``."""
     if not pending_restores(table.timeline):
         return []
     table.config.check_writable()
-    done = []
+    completed_restores = []
     with table.exclusively():
         table.refresh()
         for pending in pending_restores(table.timeline):
@@ -110,30 +109,30 @@ def finish_pending_restores(table: HudiTable, index: MetadataConfig | None = Non
                 table.storage.delete(pending.in_state(State.REQUESTED).path)
                 table.timeline.forget(pending)
             else:
-                done.append(_execute(table, pending, named, index))
+                completed_restores.append(_execute(table, pending, named, index))
         _take_in(table)
-    return done
+    return completed_restores
 
 
 def _check_no_writer(table: HudiTable, plan: RestorePlan, agreed: RestorePlan | None) -> None:
-    news = [i for i in plan.undone if i.completed and i not in (agreed or plan).undone]
-    if news:
+    new_writes = [i for i in plan.undone if i.completed and i not in (agreed or plan).undone]
+    if new_writes:
         raise LostOwnershipError(
             "another writer has written since the restore was planned",
             do_next="stop the table's writers and compactors, then restore",
-            instant=news[0].requested_time,
+            instant=new_writes[0].requested_time,
         )
     alive = [i for i in plan.undone if not i.completed and not table.ownership.is_abandoned(i.requested_time)]
     if alive:
         raise LostOwnershipError(
-            f"a {alive[0].action} of another writer is under way",
+            f"a {alive[0].action} of another writer is pending, and that writer is alive",
             do_next="stop the table's writers and compactors, then restore",
             instant=alive[0].requested_time,
         )
 
 
 def _read(storage: Storage, pending: Instant) -> list[Named] | None:
-    """The instants that a pending restore takes back; None if it was cut off before its plan was whole."""
+    """The instants that a pending restore undoes; None if a crash came before its plan was complete."""
     requested = pending.in_state(State.REQUESTED)
     try:
         return decode_request(storage.read(requested.path), requested.path)
@@ -145,7 +144,7 @@ def _read(storage: Storage, pending: Instant) -> list[Named] | None:
 
 @dataclass
 class _Traces:
-    """What there is of instants: their files in the timeline, and their data files."""
+    """The files of instants: in the timeline, and data files."""
 
     timeline: dict[str, list[Instant]] = field(default_factory=dict)
     rollbacks: list[Instant] = field(default_factory=list)
@@ -153,21 +152,21 @@ class _Traces:
 
     @classmethod
     def of(cls, storage: Storage, times: Collection[str], since: str) -> _Traces:
-        """Those of some writes; and the rollbacks requested since a time."""
-        found = cls()
+        """The files of some writes, and the rollbacks requested since a time."""
+        traces = cls()
         for info in storage.list(TIMELINE_PATH):
             instant = parse_name(info.path.rpartition("/")[2])
             if instant is None:
                 continue
             if instant.requested_time in times and instant.identity[1] in WRITE_ACTIONS:
-                found.timeline.setdefault(instant.requested_time, []).append(instant)
+                traces.timeline.setdefault(instant.requested_time, []).append(instant)
             elif instant.action == ROLLBACK and instant.requested_time > since:
-                found.rollbacks.append(instant)
+                traces.rollbacks.append(instant)
         for infos in list_files(storage).values():
             for info in infos:
                 if (time := instant_of(info)) in times and time is not None:
-                    found.data.setdefault(time, []).append(info)
-        return found
+                    traces.data.setdefault(time, []).append(info)
+        return traces
 
 
 def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index: MetadataConfig | None) -> Instant:
@@ -181,7 +180,7 @@ def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index
     for time, _ in named:
         table.lock.check()
         _undo(storage, time, traces)
-    _delete(storage, traces.rollbacks)  # those of a restore of Hudi's, one for each instant that it took back
+    _delete(storage, traces.rollbacks)  # those of a restore by Hudi, one for each instant that it undid
     _take_in(table)
     if listed:
         table.lock.check()
@@ -209,11 +208,11 @@ def _put_in_flight(table: HudiTable, restoring: Instant) -> list[str]:
 
 def _undo(storage: Storage, time: str, traces: _Traces) -> None:
     """Step 3 for one instant."""
-    there = traces.timeline.get(time, [])
-    _delete(storage, [instant for instant in there if instant.completed])
+    instants = traces.timeline.get(time, [])
+    _delete(storage, [instant for instant in instants if instant.completed])
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(storage.delete, (info.path for info in traces.data.get(time, []))))
-    _delete(storage, [instant for instant in there if not instant.completed])
+    _delete(storage, [instant for instant in instants if not instant.completed])
     drop_markers(storage, time)
 
 
@@ -223,7 +222,7 @@ def _delete(storage: Storage, instants: Iterable[Instant]) -> None:
 
 
 def _take_in(table: HudiTable) -> None:
-    """Forget the instants that are no longer in the timeline; schema and all else that they said go with them."""
+    """Remove the instants that are no longer in the timeline, with their schema and other metadata."""
     table.timeline.reload()
     table.generation += 1
     last = table.timeline.last_completed()
@@ -232,8 +231,8 @@ def _take_in(table: HudiTable) -> None:
 
 
 def _roll_back_begun(table: HudiTable) -> None:
-    """Take back the commits that others have begun since the restore was planned: no metadata table is made beside
-    such. They could not complete any more, for their writers see the restore first."""
+    """Roll back the commits that others have begun since the restore was planned: a metadata table cannot be
+    initialised with pending commits. They cannot complete any more, because their writers see the restore first."""
     for begun in [i for i in table.timeline.pending() if i.action == DELTA_COMMIT]:
         roll_back(table.storage, table.timeline, table.clock, begun)
 
@@ -253,8 +252,8 @@ def _metadata(
     rollbacks: dict[str, list[dict[str, Any]]] = {}
     for time, action in named:
         files = [tuple(info.path.rpartition("/")[::2]) for info in data.get(time, ())]
-        said = RollbackPlan(time, action, tuple((path, name) for path, name in files)).metadata(uri, start, 0)
-        rollbacks[time] = [decode_container(said, start)]
+        metadata = RollbackPlan(time, action, tuple((path, name) for path, name in files)).metadata(uri, start, 0)
+        rollbacks[time] = [decode_container(metadata, start)]
     record = {
         "startRestoreTime": start,
         "timeTakenInMillis": millis,

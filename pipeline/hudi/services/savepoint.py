@@ -1,8 +1,8 @@
-"""Savepoints: moments of the table that cleaning leaves the files of, and archival the commits since.
+"""Savepoints: states of the table whose files cleaning keeps, and whose later commits archival keeps.
 
 ``<t>.savepoint.inflight``, then ``<t>_<completion>.savepoint`` with the files of the slices as of ``t``, the requested
-time of a completed write. Deleting goes the other way round. A crash leaves an inflight file, which holds nothing;
-making or deleting the savepoint again takes it along.
+time of a completed write. Deletion has the reverse order. A crash leaves an inflight file, which holds no files; making
+or deleting the savepoint again removes it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pipeline.storage.base import AlreadyExistsError
 
 
 def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "") -> Savepoint:
-    """Hold the table as of a completed write, until ``delete_savepoint``; one that there is stays as it is.
+    """Hold the table as of a completed write until ``delete_savepoint``; an existing savepoint is returned unchanged.
 
     Args:
         table: refreshed here, under its lock.
         instant: the requested time of a write of the active timeline.
-        user: who wants it.
-        comment: what for.
+        user: the user who makes it.
+        comment: its purpose.
 
     Raises ConfigError if there is no such write, or files of that time may have been cleaned; CommitUnknownError,
     CorruptDataError, StorageError.
@@ -40,9 +40,9 @@ def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "
 
 def _create(table: HudiTable, instant: str, user: str, comment: str) -> Savepoint:
     inflight = Instant(instant, SAVEPOINT, State.INFLIGHT)
-    known = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
-    if known:
-        return read_savepoint(table.storage, known[0])
+    existing = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
+    if existing:
+        return read_savepoint(table.storage, existing[0])
     _check_held(table, instant)
     files = _files_as_of(table, instant)
     with contextlib.suppress(AlreadyExistsError):
@@ -56,21 +56,21 @@ def _create(table: HudiTable, instant: str, user: str, comment: str) -> Savepoin
 
 
 def delete_savepoint(table: HudiTable, instant: str) -> bool:
-    """Let go of a savepoint; the next clean may take its files. False if there was none. Raises StorageError."""
+    """Delete a savepoint; the next clean may delete its files. False if there was none. Raises StorageError."""
     with table.exclusively():
         table.refresh()
         return _delete(table, instant)
 
 
 def _delete(table: HudiTable, instant: str) -> bool:
-    found = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
-    for completed in found:
+    savepoints_of_instant = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
+    for completed in savepoints_of_instant:
         table.storage.delete(completed.path)
         table.timeline.archived([completed])
     inflight = Instant(instant, SAVEPOINT, State.INFLIGHT)
-    left = table.storage.delete(inflight.path)
+    was_inflight = table.storage.delete(inflight.path)
     table.timeline.forget(inflight)
-    return bool(found) or left
+    return bool(savepoints_of_instant) or was_inflight
 
 
 def _check_held(table: HudiTable, instant: str) -> None:
@@ -78,7 +78,7 @@ def _check_held(table: HudiTable, instant: str) -> None:
     if not any(write.requested_time == instant for write in completed):
         raise ConfigError(
             "there is no completed commit of that requested time in the active timeline",
-            do_next="name one that binlake inspect lists",
+            do_next="give the requested time of a commit in the list of binlake inspect",
             instant=instant,
             table=table.config.name,
         )
@@ -100,8 +100,8 @@ def _files_as_of(table: HudiTable, instant: str) -> dict[str, tuple[str, ...]]:
         listed = index.reader.listed(sorted(index.partition_paths()))
         slices = [s for path, names in listed.items() for s in slices_of_partition(path, names, timeline, instant)]
     files: dict[str, tuple[str, ...]] = {}
-    for found in slices:
-        names = [str(found.base_file.name)] if found.base_file is not None else []
-        names += [str(log.name) for log in found.log_files]
-        files[found.partition_path] = (*files.get(found.partition_path, ()), *names)
+    for file_slice in slices:
+        names = [str(file_slice.base_file.name)] if file_slice.base_file is not None else []
+        names += [str(log.name) for log in file_slice.log_files]
+        files[file_slice.partition_path] = (*files.get(file_slice.partition_path, ()), *names)
     return files

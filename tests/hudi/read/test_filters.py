@@ -33,7 +33,7 @@ from pipeline.hudi.read import (
 )
 from pipeline.hudi.read.filters.evaluate import evaluate, matches
 from pipeline.hudi.read.filters.expressions import FALSE, TRUE, Value, columns_of, normalised, unknown_parts
-from pipeline.hudi.read.filters.literals import place
+from pipeline.hudi.read.filters.literals import position
 from tests.hudi.read.oracle import COLUMNS, SCHEMA, filters, naive, rows, truth
 from tests.hypothesis_profile import scaled
 
@@ -90,7 +90,7 @@ def passing(part: Filter, table: pa.Table) -> list[int]:
     ],
 )
 def test_the_place_of_a_literal(kind: pa.DataType, value: Value, below: object, exact: bool) -> None:
-    found = place(kind, value)
+    found = position(kind, value)
     got = None if found.value is None else found.value.as_py()
     got = got.replace(tzinfo=None) if isinstance(got, datetime) else got
     assert (got, found.exact) == (below, exact)
@@ -113,8 +113,8 @@ def test_the_place_of_a_literal(kind: pa.DataType, value: Value, below: object, 
     ],
 )
 def test_a_literal_of_another_kind_is_refused(kind: pa.DataType, value: Value) -> None:
-    with pytest.raises(UnsupportedError, match="does not compare"):
-        place(kind, value)
+    with pytest.raises(UnsupportedError, match="cannot be compared"):
+        position(kind, value)
 
 
 @given(part=filters(["n", "name"], max_leaves=10), data=rows(["n", "name"], max_size=4))

@@ -225,7 +225,7 @@ def test_a_file_that_goes_while_a_plan_is_read(tmp_path: Path) -> None:
     plan = reader.plan()
     for file in tmp_path.glob(".*.log.*"):
         file.unlink()
-    with pytest.raises(TransientError, match="cleaned while being read"):
+    with pytest.raises(TransientError, match="cleaned during the read"):
         list(reader.batches(plan))
 
 

@@ -1,4 +1,4 @@
-"""What one action on the data table changes in the metadata table, and the records that say so."""
+"""The changes of the metadata table by one action on the data table, and their records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPEN_FILTER = BloomFilter.open().to_base64()
 class AddedFile:
     """A data file that a commit or compaction wrote.
 
-    ``ranges``: its column statistics; None for a file that must stay out of the index, so that no reader skips it.
+    ``ranges``: its column statistics; None for a file that must not be indexed, so that no reader skips it.
     ``bloom``: (kind, base64 text) of a base file's record key filter.
     """
 
@@ -61,8 +61,8 @@ class MetadataDelta:
     def unordered_columns(self) -> set[str]:
         """Columns with a NaN in an added file: they cannot stay in the index.
 
-        Hudi Spark caches the statistics it filters, and Spark's cache takes no account of NaN in the ranges of its own
-        that it skips by (measured: rows vanish under ``x > 1``).
+        Hudi Spark caches the statistics it filters, and the ranges by which Spark's cache skips ignore NaN (measured:
+        rows vanish under ``x > 1``).
         """
         ranges = (item for file in self.added for item in file.ranges or ())
         return {item.column for item in ranges if isinstance(item.max, float) and math.isnan(item.max)}
@@ -80,7 +80,7 @@ class DeltaRecords:
     by_partition: dict[MetadataPartition, KeyedRecords] = field(default_factory=lambda: defaultdict(dict))
 
     def add_listings(self, delta: MetadataDelta, new_partitions: Collection[str]) -> None:
-        """Files: what was added with its size, tombstones for what was deleted; ``__all_partitions__`` if it grows."""
+        """Files: added files with their sizes, tombstones of deleted files; ``__all_partitions__`` if it grows."""
         listings: dict[str, dict[str, int | None]] = defaultdict(dict)
         for file in delta.added:
             listings[partition_identifier(file.partition_path)][file.name] = file.size
@@ -96,7 +96,8 @@ class DeltaRecords:
     def add_column_stats(
         self, delta: MetadataDelta, columns: Collection[str], older: Iterable[tuple[FileKey, ColumnRange]] = ()
     ) -> None:
-        """Statistics of the added files over the indexed columns, and of older ones; deleted files' are deleted."""
+        """Statistics of added files over the indexed columns, and of older files; those of deleted files are
+        deleted."""
         records, indexed = self.by_partition[MetadataPartition.COLUMN_STATS], set(columns)
         for file in delta.added:
             for item in file.ranges or ():
@@ -111,7 +112,7 @@ class DeltaRecords:
                 records[column_stats_key(column, path, name)] = None
 
     def add_partition_stats(self, ranges: Mapping[tuple[str, str], ColumnRange | None]) -> None:
-        """Whole statistics of (partition path, column), which replace what was said before; None deletes them."""
+        """Whole statistics of (partition path, column), which replace the earlier ones; None deletes them."""
         records = self.by_partition[MetadataPartition.PARTITION_STATS]
         for (path, column), item in ranges.items():
             key = partition_stats_key(column, path)
@@ -121,9 +122,10 @@ class DeltaRecords:
                 records[key] = encode_stats(RecordType.PARTITION_STATS, StatsRecord(path, item, tight=True))
 
     def add_bloom_filters(self, delta: MetadataDelta, outgrown: Collection[FileKey]) -> None:
-        """Filters of the added base files; those of deleted base files are deleted, and those of outgrown ones opened.
+        """Filters of added base files; those of deleted base files are deleted, those of outgrown ones rule nothing
+        out.
 
-        An outgrown file keeps a record, for Hudi's lookup logs an error for every file that has none.
+        An outgrown file keeps a record, because Hudi's lookup logs an error for every file without one.
         """
         records = self.by_partition[MetadataPartition.BLOOM_FILTERS]
         filters = {(file.partition_path, file.name): file.bloom for file in delta.added if file.bloom is not None}

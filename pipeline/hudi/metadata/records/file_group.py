@@ -1,7 +1,7 @@
 """A file group of the metadata table: its newest file slice, and lookups over base file and log files.
 
-The log files' records are read once and kept (the tail); a writer adds its own records to the tail as it writes them,
-so that neither a commit nor a compaction reads back what this process wrote.
+The log files' records are read once and kept (the tail). A writer adds its own records to the tail when it writes them,
+so neither a commit nor a compaction reads this process's own files back.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class FileGroup:
                 yield records_of(self.partition, block, path)
 
     def append(self, log: LogFile, records: Records) -> None:
-        """Note a log file that was just written, with its records."""
+        """Add a log file that was just written, with its records."""
         self.logs.append(log)
         if self._tail is None and len(self.logs) == 1:
             self._tail = {}
@@ -105,15 +105,15 @@ class FileGroup:
             _extend(self._tail, records)
 
     def drop_log(self, instant: str) -> list[LogFile]:
-        """Forget the log files of an instant; returns them."""
-        gone = [log for log in self.logs if log.name.instant == instant]
-        if gone:
+        """Remove the log files of an instant; returns them."""
+        removed = [log for log in self.logs if log.name.instant == instant]
+        if removed:
             self.logs = [log for log in self.logs if log.name.instant != instant]
             self._tail = None
-        return gone
+        return removed
 
     def replace_base(self, base: BaseFile) -> None:
-        """Begin a new slice with a base file that holds all that was."""
+        """Begin a new slice with a base file that holds all records so far."""
         self.base, self.logs, self._tail, self._reader = base, [], {}, None
 
     def base_reader(self) -> HFileReader | None:
@@ -124,16 +124,16 @@ class FileGroup:
         return self._reader
 
     def lookup(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
-        """The merged records of those keys that there are."""
+        """The merged records of those keys that exist."""
         tail = self.tail()
-        found = self._from_base(keys)
+        records = self._from_base(keys)
         for key in keys:
             if key in tail:
-                older = found.pop(key, None)
+                older = records.pop(key, None)
                 merged = merge_values(self.partition, key, tail[key] if older is None else [older, *tail[key]])
                 if merged is not None:
-                    found[key] = merged
-        return found
+                    records[key] = merged
+        return records
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """All merged records, ascending by key; only one block of the base file is in memory at a time."""
@@ -169,17 +169,17 @@ class FileGroup:
 
 def _extend(tail: dict[bytes, list[bytes | None]], records: Records) -> None:
     for key, value in records.items():
-        known = tail.get(key)
-        if known is None:
+        values = tail.get(key)
+        if values is None:
             tail[key] = [value]
         else:
-            known.append(value)
+            values.append(value)
 
 
 def records_of(partition: MetadataPartition, block: LogBlock, path: str) -> Records:
     """The records of a log block, under the current schema; None for deleted keys.
 
-    Raises CorruptDataError, UnsupportedError for a block that has no place in a metadata table of this version.
+    Raises CorruptDataError, UnsupportedError for a block type that this version of the metadata table does not use.
     """
     if block.block_type is BlockType.DELETE:
         return {key.encode(): None for key in decode_deletes(block.content, path).column(0).to_pylist()}
@@ -207,7 +207,7 @@ def load_file_groups(
         storage: rooted at the metadata table.
         partition: the metadata partition.
         timeline: the metadata table's.
-        visible: whether files of an instant count.
+        visible: whether files of an instant are visible.
     """
     bases: dict[int, list[BaseFile]] = {}
     logs: dict[int, list[LogFile]] = {}

@@ -1,7 +1,7 @@
-"""Keys of the metadata table's records, and which file group a key belongs to.
+"""Keys of the metadata table's records, and the file group of a key.
 
-A key is made of base64 hashes: XXH64 of column and partition, MD5 of the bare file name. A wrong hash passes every
-read of the whole index and makes every lookup silently empty, so the vectors in ``tests/data/golden`` test it.
+A key is made of base64 hashes: XXH64 of column and partition, MD5 of the bare file name. With a wrong hash every read
+of the whole index works and every lookup is silently empty, so the vectors in ``tests/data/golden`` test it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEED = 0xFFFFFFFFDABADABA
 
 
 def partition_identifier(partition_path: str) -> str:
-    """How the metadata table names a partition: "." for the one of a table without partitions."""
+    """A partition's name in the metadata table: "." for a table without partitions."""
     return partition_path or _NO_PARTITION
 
 

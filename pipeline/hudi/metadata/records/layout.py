@@ -1,4 +1,4 @@
-"""Where the metadata table keeps what: partitions, file groups, first instants, properties, index definitions."""
+"""The layout of the metadata table: partitions, file groups, first instants, properties, index definitions."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def partition_metadata(partition: MetadataPartition) -> bytes:
 
 
 def first_log_file(partition: MetadataPartition) -> bytes:
-    """The log file each file group starts with: one DELETE block of no keys."""
+    """The first log file of each file group: one DELETE block without keys."""
     return encode_block(BlockType.DELETE, {Header.INSTANT_TIME: partition.first_instant}, _EMPTY_DELETES)
 
 
 def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left: Collection[str] = ()) -> bytes:
     """``index.json`` with column_stats over those columns; other indexes' definitions in it are kept.
 
-    ``left``: columns that were in it once. Hudi's readers ask the file which columns are indexed, and fail on any
+    ``left``: columns that were indexed before. Hudi's readers take the indexed columns from this file, and fail on any
     filter without it (measured).
     """
     definitions = _definitions(existing)
@@ -89,13 +89,13 @@ def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left:
 
 
 def indexed_fields(data: bytes | None) -> tuple[str, ...] | None:
-    """The columns that ``index.json`` says are in column_stats; None if it says nothing of it."""
+    """The columns of column_stats in ``index.json``; None if it does not define column_stats."""
     definition = _definitions(data).get(MetadataPartition.COLUMN_STATS.value)
     return None if definition is None else tuple(definition.get("sourceFields") or ())
 
 
 def left_fields(data: bytes | None) -> set[str]:
-    """The columns that ``index.json`` says were in column_stats once."""
+    """The columns that were in column_stats before, according to ``index.json``."""
     definition = _definitions(data).get(MetadataPartition.COLUMN_STATS.value) or {}
     return set(json.loads((definition.get("indexOptions") or {}).get(_LEFT_OPTION, "[]")))
 

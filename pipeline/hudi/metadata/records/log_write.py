@@ -1,4 +1,4 @@
-"""Writing a metadata partition's records: one log file for each file group that they touch."""
+"""Writing a metadata partition's records: one log file for each file group with changed records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.hudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class GroupLog:
-    """A log file to write: where, its bytes, and the records in it."""
+    """A log file to write: its file group and name, its bytes, and its records."""
 
     group: FileGroup
     name: LogFileName
@@ -35,7 +35,7 @@ class GroupLog:
 
     @property
     def log_file(self) -> LogFile:
-        """How the file group notes it."""
+        """Its entry in the file group."""
         return LogFile(self.name, len(self.data))
 
     def stat(self) -> WriteStat:
@@ -64,9 +64,9 @@ def encode_logs(
     logs = []
     for index, keys in split_by_group(groups, list(records)).items():
         group = groups[index]
-        mine = {key.encode(): records[key] for key in keys}
-        data = _encode_log(instant, partition, mine)
-        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, mine))
+        group_records = {key.encode(): records[key] for key in keys}
+        data = _encode_log(instant, partition, group_records)
+        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, group_records))
     return logs
 
 

@@ -1,4 +1,4 @@
-"""How records of one key become one, as Hudi's ``HoodieMetadataPayload`` merges them."""
+"""Merges the records of one key, as Hudi's ``HoodieMetadataPayload`` does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def encode_record(kind: RecordType, record: Record) -> bytes:
 
 
 def merge_listings(older: Listing, newer: Listing) -> dict[str, int | None]:
-    """The union; a tombstone removes the file it meets, else it stays; of two sizes the larger counts."""
+    """The union; a tombstone removes the file of its name, else it stays; of two sizes the larger is used."""
     merged = dict(older)
     for name, size in newer.items():
         if name not in merged:
@@ -53,13 +53,13 @@ def merge_listings(older: Listing, newer: Listing) -> dict[str, int | None]:
 
 
 def merge_stats(older: StatsRecord, newer: StatsRecord) -> StatsRecord:
-    """The newer record where either is a tombstone or the newer is tight, else the range that holds both."""
+    """The newer record if either is a tombstone or the newer is tight, else the range that holds both."""
     if newer.deleted or older.deleted or newer.tight:
         return newer
     whole = widen(older.range, newer.range)
     if whole is None:
         raise CorruptDataError(
-            "two statistics of one key have types that do not compare",
+            "two statistics of one key have types that cannot be compared",
             do_next="run binlake repair",
             column=newer.range.column,
         )
@@ -71,18 +71,18 @@ def _merge(older: Record, newer: Record) -> Record:
         return merge_stats(older, newer)
     if isinstance(older, dict) and isinstance(newer, dict):
         return merge_listings(older, newer)
-    raise CorruptDataError("two records of one key are of different kinds", do_next="run binlake repair")
+    raise CorruptDataError("two records of one key have different types", do_next="run binlake repair")
 
 
 def merge_values(partition: MetadataPartition, key: bytes, values: Sequence[bytes | None]) -> bytes | None:
-    """The record that is left of a key's records, oldest first; None where a deletion came last.
+    """The merged record of a key's records, oldest first; None if the last one is a deletion.
 
     All of the current schema. Raises CorruptDataError.
     """
     if values[-1] is None or len(values) == 1 or partition is MetadataPartition.BLOOM_FILTERS:
         return values[-1]
     since = len(values) - values[::-1].index(None) if None in values else 0
-    kept = [value for value in values[since:] if value is not None]
-    if len(kept) == 1:
-        return kept[0]
-    return encode_record(record_type(partition, key), reduce(_merge, map(decode_record, kept)))
+    remaining = [value for value in values[since:] if value is not None]
+    if len(remaining) == 1:
+        return remaining[0]
+    return encode_record(record_type(partition, key), reduce(_merge, map(decode_record, remaining)))

@@ -1,4 +1,4 @@
-"""What the metadata table says: files of partitions, statistics of columns, bloom filters. Lookups by key."""
+"""Lookups in the metadata table by key: files of partitions, statistics of columns, bloom filters."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from pipeline.storage.base import FileInfo, Storage
 
 
 class MetadataReader:
-    """Lookups over the file groups of some metadata partitions, as of when they were listed.
+    """Lookups over the file groups of some metadata partitions, as of the time of their listing.
 
-    Every method raises CorruptDataError, StorageError or UnsupportedError where the index cannot be read; the caller
-    then reads without it. A method asked for a partition that is not kept raises KeyError.
+    Every method raises CorruptDataError, StorageError or UnsupportedError if the index cannot be read; the caller then
+    reads without it. A method raises KeyError for a partition that is not kept.
     """
 
     def __init__(self, groups: Mapping[MetadataPartition, list[FileGroup]]) -> None:
@@ -44,12 +44,12 @@ class MetadataReader:
         Args:
             storage: rooted at the data table.
             partitions: the metadata partitions its properties list; those that binlake does not know are left out.
-            data_timeline: the data table's, loaded before: entries of instants that are pending there do not count.
+            data_timeline: the data table's, loaded before: entries of its pending instants are ignored.
         """
         root = storage.sub(METADATA_PATH)
         timeline = Timeline.load(root)
-        known = [MetadataPartition(name) for name in partitions if name in set(MetadataPartition)]
-        return cls(load_groups(root, known, timeline, data_timeline))
+        supported = [MetadataPartition(name) for name in partitions if name in set(MetadataPartition)]
+        return cls(load_groups(root, supported, timeline, data_timeline))
 
     def has(self, partition: MetadataPartition) -> bool:
         """Whether that metadata partition is kept."""
@@ -62,48 +62,49 @@ class MetadataReader:
         return sorted("" if name == partition_identifier("") else name for name in names)
 
     def files(self, partition_paths: Iterable[str]) -> dict[str, dict[str, int]]:
-        """For each partition path: size in bytes by file name (base and log files). Partitions unknown: no files."""
+        """For each partition path: size in bytes by file name (base and log files). An unknown partition has no
+        files."""
         paths = {partition_identifier(path): path for path in partition_paths}
-        found = self._listings(list(paths))
+        listings = self._listings(list(paths))
         return {
-            path: {name: size for name, size in found.get(identifier, {}).items() if size is not None}
+            path: {name: size for name, size in listings.get(identifier, {}).items() if size is not None}
             for identifier, path in paths.items()
         }
 
     def listed(self, partition_paths: Iterable[str]) -> dict[str, list[FileInfo]]:
-        """The same as a storage's listing gives it, without the times."""
-        found = self.files(partition_paths)
+        """The same in the form of a storage's listing, without the times."""
+        sizes_by_path = self.files(partition_paths)
         return {
             path: [FileInfo(in_partition(path, name), size, 0) for name, size in sizes.items()]
-            for path, sizes in found.items()
+            for path, sizes in sizes_by_path.items()
         }
 
     def _listings(self, keys: list[str]) -> dict[str, dict[str, int | None]]:
-        found = self._lookup(MetadataPartition.FILES, keys)
-        return {key: record for key, record in found.items() if isinstance(record, dict)}
+        records = self._lookup(MetadataPartition.FILES, keys)
+        return {key: record for key, record in records.items() if isinstance(record, dict)}
 
     def column_ranges(
         self, columns: Collection[str], files: Iterable[FileKey]
     ) -> dict[FileKey, dict[str, ColumnRange]]:
-        """The statistics of those columns of those files. A file that is not indexed is not in the answer; a column
-        that is missing of a file that is reads as all null there (see ``stats``)."""
+        """The statistics of those columns of those files. A file that is not indexed is not in the result; a column
+        that an indexed file lacks is all null in it (see ``stats``)."""
         keys = {column_stats_key(column, *file): file for file in files for column in columns}
-        found: dict[FileKey, dict[str, ColumnRange]] = defaultdict(dict)
+        ranges: dict[FileKey, dict[str, ColumnRange]] = defaultdict(dict)
         for key, record in self._lookup(MetadataPartition.COLUMN_STATS, list(keys)).items():
             if isinstance(record, StatsRecord) and not record.deleted:
-                found[keys[key]][record.range.column] = record.range
-        return dict(found)
+                ranges[keys[key]][record.range.column] = record.range
+        return dict(ranges)
 
     def partition_ranges(
         self, columns: Collection[str], partition_paths: Iterable[str]
     ) -> dict[str, dict[str, ColumnRange]]:
-        """The statistics of those columns of whole partitions; partitions without any are not in the answer."""
+        """The statistics of those columns of whole partitions; partitions without statistics are not in the result."""
         keys = {partition_stats_key(column, path): path for path in partition_paths for column in columns}
-        found: dict[str, dict[str, ColumnRange]] = defaultdict(dict)
+        ranges: dict[str, dict[str, ColumnRange]] = defaultdict(dict)
         for key, record in self._lookup(MetadataPartition.PARTITION_STATS, list(keys)).items():
             if isinstance(record, StatsRecord) and not record.deleted:
-                found[keys[key]][record.range.column] = record.range
-        return dict(found)
+                ranges[keys[key]][record.range.column] = record.range
+        return dict(ranges)
 
     def bloom_filters(self, files: Iterable[FileKey]) -> dict[FileKey, BloomFilter]:
         """The record key filters of those base files that have one."""
@@ -116,12 +117,12 @@ class MetadataReader:
 
     def _lookup(self, partition: MetadataPartition, keys: list[str]) -> dict[str, Record]:
         groups = self.groups[partition]
-        found: dict[str, Record] = {}
-        for group, wanted in split_by_group(groups, keys).items():
-            encoded = {key.encode(): key for key in wanted}
+        records: dict[str, Record] = {}
+        for group, group_keys in split_by_group(groups, keys).items():
+            encoded = {key.encode(): key for key in group_keys}
             values = groups[group].lookup(encoded)
-            found.update((encoded[key], decode_record(value)) for key, value in values.items())
-        return found
+            records.update((encoded[key], decode_record(value)) for key, value in values.items())
+        return records
 
 
 def load_groups(
@@ -137,8 +138,8 @@ def load_groups(
         return instant not in pending and timeline.is_completed(instant)
 
     groups = {partition: load_file_groups(root, partition, timeline, visible) for partition in partitions}
-    for partition, found in groups.items():
-        if [group.index for group in found] != list(range(len(found))) or not found:
+    for partition, partition_groups in groups.items():
+        if [group.index for group in partition_groups] != list(range(len(partition_groups))) or not partition_groups:
             raise CorruptDataError(
                 "a metadata partition lacks file groups", do_next="run binlake repair", partition=partition.value
             )

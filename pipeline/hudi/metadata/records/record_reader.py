@@ -18,8 +18,8 @@ from pipeline.hudi.metadata.records.records import BloomRecord, RecordType, Stat
 Record = dict[str, int | None] | StatsRecord | BloomRecord
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
-#: Wrapper records by their place in the union, and the type each means where the record does not say one
-#: (the first version of the index).
+#: Wrapper records by their position in the union, and the type of each if the record has none (the first version of
+#: the index).
 _WRAPPERS: tuple[tuple[str, ValueType, str | None], ...] = (
     ("null", ValueType.NULL, None),
     ("BooleanWrapper", ValueType.BOOLEAN, None),
@@ -50,7 +50,7 @@ _READ_ERRORS = (
 
 
 class _Cursor:
-    """Avro's primitives, one after the other."""
+    """Reads Avro's primitives one after the other."""
 
     __slots__ = ("at", "data")
 
@@ -139,8 +139,8 @@ def _stats(cursor: _Cursor) -> StatsRecord:
     low, high = cursor.wrapped(), cursor.wrapped()
     counts = tuple(cursor.optional_long() for _ in range(4))
     deleted, tight = cursor.flag(), cursor.flag()
-    said = (cursor.long(), cursor.optional_text()) if cursor.long() else None
-    return StatsRecord(name, _range(column, low, high, counts, said), deleted, tight)
+    value_type = (cursor.long(), cursor.optional_text()) if cursor.long() else None
+    return StatsRecord(name, _range(column, low, high, counts, value_type), deleted, tight)
 
 
 def _range(
@@ -148,13 +148,13 @@ def _range(
     low: tuple[int, Value | None],
     high: tuple[int, Value | None],
     counts: Sequence[int],
-    said: tuple[int, str] | None,
+    value_type: tuple[int, str] | None,
 ) -> ColumnRange:
-    """``counts``: values, nulls and the two sizes. ``said``: (ordinal, additional info) of the value type, if any."""
+    """``counts``: values, nulls and the two sizes. ``value_type``: (ordinal, additional info), if any."""
     branch = low[0] or high[0]
     _, kind, info = _WRAPPERS[branch]
-    if said is not None and said[0] != ValueType.V1:
-        kind, info = ValueType(said[0]), said[1] or None
+    if value_type is not None and value_type[0] != ValueType.V1:
+        kind, info = ValueType(value_type[0]), value_type[1] or None
     values = [low[1], high[1]]
     if kind is ValueType.DECIMAL:
         values = [int.from_bytes(v, "big", signed=True) if isinstance(v, bytes) else v for v in values]
@@ -165,7 +165,7 @@ def _range(
 def _expect(cursor: _Cursor, *branches: int) -> None:
     for branch in branches:
         if cursor.long() != branch:
-            raise ValueError("a union holds another branch than the record's type calls for")
+            raise ValueError("a union has another branch than the record's type requires")
 
 
 _READERS: dict[RecordType, Callable[[_Cursor], Record]] = {
@@ -199,18 +199,18 @@ def decode_record(data: bytes, schema: str | None = None) -> Record:
 
 @lru_cache(maxsize=64)
 def is_current(schema: str) -> bool:
-    """Whether values of that schema have the same bytes under the current one."""
+    """Whether values of that schema have the same bytes under the current schema."""
     return schema == record_schema() or _shape(json.loads(schema)) == _shape(json.loads(record_schema()))
 
 
 def _shape(schema: Any) -> Any:  # noqa: ANN401 - Avro JSON
-    """The schema without what does not change the bytes."""
+    """The schema without the attributes that do not change the bytes."""
     if isinstance(schema, list):
         return [_shape(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    kept = {k: _shape(v) for k, v in schema.items() if k not in ("doc", "default", "avro.java.string", "aliases")}
-    return kept["type"] if set(kept) == {"type"} else kept
+    attributes = {k: _shape(v) for k, v in schema.items() if k not in ("doc", "default", "avro.java.string", "aliases")}
+    return attributes["type"] if set(attributes) == {"type"} else attributes
 
 
 @lru_cache(maxsize=64)
@@ -236,13 +236,13 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - fastavro's value
 
 
 def _any_stats(stats: Mapping[str, Any]) -> StatsRecord:
-    said = _plain(stats.get("valueType"))
+    value_type = _plain(stats.get("valueType"))
     item = _range(
         stats["columnName"] or "",
         _any_wrapped(stats["minValue"]),
         _any_wrapped(stats["maxValue"]),
         [stats[name] or 0 for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")],
-        None if said is None else (said["typeOrdinal"], said["additionalInfo"] or ""),
+        None if value_type is None else (value_type["typeOrdinal"], value_type["additionalInfo"] or ""),
     )
     return StatsRecord(stats["fileName"] or "", item, stats["isDeleted"], bool(stats.get("isTightBound")))
 

@@ -64,14 +64,14 @@ _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 @lru_cache(maxsize=1)
 def record_schema() -> str:
-    """The Avro schema of every record, JSON text: what log blocks and HFiles say of themselves."""
+    """The Avro schema of every record, JSON text, for log blocks and HFiles."""
     path = resources.files("pipeline.hudi.metadata.records").joinpath("schemas", "HoodieMetadataRecord.avsc")
     return path.read_text("utf-8").strip()
 
 
 @lru_cache(maxsize=1)
 def table_schema() -> str:
-    """The same without the meta fields: what the metadata table's commits say its schema is."""
+    """The same without the meta fields, for the metadata table's commits."""
     schema = json.loads(record_schema())
     schema["fields"] = [field for field in schema["fields"] if not field["name"].startswith("_hoodie_")]
     return json.dumps(schema, separators=(",", ":"))
@@ -139,7 +139,7 @@ _BYTES_TYPES = frozenset((ValueType.BYTES, ValueType.FIXED))
 
 
 def _wrapped(kind: ValueType, value: Value | None) -> bytes:
-    """The value in the wrapper record its type calls for: union branch, then the value."""
+    """The value in the wrapper record of its type: union branch, then the value."""
     if value is None:
         return _NULL
     if isinstance(value, str):

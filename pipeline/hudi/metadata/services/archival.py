@@ -12,10 +12,10 @@ _ARCHIVED = (COMMIT, DELTA_COMMIT, CLEAN, ROLLBACK)
 
 
 def archive(table: MetadataTable) -> int:
-    """Cut the metadata table's active timeline down; returns how many instants left it.
+    """Archive old instants of the metadata table's active timeline; returns how many.
 
-    Only what completed before the oldest slice that is kept, so that no file on storage needs an archived instant to
-    be told apart: what compactions wrote stays as long as it is a newest base file.
+    Only instants that completed before the oldest kept slice are archived, so no file on storage needs an archived
+    instant for its slice: a compaction's instant stays as long as its base file is the newest of a group.
     """
     before = oldest_kept_compaction(table)
     timeline = table.timeline

@@ -1,7 +1,7 @@
-"""Cleaning of the metadata table: file slices that no reader uses any more are deleted.
+"""Cleaning of the metadata table: deletes file slices that no reader uses any more.
 
-Kept is, of every file group, what was its newest slice at the last few compactions. The order on storage is that of
-``services.clean_action``.
+Of every file group the newest slices at the last few compactions are kept. The order on storage is that of
+``actions.clean``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Doomed = dict[str, tuple[str, ...]]
 
 
 def oldest_kept_compaction(table: MetadataTable) -> str | None:
-    """The compaction whose slices are the oldest that are kept; None while there are too few compactions."""
+    """The compaction whose slices are the oldest kept ones; None while there are too few compactions."""
     compactions = (i for i in reversed(table.timeline.completed()) if i.action == COMMIT)
     oldest = next(islice(compactions, table.config.versions_kept - 1, None), None)
     return None if oldest is None else oldest.requested_time
@@ -44,7 +44,7 @@ def clean(table: MetadataTable) -> str | None:
 
 
 def finish_pending(table: MetadataTable) -> None:
-    """Go on with the cleans that a dead writer, ours or Hudi's, planned and did not finish."""
+    """Finish the cleans that a dead writer, ours or Hudi's, planned."""
     for pending in clean_action.pending_cleans(table.timeline):
         plan = clean_action.read_plan(table.storage, pending)
         clean_action.execute(table.storage, table.timeline, table.clock, pending, plan)
@@ -79,8 +79,8 @@ def _files(
     for info in table.storage.list(partition.value):
         name = info.path.rpartition("/")[2]
         log, base = parse_log_name(name), parse_base_name(name)
-        known = log or base
-        index = None if known is None else file_group_index(partition, known.file_id)
+        parsed = log or base
+        index = None if parsed is None else file_group_index(partition, parsed.file_id)
         if index is None:
             continue
         if log is not None:

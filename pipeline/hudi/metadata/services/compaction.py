@@ -1,8 +1,8 @@
 """Compaction of the metadata table: all file groups with log files get a new base file, under one instant.
 
-All together, because Hudi takes the newest compaction for the barrier before which nothing is in log files any more
+All groups are compacted together, because Hudi assumes that no record before the newest compaction is in log files
 (``HoodieMetadataWriteUtils``). Order on storage: plan, inflight, base files under names that a second attempt uses
-again, completed instant. A crash before the last leaves a pending compaction, which ``finish_pending`` does again.
+again, completed instant. A crash before the last step leaves a pending compaction, which ``finish_pending`` repeats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALL_PARTITIONS_KEY = ALL_PARTITIONS.encode()
 
 
 def compaction_due(table: MetadataTable) -> bool:
-    """Whether enough has been added, and nothing noted is still pending on the data table."""
+    """Whether enough has been added, and no recorded instant is still pending on the data table."""
     count = sum(1 for _ in takewhile(lambda instant: instant.action != COMMIT, reversed(table.timeline.completed())))
     if count < table.config.compact_after or _noted_pending(table):
         return False
@@ -42,7 +42,7 @@ def compaction_due(table: MetadataTable) -> bool:
 
 
 def _noted_pending(table: MetadataTable) -> bool:
-    """Entries of an instant that may yet be rolled back must not get into a base file."""
+    """Entries of an instant that may still be rolled back must not get into a base file."""
     return any(table.timeline.find(instant.requested_time) is not None for instant in table.data_timeline.pending())
 
 
@@ -58,9 +58,9 @@ def compact(table: MetadataTable) -> str | None:
 
 
 def finish_pending(table: MetadataTable) -> None:
-    """Do again the compactions that a dead writer, ours or Hudi's, planned and did not finish.
+    """Repeat the compactions that a dead writer, ours or Hudi's, planned and did not finish.
 
-    One that was overtaken by commits is given up: its base files would have to leave those out.
+    A compaction that was overtaken by commits is removed: its base files would have to leave those commits out.
     """
     for pending in [i for i in table.timeline.pending() if i.action == COMPACTION]:
         instant = pending.requested_time
@@ -124,7 +124,7 @@ def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[Base
 
 
 class _Counted:
-    """A group's merged entries, counted as they pass, without tombstones of files that are gone for good."""
+    """A group's merged entries, counted on the way, without tombstones of files that no longer exist."""
 
     def __init__(self, group: FileGroup) -> None:
         self._group = group
@@ -139,7 +139,9 @@ class _Counted:
 def _settled(key: bytes, value: bytes) -> bytes:
     listing = decode_record(value)
     if not isinstance(listing, dict):
-        raise CorruptDataError("a record of the files partition is no listing", do_next="run binlake repair", key=key)
+        raise CorruptDataError(
+            "a record of the files partition is not a listing", do_next="run binlake repair", key=key
+        )
     if None not in listing.values():
         return value
     kind = RecordType.ALL_PARTITIONS if key == _ALL_PARTITIONS_KEY else RecordType.FILES

@@ -1,4 +1,4 @@
-"""Undoing, in the metadata table, what was noted of an instant that is rolled back on the data table.
+"""Undoes the metadata table's entries of an instant that is rolled back on the data table.
 
 Order on storage, each step repeatable: plan, inflight, deletion of the instant's log files, deletion of the instant
 (its completed file first: cut short, it reads as pending and is rolled back again), completed rollback.
@@ -19,23 +19,23 @@ from pipeline.storage.base import AlreadyExistsError
 
 
 def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
-    """Undo what was noted of an instant.
+    """Undo the entries of an instant.
 
-    To be called while the data instant is still pending, that is, before its own files are deleted.
+    Call it while the data instant is still pending, that is, before its own files are deleted.
 
     Args:
         table: the metadata table.
         target: the instant that is being rolled back on the data table.
-        rollback: the rollback's own instant there; the same one serves here.
+        rollback: the rollback's instant on the data table; it is used here too.
 
     Raises CorruptDataError if the instant is already in a base file, StorageError: then call again.
     """
-    found, begun = table.timeline.find(target), table.timeline.find(rollback)
+    recorded, begun = table.timeline.find(target), table.timeline.find(rollback)
     if begun is not None and begun.completed:
         return
-    _check_not_compacted(table, found)
+    _check_not_compacted(table, recorded)
     plan = RollbackPlan(target, DELTA_COMMIT, tuple(_log_files_of(table, target)))
-    if found is None and begun is None and not plan.files:
+    if recorded is None and begun is None and not plan.files:
         return
     started = monotonic_s()
     requested = Instant(rollback, ROLLBACK, State.REQUESTED)
@@ -44,8 +44,8 @@ def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
             table.storage.create(instant.path, body)
     for partition, name in plan.files:
         table.storage.delete(f"{partition}/{name}")
-    if found is not None and found.completed:
-        table.storage.delete(found.path)
+    if recorded is not None and recorded.completed:
+        table.storage.delete(recorded.path)
     for state in (State.INFLIGHT, State.REQUESTED):
         table.storage.delete(Instant(target, DELTA_COMMIT, state).path)
     millis = int((monotonic_s() - started) * 1000)
@@ -55,28 +55,28 @@ def roll_back(table: MetadataTable, target: str, rollback: str) -> None:
 
 
 def take_back(table: MetadataTable, target: str) -> None:
-    """Undo what was noted of an action that will be noted again: it is not rolled back on the data table, so the
-    rollback has an instant here only. Does nothing if nothing was noted. Raises as ``roll_back``."""
+    """Undo the entries of an action that will be recorded again. It is not rolled back on the data table, so the
+    rollback has an instant in the metadata table only. Does nothing without entries. Raises as ``roll_back``."""
     if table.timeline.find(target) is not None:
         roll_back(table, target, table.clock.next())
 
 
 def finish_rollback(table: MetadataTable, pending: Instant) -> None:
-    """Go on with a rollback that is pending here and not on the data table. Raises as ``roll_back``."""
+    """Finish a rollback that is pending here and not on the data table. Raises as ``roll_back``."""
     requested = pending.in_state(State.REQUESTED)
     plan = RollbackPlan.from_bytes(table.storage.read(requested.path), requested.path)
     roll_back(table, plan.target_time, pending.requested_time)
 
 
-def _check_not_compacted(table: MetadataTable, found: Instant | None) -> None:
+def _check_not_compacted(table: MetadataTable, recorded: Instant | None) -> None:
     last = next((i for i in reversed(table.timeline.completed()) if i.action == COMMIT), None)
-    if found is None or found.completion_time is None or last is None:
+    if recorded is None or recorded.completion_time is None or last is None:
         return
-    if found.completion_time <= last.requested_time:
+    if recorded.completion_time <= last.requested_time:
         raise CorruptDataError(
             "the instant to roll back is already in a base file of the metadata table",
             do_next="run binlake repair to rebuild the metadata table",
-            instant=found.requested_time,
+            instant=recorded.requested_time,
         )
 
 

@@ -1,4 +1,4 @@
-"""The metadata table's own upkeep, inline after a commit of the data table: compaction, cleaning, archival."""
+"""Table services of the metadata table, run after a commit of the data table: compaction, cleaning, archival."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipeline.hudi.timeline.instant import CLEAN, COMPACTION, DELTA_COMMIT, ROLL
 
 
 def recover(table: MetadataTable) -> None:
-    """At a writer's start, after the data table's pending commits are rolled back: finish or undo what is pending.
+    """Finish or undo pending actions, at a writer's start, after the data table's pending commits are rolled back.
 
-    Raises CorruptDataError for an action that completed on the data table without being noted here, StorageError.
+    Raises CorruptDataError for an action that completed on the data table and has no entry here, StorageError.
     """
     for pending in table.timeline.pending():
         if pending.action == DELTA_COMMIT:
@@ -24,27 +24,27 @@ def recover(table: MetadataTable) -> None:
     cleaning.finish_pending(table)
 
 
-def _undo_unless_pending(table: MetadataTable, noted: Instant) -> None:
-    on_data = table.data_timeline.find(noted.requested_time)
-    if on_data is None and not table.data_timeline.is_completed(noted.requested_time):
-        roll_back(table, noted.requested_time, table.clock.next())
+def _undo_unless_pending(table: MetadataTable, recorded: Instant) -> None:
+    on_data = table.data_timeline.find(recorded.requested_time)
+    if on_data is None and not table.data_timeline.is_completed(recorded.requested_time):
+        roll_back(table, recorded.requested_time, table.clock.next())
     elif on_data is None or on_data.completed:
         raise CorruptDataError(
             "an action completed on the table but not in its metadata table, where its files are missing",
             do_next="run binlake repair to rebuild the metadata table",
-            instant=noted.requested_time,
+            instant=recorded.requested_time,
         )
 
 
 def is_due(table: MetadataTable) -> bool:
-    """Whether ``maintain`` has anything to do; looks at counters only."""
+    """Whether ``maintain`` has work to do; reads counters only."""
     return compaction.compaction_due(table) or any(i.action in (COMPACTION, CLEAN) for i in table.timeline.pending())
 
 
 def maintain(table: MetadataTable) -> bool:
-    """After a commit of the data table completed: compact if it is due, then clean and archive; True if it was.
+    """Compact if it is due, then clean and archive, after a commit of the data table; True if it was due.
 
-    To be called under the table's lock. Raises StorageError: the commit stands, and the next call tries again.
+    Call it under the table's lock. Raises StorageError: the commit stands, and the next call tries again.
     """
     compaction.finish_pending(table)
     cleaning.finish_pending(table)

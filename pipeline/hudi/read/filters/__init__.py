@@ -1,1 +1,1 @@
-"""Filters: what they are, where they come from, what they say of rows and of files."""
+"""Filters: their values, their parsers, and their evaluation on rows and on files."""

@@ -1,11 +1,11 @@
 """Filters of pyarrow's compute expressions.
 
-An expression shows its parts in no other way than its pickled form: a list of calls, fields, literals and options,
-kept in the metadata of an IPC schema, with the literals as columns of one row. pyarrow gives metadata as a dictionary,
-which loses repeated keys, so it is read through the Arrow C data interface.
+An expression shows its parts only in its pickled form: a list of calls, fields, literals and options in the metadata of
+an IPC schema, with the literals as columns of one row. pyarrow returns metadata as a dictionary, which loses repeated
+keys, so it is read through the Arrow C data interface.
 
 Arrow's own rules differ from SQL's in places: comparisons with NaN are false, ``is_in`` is never null. Such a leaf is
-joined with ``Unknown``, so that it skips only where it stands unnegated.
+joined with ``Unknown``, so that it skips only without a negation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _JUNCTIONS: dict[str, type[And | Or]] = {"and": And, "and_kleene": And, "or": Or
 
 
 def from_arrow(expression: pc.Expression, schema: pa.Schema) -> Filter:
-    """The filter of a pyarrow expression over columns of ``schema``. What is not understood becomes ``Unknown``."""
+    """The filter of a pyarrow expression over columns of ``schema``. Unsupported parts become ``Unknown``."""
     try:
         steps = _steps(expression)
         return _Translation(schema).condition(_tree(steps))
@@ -57,7 +57,7 @@ def from_arrow(expression: pc.Expression, schema: pa.Schema) -> Filter:
 
 
 def _text(expression: pc.Expression) -> str:
-    """What pyarrow prints; it shortens long values at any byte, and then fails to decode its own text."""
+    """The text of an expression. pyarrow cuts long values at any byte, and may then fail to decode its own text."""
     try:
         return str(expression)
     except UnicodeDecodeError as error:
@@ -111,15 +111,15 @@ def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
     capsule = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    at = _CSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
-    if not at:
+    address = _CSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
+    if not address:
         return []
     texts = []
-    count, at = ctypes.c_int32.from_address(at).value, at + 4
+    count, address = ctypes.c_int32.from_address(address).value, address + 4
     for _ in range(2 * count):
-        size = ctypes.c_int32.from_address(at).value
-        texts.append(ctypes.string_at(at + 4, size).decode())
-        at += 4 + size
+        size = ctypes.c_int32.from_address(address).value
+        texts.append(ctypes.string_at(address + 4, size).decode())
+        address += 4 + size
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 
@@ -156,8 +156,8 @@ class _Translation:
         """The filter of a node that gives true or false."""
         if isinstance(node, _Field):
             field = self._field(node)
-            known = field is not None and pa.types.is_boolean(field.type)
-            return Compare(node.name, Op.EQ, True) if known else Unknown(node.name)
+            is_boolean_field = field is not None and pa.types.is_boolean(field.type)
+            return Compare(node.name, Op.EQ, True) if is_boolean_field else Unknown(node.name)
         if isinstance(node, _Literal):
             value = node.value
             return Constant(value.as_py()) if pa.types.is_boolean(value.type) else Unknown(str(value))
@@ -201,12 +201,12 @@ class _Translation:
         integers = pa.types.is_integer(values.type) and pa.types.is_integer(field.type)
         if not (integers or values.type == field.type) or pa.types.is_floating(field.type) or values.null_count:
             return None
-        found = [_python(item) for item in values]
-        return And((In(field.name, tuple(found)), Unknown(_shown(node))))
+        members = [_python(item) for item in values]
+        return And((In(field.name, tuple(members)), Unknown(_shown(node))))
 
 
 def _compared(field: pa.Field, op: Op, literal: pa.Scalar, text: str) -> Filter | None:
-    """Exact where Arrow compares without a cast that rounds."""
+    """Exact if Arrow compares without a cast that rounds."""
     value, kind = _python(literal), literal.type
     numbers = (pa.types.is_integer, pa.types.is_decimal)
     same = field.type == kind or any(check(field.type) and check(kind) for check in numbers)
@@ -219,7 +219,7 @@ def _compared(field: pa.Field, op: Op, literal: pa.Scalar, text: str) -> Filter 
 
 
 def _python(literal: pa.Scalar) -> Value:
-    """The literal as Python has it. Raises TypeError for types that no filter holds, nanoseconds among them."""
+    """The literal as a Python value. Raises TypeError for types that filters do not support, as nanoseconds."""
     if pa.types.is_timestamp(literal.type) and literal.type.unit == "ns":
         raise TypeError("nanoseconds")
     value: object = literal.as_py()

@@ -1,15 +1,15 @@
-"""Which files may hold a row that passes a filter: column statistics of many files as Arrow columns, compared at once.
+"""The files that may hold a row that passes a filter: column statistics of many files are compared as Arrow columns.
 
-A bound may be wider than the values, never tighter. What is not known (a file or column that is not indexed, a type
-that changed, a bound that another order may have made) leaves the file a candidate:
+A bound may be wider than the values, never tighter. A file stays a candidate if its bounds are unknown (a file or
+column that is not indexed, a type that changed, a bound that may come from another order):
 
 * Hudi's JVM writers order text in log files by UTF-16 units (``String.compareTo``), which differs from the order of
-  code points only between U+E000-U+FFFF and the characters above: a bound with one of those is taken for unbounded.
+  code points only between U+E000-U+FFFF and the characters above: a bound with one of those is ignored.
 * They order bytes in log files as signed: such bounds are not used.
-* They take what the footer of a base file says, which is nothing where a column of floats holds NaN, for bounds of 0.0
-  and 0.0 (measured), hidden if another row group has wider ones: bounds of floats from a footer are not used. Entries
-  that were made from one tell the column's size.
-* A column that an indexed file lacks may have been indexed later, so nothing is concluded from it.
+* They read the footer of a base file, which has no bounds for a column of floats with NaN, as bounds of 0.0 and 0.0
+  (measured); another row group with wider bounds hides this. So bounds of floats from a footer are not used. Entries
+  from a footer have the column's size.
+* A column that an indexed file lacks may have been indexed later, so it is treated as unknown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FLOATS = (ValueType.FLOAT, ValueType.DOUBLE)
 class ColumnBounds:
     """One column over n files.
 
-    ``kind``: the table's type of it. ``low``, ``high``: arrays of n in ``comparison_type(kind)``, null where unbounded.
+    ``kind``: its type in the table. ``low``, ``high``: arrays of n in ``comparison_type(kind)``, null where unbounded.
     ``has_values``, ``has_nulls``: bool arrays of n, False only where the file certainly holds none.
     """
 
@@ -65,7 +65,7 @@ class ColumnBounds:
 
 
 def comparison_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which bounds are compared: decimals in the widest, everything else as it is."""
+    """The type in which bounds are compared: the widest for decimals, else the type itself."""
     return pa.decimal256(76, kind.scale) if pa.types.is_decimal(kind) else kind
 
 
@@ -75,9 +75,9 @@ def column_bounds(
     """The bounds of a column over n files.
 
     Args:
-        kind: the type the column is read in.
+        kind: the type in which the column is read.
         ranges: per file its statistics, or None.
-        in_log: per file whether it is a log file; None for none of them.
+        in_log: per file whether it is a log file; None if none is.
 
     Measured: about 1 microsecond a file.
     """
@@ -112,17 +112,17 @@ def _laid_out(
     kept = comparison_type(kind)
     order = np.full(len(ranges), -1, dtype=np.int64)
     lows, highs, placed = [pa.nulls(1, kept)], [pa.nulls(1, kept)], 1
-    for (found, info), rows in groups.items():
+    for (stored_type, info), rows in groups.items():
         items = [item for item in (ranges[i] for i in rows) if item is not None]
-        pair = [_converted(kind, found, info, [getattr(i, side) for i in items]) for side in ("min", "max")]
+        pair = [_converted(kind, stored_type, info, [getattr(i, side) for i in items]) for side in ("min", "max")]
         if pair[0] is None or pair[1] is None:
             continue
         lows.append(pair[0])
         highs.append(pair[1])
         order[rows] = np.arange(placed, placed + len(rows))
         placed += len(rows)
-    at = pa.array(np.where(order < 0, 0, order))
-    return _trusted_low(pa.concat_arrays(lows).take(at)), _trusted_high(pa.concat_arrays(highs).take(at))
+    indexes = pa.array(np.where(order < 0, 0, order))
+    return _trusted_low(pa.concat_arrays(lows).take(indexes)), _trusted_high(pa.concat_arrays(highs).take(indexes))
 
 
 #: How a value type's numbers are stored.
@@ -142,18 +142,18 @@ _WIDENS = {(ValueType.INT, ValueType.LONG), (ValueType.FLOAT, ValueType.DOUBLE)}
 _WIDENS_MILLIS = (ValueType.TIMESTAMP_MILLIS, ValueType.TIMESTAMP_MICROS)
 
 
-def _converted(kind: pa.DataType, found: ValueType, info: str | None, values: list[Any]) -> pa.Array | None:
+def _converted(kind: pa.DataType, stored_type: ValueType, info: str | None, values: list[Any]) -> pa.Array | None:
     """Bounds of one value type in the column's comparison type; None if they do not bound it."""
-    wanted = value_type(kind)
-    if wanted is None:
+    target = value_type(kind)
+    if target is None:
         return None
-    if found is wanted[0] is ValueType.DECIMAL:
+    if stored_type is target[0] is ValueType.DECIMAL:
         return None if info is None else _decimals(kind, info, values)
-    if found is not wanted[0] and (found, wanted[0]) not in (*_WIDENS, _WIDENS_MILLIS):
+    if stored_type is not target[0] and (stored_type, target[0]) not in (*_WIDENS, _WIDENS_MILLIS):
         return None
-    if (found, wanted[0]) == _WIDENS_MILLIS:
+    if (stored_type, target[0]) == _WIDENS_MILLIS:
         values = [value * 1000 for value in values]
-    array = pa.array(values, _STORAGE.get(found, pa.int64()))
+    array = pa.array(values, _STORAGE.get(stored_type, pa.int64()))
     return array.view(kind) if pa.types.is_temporal(kind) else array.cast(kind)
 
 
@@ -191,7 +191,7 @@ def may_match(part: Filter, columns: Mapping[str, ColumnBounds], count: int) -> 
 
     Args:
         part: normalised (``expressions.normalised``).
-        columns: bounds over ``count`` files by column; of a column that is not among them nothing is known.
+        columns: bounds over ``count`` files by column; the bounds of all other columns are unknown.
 
     Raises UnsupportedError for a literal that does not compare with its column.
     """
@@ -213,8 +213,8 @@ def _leaf(leaf: Compare | In | IsNull | StartsWith, bounds: ColumnBounds) -> Fla
     if isinstance(leaf, IsNull):
         return bounds.has_values if leaf.negated else bounds.has_nulls
     if isinstance(leaf, Compare):
-        found = settled(bounds.kind, leaf.op, leaf.value)
-        inside = np.bool_(found) if isinstance(found, bool) else _compare(bounds, *found)
+        comparison = settled(bounds.kind, leaf.op, leaf.value)
+        inside = np.bool_(comparison) if isinstance(comparison, bool) else _compare(bounds, *comparison)
     elif isinstance(leaf, In):
         inside = _in(bounds, members(bounds.kind, leaf.distinct), leaf.negated)
     else:
@@ -266,7 +266,7 @@ def _some_between(bounds: ColumnBounds, values: pa.Array) -> Flags:
 
 
 def span(bounds: ColumnBounds, ordered: pa.Array) -> tuple[Longs, Longs]:
-    """Which of the ascending values lie inside each file's bounds: those from ``first`` up to, without, ``last``.
+    """The ascending values inside each file's bounds: those from ``first`` to ``last`` (exclusive).
 
     ``ordered``: in ``comparison_type``, ascending, without nulls and NaN. Returns two int64 arrays of n.
     """

@@ -38,7 +38,7 @@ _FUNCTIONS = {
 
 
 def matches(part: Filter, rows: pa.Table | pa.RecordBatch) -> Flags:
-    """The rows that pass, bool array of n. What is not understood lets every row pass.
+    """The rows that pass, bool array of n. Every row passes an unsupported part.
 
     Args:
         part: normalised (``expressions.normalised``).
@@ -62,10 +62,12 @@ def matches(part: Filter, rows: pa.Table | pa.RecordBatch) -> Flags:
 def evaluate(part: Filter, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
     """The filter's value for every row: true, false or null, as SQL has it.
 
-    Raises UnsupportedError for a filter with parts that are not understood, and as ``matches``.
+    Raises UnsupportedError for a filter with unsupported parts, and as ``matches``.
     """
     if unknown := unknown_parts(part):
-        raise UnsupportedError(f"parts of the filter are not understood: {', '.join(unknown)}")
+        raise UnsupportedError(
+            f"parts of the filter are not supported: {', '.join(unknown)}", do_next="remove them from the filter"
+        )
     holds, fails = matches(normalised(part), rows), matches(normalised(Not(part)), rows)
     return pa.array(holds, mask=~(holds | fails))
 
@@ -74,24 +76,24 @@ def _leaf(leaf: Compare | In | IsNull | StartsWith, column: pa.ChunkedArray | pa
     if isinstance(leaf, IsNull):
         return flags(column.is_valid() if leaf.negated else column.is_null())
     if isinstance(leaf, In):
-        found = _is_in(column, members(column.type, leaf.distinct))
+        result = _is_in(column, members(column.type, leaf.distinct))
     elif isinstance(leaf, StartsWith):
-        found = pc.starts_with(column, leaf.prefix)
+        result = pc.starts_with(column, leaf.prefix)
     else:
         return _compare(leaf, column)
-    return flags(pc.invert(found) if leaf.negated else found) & flags(column.is_valid())
+    return flags(pc.invert(result) if leaf.negated else result) & flags(column.is_valid())
 
 
-def flags(found: pa.Array | pa.ChunkedArray, null: bool = False) -> Flags:
+def flags(result: pa.Array | pa.ChunkedArray, null: bool = False) -> Flags:
     """Arrow's booleans in numpy, ``null`` where they are null."""
-    return np.asarray(pc.fill_null(found, null).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.asarray(pc.fill_null(result, null).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _compare(leaf: Compare, column: pa.ChunkedArray | pa.Array) -> Flags:
-    found = settled(column.type, leaf.op, leaf.value)
-    if isinstance(found, bool):
-        return flags(column.is_valid()) & found
-    op, value = found
+    result = settled(column.type, leaf.op, leaf.value)
+    if isinstance(result, bool):
+        return flags(column.is_valid()) & result
+    op, value = result
     if pa.types.is_floating(column.type):
         return _compare_floats(op, column, value)
     return flags(_FUNCTIONS[op](column, value))
@@ -101,8 +103,8 @@ def _compare_floats(op: Op, column: pa.ChunkedArray | pa.Array, value: pa.Scalar
     """NaN equals itself and is the greatest; Arrow's own comparisons with it are all false."""
     nan = flags(pc.is_nan(column))
     if not math.isnan(value.as_py()):
-        found = flags(_FUNCTIONS[op](column, value))
-        return found | nan if op in (Op.GT, Op.GE, Op.NE) else found
+        result = flags(_FUNCTIONS[op](column, value))
+        return result | nan if op in (Op.GT, Op.GE, Op.NE) else result
     if op in (Op.EQ, Op.GE):
         return nan
     if op is Op.GT:

@@ -1,9 +1,9 @@
-"""Filters: what a reader asks of rows, as values.
+"""Filters: the conditions of a reader, as values.
 
-Three-valued as SQL: a comparison with null is neither true nor false, and a row passes where its filter is true. Text
-compares by code points (as UTF-8 bytes do), bytes unsigned; NaN equals itself and is greater than every number, -0.0
-equals 0.0, as in Spark and DuckDB. Numbers compare by value whatever their types: ``Eq("id", Decimal("3.5"))`` on a
-whole-number column is never true.
+The logic has three values, as SQL: a comparison with null is neither true nor false, and a row passes where its filter
+is true. Text compares by code points (as UTF-8 bytes do), bytes unsigned; NaN equals itself and is greater than every
+number, -0.0 equals 0.0, as in Spark and DuckDB. Numbers compare by value whatever their types: ``Eq("id",
+Decimal("3.5"))`` on a whole-number column is never true.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Op(StrEnum):
 
     @property
     def negated(self) -> Op:
-        """The one that holds for exactly the other values, null apart."""
+        """The comparison that is true for exactly the other values, except null."""
         return _NEGATED[self]
 
     @property
@@ -175,7 +175,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A condition that is not understood: it skips nothing, and whoever asked must evaluate it."""
+    """An unsupported condition: it skips nothing, and the caller must evaluate it."""
 
     text: str
 
@@ -190,7 +190,7 @@ TRUE, FALSE = Constant(True), Constant(False)
 def normalised(part: Filter, negate: bool = False) -> Filter:
     """The filter without ``Not`` and without ``Constant(None)``, true for exactly the same rows.
 
-    Negations move to the leaves (valid in three values); what is left of "unknown" there passes no row, as false does.
+    Negations move to the leaves (valid in three values); a remaining "unknown" passes no row, as false does.
     """
     if isinstance(part, Not):
         return normalised(part.part, not negate)
@@ -215,15 +215,15 @@ def _negated(leaf: Compare | In | IsNull | StartsWith | Unknown) -> Filter:
 
 
 def _joined(kind: type[And | Or], parts: list[Filter]) -> Filter:
-    """Nested parts of one kind laid flat, constants folded."""
+    """Flattens nested parts of one type and folds constants."""
     neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
     flat = [item for part in parts for item in (part.parts if isinstance(part, kind) else (part,))]
-    kept = [item for item in dict.fromkeys(flat) if item != neutral]
-    if absorbing in kept:
+    items = [item for item in dict.fromkeys(flat) if item != neutral]
+    if absorbing in items:
         return absorbing
-    if len(kept) == 1:
-        return kept[0]
-    return kind(tuple(kept)) if kept else neutral
+    if len(items) == 1:
+        return items[0]
+    return kind(tuple(items)) if items else neutral
 
 
 def all_of(*parts: Filter) -> Filter:
@@ -232,7 +232,7 @@ def all_of(*parts: Filter) -> Filter:
 
 
 def leaves(part: Filter) -> Iterator[Compare | In | IsNull | StartsWith | Constant | Unknown]:
-    """Everything but And, Or and Not."""
+    """All parts except And, Or and Not."""
     if isinstance(part, And | Or):
         for inner in part.parts:
             yield from leaves(inner)
@@ -249,7 +249,7 @@ def columns_of(part: Filter) -> tuple[str, ...]:
 
 
 def unknown_parts(part: Filter) -> tuple[str, ...]:
-    """The texts of what is not understood."""
+    """The texts of the unsupported parts."""
     return tuple(dict.fromkeys(leaf.text for leaf in leaves(part) if isinstance(leaf, Unknown)))
 
 

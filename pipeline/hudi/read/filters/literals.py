@@ -1,4 +1,4 @@
-"""Where a literal stands among the values of a column's type: exactly on one of them, or between two.
+"""The position of a literal among the values of a column's type: exactly one of them, or between two.
 
 ``x < 3.5`` on whole numbers is ``x <= 3``; ``x = 3.5`` is never true. So every comparison becomes one inside the
 column's own type, and nothing is rounded.
@@ -26,7 +26,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """``value`` (of the column's type, valid) is the literal if ``exact``, else the greatest value below it; None
     where there is none below."""
 
@@ -34,21 +34,21 @@ class Place:
     exact: bool
 
 
-def place(kind: pa.DataType, value: Value) -> Place:
-    """The literal's place in a column type.
+def position(kind: pa.DataType, value: Value) -> Position:
+    """The literal's position in a column type.
 
     Raises UnsupportedError for a literal that does not compare with that type (text with a number...).
     """
-    found = _placed(kind, value)
-    if found is None:
+    literal_position = _position_of(kind, value)
+    if literal_position is None:
         raise UnsupportedError(
-            f"{type(value).__name__} {value!r} does not compare with a column of type {kind}",
+            f"{type(value).__name__} {value!r} cannot be compared with a column of type {kind}",
             do_next="give the literal in the column's type",
         )
-    return found
+    return literal_position
 
 
-def _placed(kind: pa.DataType, value: Value) -> Place | None:
+def _position_of(kind: pa.DataType, value: Value) -> Position | None:
     if pa.types.is_boolean(kind):
         return _exactly(kind, value) if isinstance(value, bool) else None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -63,11 +63,11 @@ def _placed(kind: pa.DataType, value: Value) -> Place | None:
     return _number(kind, value)
 
 
-def _exactly(kind: pa.DataType, value: Value) -> Place:
-    return Place(pa.scalar(value, kind), exact=True)
+def _exactly(kind: pa.DataType, value: Value) -> Position:
+    return Position(pa.scalar(value, kind), exact=True)
 
 
-def _number(kind: pa.DataType, value: int | float | Decimal) -> Place | None:
+def _number(kind: pa.DataType, value: int | float | Decimal) -> Position | None:
     if pa.types.is_floating(kind):
         return _floating(kind, value)
     if pa.types.is_integer(kind):
@@ -76,13 +76,13 @@ def _number(kind: pa.DataType, value: int | float | Decimal) -> Place | None:
     if pa.types.is_decimal(kind):
         high = 10**kind.precision - 1
         steps = _exact_number(value, -high, high, 10**kind.scale)
-        found = _on_grid(pa.decimal256(76, 0), steps, -high, high)
-        return Place(None if found.value is None else _scaled(kind, found.value.as_py()), found.exact)
+        on_grid = _on_grid(pa.decimal256(76, 0), steps, -high, high)
+        return Position(None if on_grid.value is None else _scaled(kind, on_grid.value.as_py()), on_grid.exact)
     return None
 
 
 def _exact_number(value: int | float | Decimal, low: int, high: int, factor: int = 1) -> Fraction:
-    """The literal times ``factor``. Infinities and NaN (the greatest) go past the limits."""
+    """The literal times ``factor``. Infinities and NaN (the greatest) are outside the limits."""
     if not isinstance(value, int) and not math.isfinite(value):
         return Fraction(low - 1 if value == -math.inf else high + 1)
     return Fraction(value) * factor
@@ -92,12 +92,12 @@ def _scaled(kind: pa.DataType, steps: Decimal) -> pa.Scalar:
     return pa.scalar(steps.scaleb(-kind.scale, _WIDE), kind)
 
 
-def _on_grid(kind: pa.DataType, number: Fraction, low: int, high: int) -> Place:
+def _on_grid(kind: pa.DataType, number: Fraction, low: int, high: int) -> Position:
     """``number`` counts steps of the type from zero."""
     floor = min(math.floor(number), high)
     if floor < low:
-        return Place(None, exact=False)
-    return Place(_step(kind, floor), exact=floor == number)
+        return Position(None, exact=False)
+    return Position(_step(kind, floor), exact=floor == number)
 
 
 def _step(kind: pa.DataType, steps: int) -> pa.Scalar:
@@ -138,20 +138,20 @@ def _unit(kind: pa.DataType) -> str:
     return "ms" if pa.types.is_date64(kind) else str(kind.unit)
 
 
-def _floating(kind: pa.DataType, value: int | float | Decimal) -> Place:
+def _floating(kind: pa.DataType, value: int | float | Decimal) -> Position:
     make = np.float32 if kind == pa.float32() else np.float64
     if not isinstance(value, int) and not math.isfinite(value):
-        return Place(pa.scalar(float(value), kind), exact=True)
+        return Position(pa.scalar(float(value), kind), exact=True)
     number = Fraction(value)
     with np.errstate(over="ignore"):
         near = make(_nearest(number))
     if math.isinf(near):
         near = make(math.copysign(np.finfo(make).max, near))
         below = near if number > 0 else make(-math.inf)
-        return Place(pa.scalar(float(below), kind), exact=False)
+        return Position(pa.scalar(float(below), kind), exact=False)
     if Fraction(float(near)) > number:
         near = np.nextafter(near, make(-math.inf))
-    return Place(pa.scalar(float(near), kind), exact=Fraction(float(near)) == number)
+    return Position(pa.scalar(float(near), kind), exact=Fraction(float(near)) == number)
 
 
 def _nearest(number: Fraction) -> float:
@@ -162,18 +162,18 @@ def _nearest(number: Fraction) -> float:
 
 
 def settled(kind: pa.DataType, op: Op, value: Value) -> tuple[Op, pa.Scalar] | bool:
-    """The comparison inside the type, or what it is for every value that is not null. Raises as ``place``."""
-    found = place(kind, value)
-    if found.value is not None and found.exact:
-        return op, found.value
+    """The comparison inside the type, or its result for every value that is not null. Raises as ``position``."""
+    literal_position = position(kind, value)
+    if literal_position.value is not None and literal_position.exact:
+        return op, literal_position.value
     if op in (Op.EQ, Op.NE):
         return op is Op.NE
-    if found.value is None:
+    if literal_position.value is None:
         return op in (Op.GT, Op.GE)
-    return (Op.LE if op in (Op.LT, Op.LE) else Op.GT), found.value
+    return (Op.LE if op in (Op.LT, Op.LE) else Op.GT), literal_position.value
 
 
 def members(kind: pa.DataType, values: tuple[Value, ...]) -> pa.Array:
-    """Those of the values that the type has, array of the type; others equal nothing. Raises as ``place``."""
-    places = [place(kind, value) for value in values]
+    """The values that the type can hold, array of the type; others equal no value. Raises as ``position``."""
+    places = [position(kind, value) for value in values]
     return pa.array([p.value for p in places if p.exact and p.value is not None], kind)

@@ -46,19 +46,19 @@ def parse_filter(text: str, schema: pa.Schema, dialect: str = "duckdb", by_engin
 
     Args:
         text: the condition, without WHERE.
-        schema: the columns it may name, meta fields included; names match whatever their case.
-        dialect: how it is written, a dialect of sqlglot (``duckdb``, ``mysql``, ``spark``).
-        by_engine: whether DuckDB or Spark evaluates the condition in the end, whose casts may round.
+        schema: the columns it may name, meta fields included; the case of names is ignored.
+        dialect: its dialect, a name of sqlglot (``duckdb``, ``mysql``, ``spark``).
+        by_engine: whether DuckDB or Spark, whose casts may round, evaluates the condition at the end.
 
-    What is not understood becomes ``Unknown``. Raises ConfigError for text that is no condition.
+    Unsupported parts become ``Unknown``. Raises ConfigError for text that is not a condition.
     """
     try:
-        found = sqlglot.parse_one(text, read=dialect, into=exp.Condition)
+        tree = sqlglot.parse_one(text, read=dialect, into=exp.Condition)
     except SqlglotError as error:
         raise ConfigError(
-            f"the condition cannot be parsed: {explained(error)}", do_next="correct it", condition=text
+            f"the condition cannot be parsed: {explained(error)}", do_next="correct the condition", condition=text
         ) from error
-    return ConditionReader(schema, by_engine=by_engine).read(found)
+    return ConditionReader(schema, by_engine=by_engine).read(tree)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ConditionReader:
 
     Args:
         schema: its columns.
-        qualifiers: what may stand before a column's name for it to be this table's, in lower case.
+        qualifiers: the qualifiers of this table's columns, in lower case.
         unqualified: whether a bare name is this table's.
         by_engine: as in ``parse_filter``.
     """
@@ -80,11 +80,11 @@ class ConditionReader:
     def read(self, node: exp.Expr) -> Filter:
         """The filter of a condition."""
         handler = _HANDLERS.get(type(node))
-        found = handler(self, node) if handler is not None and _is_plain(node) else None
-        return Unknown(node.sql()) if found is None else found
+        result = handler(self, node) if handler is not None and _is_plain(node) else None
+        return Unknown(node.sql()) if result is None else result
 
     def field(self, node: exp.Expr | None) -> pa.Field | None:
-        """The column a node names; None for everything else."""
+        """The column of a node; None for other nodes."""
         if not isinstance(node, exp.Column) or not _is_plain(node) or isinstance(node.this, exp.Star):
             return None
         table = node.table.lower()
@@ -112,26 +112,26 @@ class ConditionReader:
     def _compared(self, field: pa.Field, op: Op, literal: exp.Expr, node: exp.Expr) -> Filter | None:
         if isinstance(literal, exp.Null):
             return Constant(None)
-        found = self._all_compared(field, [(op, literal)], node)
-        return None if found is None else found[0]
+        filters = self._all_compared(field, [(op, literal)], node)
+        return None if filters is None else filters[0]
 
     def _all_compared(
         self, field: pa.Field, pairs: Sequence[tuple[Op, exp.Expr]], node: exp.Expr
     ) -> list[Filter] | None:
         values = [(op, literal_value(literal)) for op, literal in pairs]
-        known = [(op, value) for op, value in values if value is not None]
-        if len(known) < len(values):
+        literals = [(op, value) for op, value in values if value is not None]
+        if len(literals) < len(values):
             return None
         compare = comparisons if self.by_engine else own_comparisons
-        found = compare(field, known, node.sql())
-        return found if len(found) == len(pairs) else None
+        filters = compare(field, literals, node.sql())
+        return filters if len(filters) == len(pairs) else None
 
     def _between(self, node: exp.Expr) -> Filter | None:
         field = self.field(node.this)
         if field is None:
             return None
-        found = self._all_compared(field, [(Op.GE, node.args["low"]), (Op.LE, node.args["high"])], node)
-        return None if found is None else And(tuple(found))
+        filters = self._all_compared(field, [(Op.GE, node.args["low"]), (Op.LE, node.args["high"])], node)
+        return None if filters is None else And(tuple(filters))
 
     def _membership(self, node: exp.Expr) -> Filter | None:
         field, items = self.field(node.this), node.expressions
@@ -142,23 +142,23 @@ class ConditionReader:
         if parts is None:
             return None
         exact = [part.value for part in parts if isinstance(part, Compare)]
-        found: Filter = In(field.name, tuple(exact)) if len(exact) == len(parts) else Or(tuple(parts))
-        return found if len(given) == len(items) else Or((found, Constant(None)))
+        filters: Filter = In(field.name, tuple(exact)) if len(exact) == len(parts) else Or(tuple(parts))
+        return filters if len(given) == len(items) else Or((filters, Constant(None)))
 
     def _null_test(self, node: exp.Expr) -> Filter | None:
         field = self.field(node.this)
         return IsNull(field.name) if field is not None and isinstance(node.expression, exp.Null) else None
 
     def _like(self, node: exp.Expr) -> Filter | None:
-        found = self._unnegated_like(node)
-        return Not(found) if found is not None and node.args.get("negate") else found
+        filters = self._unnegated_like(node)
+        return Not(filters) if filters is not None and node.args.get("negate") else filters
 
     def _unnegated_like(self, node: exp.Expr) -> Filter | None:
         field, pattern = self.field(node.this), node.expression
         if field is None or not pa.types.is_string(field.type) or not _is_text(pattern) or "\\" in pattern.name:
             return None
         text = pattern.name
-        prefix = text[: min((at for at in (text.find("%"), text.find("_")) if at >= 0), default=len(text))]
+        prefix = text[: min((index for index in (text.find("%"), text.find("_")) if index >= 0), default=len(text))]
         if prefix == text:
             return Eq(field.name, text)
         starts = StartsWith(field.name, prefix)
@@ -196,7 +196,7 @@ _HANDLERS: dict[type[exp.Expr], _Handler] = {
 }
 
 
-#: Parts of a node that the handlers look at; a node with anything else (an escape, ``symmetric``...) is not understood.
+#: Parts of a node that the handlers use; a node with other parts (an escape, ``symmetric``...) is not supported.
 _READ_PARTS = {"this", "expression", "expressions", "low", "high", "negate", "table", "to", "is_string", "_type"}
 
 
@@ -205,7 +205,7 @@ def _is_plain(node: exp.Expr) -> bool:
 
 
 def explained(error: SqlglotError) -> str:
-    """What sqlglot found wrong, without the marks that it puts around the place."""
+    """sqlglot's error message, without the marks around the position."""
     details = getattr(error, "errors", None)
     if not details:
         return str(error)
@@ -217,7 +217,7 @@ def _is_text(node: exp.Expr | None) -> bool:
 
 
 def literal_value(node: exp.Expr) -> Value | None:
-    """A literal's value as ``sql_literals.comparisons`` takes it; None for what is no literal."""
+    """A literal's value for ``sql_literals.comparisons``; None for other nodes."""
     if isinstance(node, exp.Paren):
         return literal_value(node.this)
     if isinstance(node, exp.Boolean):

@@ -1,8 +1,8 @@
-"""Comparisons as an SQL engine makes them: which of them are exact, and how far the others may be off.
+"""Comparisons of an SQL engine: the exact ones, and the rounding range of the others.
 
 An engine casts both sides to one type before it compares, and some of those casts round: ``id = 1e18`` compares as
-doubles. Where none does, the comparison is exact; where one may, the filter is a zone around the literal joined with
-``Unknown``: wide enough for every row the engine may find, and left to the engine to evaluate.
+doubles. Without rounding the comparison is exact. If a cast may round, the filter is a range around the literal, joined
+with ``Unknown``: it is wide enough for every row the engine may find, and the engine evaluates the condition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.read.filters.expressions import And, Compare, Filter, Op, Unknown, Value
-from pipeline.hudi.read.filters.literals import place
+from pipeline.hudi.read.filters.literals import position
 
 _INTEGER = re.compile(r"[+-]?\d{1,38}")
 _NUMBER = re.compile(r"[+-]?(\d{1,38}(\.\d{0,38})?|\.\d{1,38})")
@@ -39,10 +39,10 @@ def comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -
         pairs: comparisons and literals: int and Decimal for numbers as written, float for those with an exponent, text
             for everything in quotes. An engine brings all of them to one type (the items of a list, both ends of a
             range), so one that rounds makes the others round.
-        text: how they were written.
+        text: their text in the query.
     """
-    found = [_exact_value(field.type, value) for _, value in pairs]
-    exact = [value for value in found if value is not None]
+    candidates = [_exact_value(field.type, value) for _, value in pairs]
+    exact = [value for value in candidates if value is not None]
     if len(exact) == len(pairs) and _fit_together(field.type, exact):
         return [Compare(field.name, op, value) for (op, _), value in zip(pairs, exact, strict=True)]
     numbers = [cast(float, value) for _, value in pairs if _compares(field.type, value)]
@@ -52,15 +52,15 @@ def comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -
 
 
 def own_comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -> list[Filter]:
-    """The same where no engine evaluates: exact, but that a literal for a column of floats is the nearest float.
+    """The same without an engine: exact, except that a literal for a column of floats is the nearest float.
 
     Arguments as ``comparisons``.
     """
     if not pa.types.is_floating(field.type):
-        found = [value if _compares(field.type, value) else _exact_value(field.type, value) for _, value in pairs]
+        candidates = [value if _compares(field.type, value) else _exact_value(field.type, value) for _, value in pairs]
     else:
-        found = [_nearest(field.type, value) for _, value in pairs]
-    exact = [value for value in found if value is not None]
+        candidates = [_nearest(field.type, value) for _, value in pairs]
+    exact = [value for value in candidates if value is not None]
     if len(exact) < len(pairs):
         return [Unknown(text)]
     return [Compare(field.name, op, value) for (op, _), value in zip(pairs, exact, strict=True)]
@@ -82,7 +82,7 @@ def _nearest(kind: pa.DataType, value: Value) -> Value | None:
 
 
 def _fit_together(kind: pa.DataType, values: Sequence[Value]) -> bool:
-    """Whether one decimal type of an engine holds the column's values and the literals, where it takes one."""
+    """Whether one decimal type of an engine holds the column's values and the literals, if it uses one."""
     if pa.types.is_floating(kind) or not _is_number(kind):
         return True
     whole, scale = (kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (_LONG_DIGITS, 0)
@@ -98,7 +98,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def zone(field: pa.Field, op: Op, value: int | float | Decimal, text: str) -> Filter:
-    """All that an engine may find for a comparison that it rounds."""
+    """The range of values that an engine may match in a comparison that it rounds."""
     number = Decimal(value)
     if op is Op.NE or not number.is_finite():
         return Unknown(text)
@@ -170,17 +170,17 @@ def _number(kind: pa.DataType, value: Value) -> Value | None:
         return value
     if pa.types.is_integer(kind):
         return value if isinstance(value, int) or len(digits.digits) <= _SAFE_DIGITS >= scale else None
-    return value if len(digits.digits) <= _SAFE_DIGITS >= scale and place(kind, value).exact else None
+    return value if len(digits.digits) <= _SAFE_DIGITS >= scale and position(kind, value).exact else None
 
 
 def _number_in_quotes(kind: pa.DataType, text: str) -> Value | None:
-    """Engines cast the text to the column's type; where that rounds, nothing is known."""
+    """Engines cast the text to the column's type; None if that rounds."""
     if pa.types.is_integer(kind):
         return int(text) if _INTEGER.fullmatch(text) else None
     if not _NUMBER.fullmatch(text) or len(text) > _SAFE_DIGITS:
         return None
     number = Decimal(text)
     try:
-        return number if place(kind, number).exact else None
+        return number if position(kind, number).exact else None
     except UnsupportedError:
         return None

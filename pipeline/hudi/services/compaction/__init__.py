@@ -1,13 +1,13 @@
-"""Compaction: log files become base files, on a schedule, in steps that can each be done again.
+"""Compaction: log files become base files, on a schedule, in steps that can each be repeated.
 
 1. ``schedule`` writes ``<t>.compaction.requested`` with the plan: which files of which file groups. From then on delta
-   commits that complete belong to the next file slice of those groups, whatever their own time.
+   commits that complete belong to the next file slice of those groups, whatever their requested time.
 2. ``execute`` writes one base file for each operation, in tasks that need nothing but the plan.
-3. ``complete`` tells the metadata table, then creates ``<t>_<completion>.commit``.
+3. ``complete`` records the files in the metadata table, then creates ``<t>_<completion>.commit``.
 
-``run`` does what is due; ``finish_pending`` goes on after a crash. Steps 1 and 3 change the timeline, under the table's
-lock. Step 2 may take place in another thread or process, while the table's writer goes on; a heartbeat tells others
-that somebody is at it.
+``run`` compacts if it is due; ``finish_pending`` continues after a crash. Steps 1 and 3 change the timeline, under the
+table's lock. Step 2 may run in another thread or process while the table's writer continues; a heartbeat shows other
+processes that the compaction is running.
 """
 
 from pipeline.hudi.services.compaction.completion import (

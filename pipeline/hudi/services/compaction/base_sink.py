@@ -1,7 +1,7 @@
-"""A base file as it grows: row groups of a bounded size into a temporary file, statistics and bloom filter on the way.
+"""Writes a base file in row groups of a bounded size to a temporary file, with its statistics and bloom filter.
 
-What stays in memory is the row group that is being filled, and the bloom filter (a byte for each of its bits). The
-finished bytes are mapped, not read, when they go to storage.
+Only the current row group and the bloom filter (a byte for each of its bits) are in memory. The finished file is
+mapped into memory, not read, when it is written to storage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Written:
-    """What there is to say of a finished base file. ``ranges``: None where no statistics are kept."""
+    """The statistics of a finished base file. ``ranges``: None if no statistics are kept."""
 
     rows: int
     ranges: tuple[ColumnRange, ...] | None
@@ -38,11 +38,11 @@ class BaseFileSink:
 
     Args:
         path: the temporary file.
-        schema: of the rows that will come, meta fields first.
+        schema: the rows' schema, meta fields first.
         name: the base file's name, which every row gets in ``_hoodie_file_name``.
-        expected: how many rows may come at most; sizes the bloom filter.
+        expected: the largest possible number of rows; it sizes the bloom filter.
         indexed: the columns to keep statistics of; None for none.
-        config: how to write.
+        config: the settings of base files.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class BaseFileSink:
         self._ranges: dict[str, ColumnRange] = {}
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows, whose keys come after those before."""
+        """Add rows; their keys must be greater than all earlier keys."""
         if not rows.num_rows:
             return
         if not self._group_rows:
@@ -107,8 +107,8 @@ class BaseFileSink:
 
     def _note_ranges(self, rows: pa.Table) -> None:
         for item in column_ranges(rows, self._indexed) if self._indexed is not None else ():
-            known = self._ranges.get(item.column)
-            whole = item if known is None else widen(known, item)
+            previous = self._ranges.get(item.column)
+            whole = item if previous is None else widen(previous, item)
             self._ranges[item.column] = whole or unknown_range(item.column, item.value_type, item.info)
 
     def _empty(self) -> pa.Table:
@@ -119,7 +119,7 @@ class BaseFileSink:
 def mapped(path: Path) -> bytes:
     """A file's bytes without reading them into memory: an object that can be sliced and written as bytes can.
 
-    It outlives the file's name, and goes when nobody holds it any more (a store in memory does).
+    It stays valid after the file is unlinked, and is freed with its last reference (a store in memory keeps one).
     """
     with path.open("rb") as file:
         return cast("bytes", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

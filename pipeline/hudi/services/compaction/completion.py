@@ -1,13 +1,13 @@
 """The end of a compaction: metadata table first, then the completed file.
 
-What a crash leaves: before the metadata table's entry completes, files that no reader counts. After it, entries that
-readers leave out because the compaction is pending; the next attempt takes them back and notes its own. After
-``<t>_<completion>.commit``, markers that nobody asks for.
+State after a crash: before the metadata table's entry completes, files that readers ignore. After it, entries that
+readers ignore because the compaction is pending; the next attempt undoes them and records its own. After
+``<t>_<completion>.commit``, markers that are not used any more.
 
-Looked at again before anything is published: the instant must still be inflight, and no delta commit may have completed
-before it without being in the plan. Nor may one that was begun before it still be pending: the newest instant says what
-the table's columns are, so a compaction that completes first would hide the columns such a commit may add (measured: in
-Hudi Spark, hudi-rs and here).
+Checks before publishing: the instant must still be inflight, every delta commit that completed before it must be in the
+plan, and no delta commit that was begun before it may still be pending. The newest instant defines the table's columns,
+so a compaction that completes first would hide the columns that such a commit may add (measured: in Hudi Spark, hudi-rs
+and here).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PAUSE_S = 0.1
 
 
 class UnsoundPlanError(TransientError):
-    """A plan that would lose rows: a commit completed before it and is not in it. Unschedule it and plan again."""
+    """A plan that would lose rows: it lacks a commit that completed before it. Unschedule it and plan again."""
 
 
 class OlderWriterError(TransientError):
@@ -47,7 +47,7 @@ def complete(table: HudiTable, instant: Instant, results: Iterable[CompactedFile
         instant: from ``schedule``.
         results: one for each operation of its plan.
 
-    Raises LostOwnershipError if somebody completed or unscheduled it or took it over, UnsoundPlanError,
+    Raises LostOwnershipError if another process completed, unscheduled or took it over, UnsoundPlanError,
     OlderWriterError, LockHeldError, CommitUnknownError and StorageError as ``commit.apply_commit`` says.
     """
     with table.exclusively():
@@ -77,9 +77,9 @@ def _complete(table: HudiTable, time: str, files: list[CompactedFile]) -> Instan
 
 
 def wait_for_older_writers(table: HudiTable, time: str, patience_s: float) -> None:
-    """Wait until every delta commit that was begun before an instant has completed or is gone, but no longer than that.
+    """Wait until every delta commit that was begun before an instant has ended, at most ``patience_s`` seconds.
 
-    Holds nothing, so the writers can go on. ``complete`` looks again.
+    No lock is held, so the writers can continue. ``complete`` checks again.
     """
     deadline = monotonic_s() + patience_s
     while _older_writers(table, time) and monotonic_s() < deadline:
@@ -88,7 +88,7 @@ def wait_for_older_writers(table: HudiTable, time: str, patience_s: float) -> No
 
 
 def note(table: HudiTable, time: str, files: Sequence[CompactedFile]) -> None:
-    """Tell the metadata table of the files, after taking back what an attempt that died may have told it."""
+    """Record the files in the metadata table, after undoing the entries of a dead attempt."""
     index = table.metadata_table
     if index is None:
         return
@@ -97,7 +97,7 @@ def note(table: HudiTable, time: str, files: Sequence[CompactedFile]) -> None:
 
 
 def unnote(table: HudiTable, time: str) -> None:
-    """Take back what the metadata table was told of a compaction that is still pending."""
+    """Undo the metadata table's entries of a compaction that is still pending."""
     index = table.metadata_table
     if index is not None:
         metadata_rollback.take_back(index, time)
@@ -112,7 +112,7 @@ def _check_settled(table: HudiTable, time: str) -> None:
     if older := _older_writers(table, time):
         raise OlderWriterError(
             "a delta commit that was begun before this compaction is still pending",
-            do_next="run the compaction again; if that writer is dead, start it anew: it rolls back what it left",
+            do_next="run the compaction again; if that writer is dead, start it again: it rolls the commit back",
             instant=time,
             pending=older[0],
         )
@@ -127,8 +127,8 @@ def _check_sound(table: HudiTable, time: str, operations: Iterable[Operation]) -
         logs = {str(log.name) for log in logs_before(table.timeline, file_slice.log_files, time)}
         if missing := sorted(logs - names):
             raise UnsoundPlanError(
-                "a commit completed before this compaction and is not in its plan",
-                do_next="unschedule the compaction; it is planned again when it is due",
+                "a commit completed before this compaction, and the plan lacks its file",
+                do_next="unschedule the compaction; binlake plans it again when it is due",
                 instant=time,
                 file=missing[0],
             )

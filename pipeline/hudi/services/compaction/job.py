@@ -1,4 +1,4 @@
-"""A plan and all that executing it takes: nothing of the table is held meanwhile, so it may run anywhere."""
+"""A plan with all data for its execution. It holds no resource of the table, so it may run in any process."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.storage.base import AlreadyExistsError, Storage
 
-#: Runs a function over operations, one task each, and gives the results: a thread pool's or Spark's map.
+#: Runs a function over operations, one task each, and returns the results: a thread pool's or Spark's map.
 MapTasks: TypeAlias = Callable[[Callable[[Operation], CompactedFile], Sequence[Operation]], list[CompactedFile]]
 
 
 @dataclass(frozen=True)
 class CompactionJob:
-    """All that executing a plan takes; it knows nothing of the table's state and travels by pickle."""
+    """All data for the execution of a plan, independent of the open table; it can be pickled."""
 
     instant: Instant
     storage: Storage
@@ -42,9 +42,9 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
     """Put a scheduled compaction in flight.
 
     Args:
-        table: as of its last refresh, which must not lie before the schedule.
+        table: as of its last refresh, which must not be older than the schedule.
         instant: from ``schedule``.
-        config: how base files are written.
+        config: the settings of base files.
 
     Raises CorruptDataError for a plan that cannot be read, UnsupportedError for tombstones of a table not ordered
     by a long, StorageError.
@@ -70,12 +70,12 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
 
 
 def _check_tombstones(columns: pa.Schema, ordering_field: str, config: CompactionConfig) -> None:
-    """Deletes are stated again with the ordering values of longs; Hudi Spark fails on such of another type."""
+    """Restated deletes have ordering values of type long; Hudi Spark fails on other types."""
     kind = columns.field(ordering_field).type if ordering_field in columns.names else None
     if config.tombstone_retention_hours and kind != pa.int64():
         raise UnsupportedError(
-            f"tombstones are kept in tables ordered by a long, and {ordering_field or 'no column'} is {kind}",
-            do_next="set tombstone_retention_hours to 0",
+            f"tombstones need an ordering column of type long, and {ordering_field or 'no column'} is {kind}",
+            do_next="set tombstone_retention_hours to 0 for this table",
         )
 
 

@@ -1,8 +1,8 @@
-"""A file group's rows in key order: the log's winners streamed over the base file, one stretch of it at a time.
+"""A file group's rows in key order: the log's winners are merged with the base file, one stretch of rows at a time.
 
-Base files of binlake are sorted by record key, so that log rows find their place as the base file passes by. Other
-writers' may not be: their rows are put aside in a temporary file on local disk and gathered in order, with nothing but
-the keys in memory.
+Base files of binlake are sorted by record key, so log rows are inserted in order while the base file is read. Those of
+other writers may be unsorted: their rows go to a temporary file on local disk and are gathered in order, with only the
+keys in memory.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import pyarrow.compute as pc
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.log_merge import Flags, LogEvents, LogWinners, Longs
 
-#: Rows of a row group that are merged at once: what is copied on the way stays small.
+#: Rows of a row group that are merged at once; the number bounds the copied data.
 STRETCH_ROWS = 65_536
 
 
 class NotSortedError(Exception):
-    """The base file's keys do not ascend: begin again with ``merge_unsorted``."""
+    """The base file's keys do not ascend. Start again with ``merge_unsorted``."""
 
 
 @dataclass
 class Counts:
-    """What became of the base file's rows and the log's: the numbers of the commit."""
+    """Counts of the merged rows of the base file and the log, for the commit."""
 
     inserts: int = 0
     updates: int = 0
@@ -37,10 +37,10 @@ class Counts:
 
 
 class SortedLog:
-    """The log's winners in key order with their rows; what loses to the base file is noted as it passes by.
+    """The log's winners in key order with their rows. Winners that lose to the base file are recorded during the merge.
 
     Args:
-        events: the log's; its rows are taken out.
+        events: the log's events; their rows are moved out.
     """
 
     def __init__(self, events: LogEvents) -> None:
@@ -53,7 +53,7 @@ class SortedLog:
         tables = pa.concat_tables(events.tables or [events.schema.empty_table()])
         self.rows = tables.take(pa.array(places)).combine_chunks()
         events.tables.clear()
-        #: How many rows lie before each winner, and behind the last: their places in ``rows``.
+        #: The number of rows before each winner, and after the last: their indexes in ``rows``.
         self._rows_before = np.concatenate(([0], np.cumsum(winners.row >= 0)))
         self.winners = LogWinners(
             winners.keys,
@@ -70,19 +70,19 @@ class SortedLog:
         return len(self._keys)
 
     def forget(self) -> None:
-        """Forget what has passed by: the base file is read again."""
+        """Reset the records of the merge: the base file is read again."""
         self.lost[:] = False
         self.counts = Counts()
 
     def up_to(self, key: str) -> int:
-        """How many winners have keys up to that one, itself included."""
+        """The number of winners with keys up to that one (inclusive)."""
         return bisect_right(self._keys, key)
 
     def merged(self, base: pa.Table, low: int, high: int, *, sorted_keys: bool) -> tuple[pa.Table, Flags]:
         """Some rows of the base file with the winners from ``low`` to ``high``.
 
-        ``sorted_keys``: put the rows of keys that are not in ``base`` in their places; otherwise they are left out.
-        Returns the rows, and which of those winners met none.
+        ``sorted_keys``: insert the rows of keys that are not in ``base`` in key order; otherwise they are left out.
+        Returns the rows, and which of those winners have no row in ``base``.
         """
         if low == high:
             return base, np.empty(0, dtype=np.bool_)
@@ -95,10 +95,10 @@ class SortedLog:
         first, last = self._rows_before[low], self._rows_before[high]
         source = np.arange(base.num_rows, dtype=np.int64)
         hit = np.flatnonzero(wins)
-        theirs = part.row[met[hit]]
-        source[hit] = np.where(theirs >= 0, base.num_rows + theirs - first, -1)
-        self.counts.updates += int((theirs >= 0).sum())
-        self.counts.deletes += int((theirs < 0).sum())
+        log_rows = part.row[met[hit]]
+        source[hit] = np.where(log_rows >= 0, base.num_rows + log_rows - first, -1)
+        self.counts.updates += int((log_rows >= 0).sum())
+        self.counts.deletes += int((log_rows < 0).sum())
         fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
         if len(fresh):
             keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
@@ -125,9 +125,9 @@ def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]
 
     Args:
         base: the base file's rows, in the log's columns, row group by row group.
-        log: what goes over them.
+        log: the winners to merge.
 
-    Raises NotSortedError once a key of the base file does not ascend; what was given until then is of no use.
+    Raises NotSortedError at the first key of the base file that does not ascend; discard the rows given until then.
     """
     low, last = 0, ""
     for rows in _stretches(base):
@@ -148,8 +148,8 @@ def merge_unsorted(
 
     Args:
         base, log: as ``merge_sorted``.
-        aside: a file to be made on local disk, of the base file's size when it is not compressed.
-        at_once: the most rows, and about the most bytes, that are gathered at once.
+        aside: path of a new file on local disk; it gets the size of the uncompressed base file.
+        at_once: the largest number of rows, and about the largest number of bytes, gathered at once.
     """
     alone = np.ones(len(log), dtype=np.bool_)
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.schema) as writer:
@@ -176,7 +176,7 @@ def merge_unsorted(
 
 
 def _gathered(reader: pa.ipc.RecordBatchFileReader, starts: Longs, places: Longs) -> pa.Table:
-    """The rows at some places of the batches laid end to end, in that order."""
+    """The rows at some indexes of the concatenated batches, in that order."""
     number = np.searchsorted(starts, places, side="right") - 1
     by_batch = np.argsort(number, kind="stable")
     parts = [

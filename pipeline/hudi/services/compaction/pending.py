@@ -1,9 +1,9 @@
-"""After a crash: a pending compaction is executed again, whoever planned it, and never rolled back. That nobody works
-on it any more its heartbeat tells.
+"""Recovery of pending compactions: they are executed again, whoever planned them, and never rolled back. The heartbeat
+shows whether a live process still works on one.
 
-Only a plan that cannot be executed is taken back: one that names files which are gone, or that a commit has made
-unsound. Order on storage of taking back, each step repeatable: what the metadata table was told, the files, the
-inflight file, the requested file, the markers.
+Only a plan that cannot be executed is unscheduled: one that names deleted files, or one that lacks a completed commit.
+Order on storage of unscheduling, each step repeatable: the metadata table's entries, the files, the inflight file, the
+requested file, the markers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipeline.storage.base import Storage
 
 _log = logging.getLogger(__name__)
 
-#: How long a compaction waits, with its files written, for delta commits that were begun before it.
+#: How long a compaction with written files waits for delta commits that were begun before it.
 PATIENCE_S = 60.0
 
 
@@ -39,24 +39,24 @@ def finish_pending(
 ) -> list[Instant]:
     """Execute every pending compaction, oldest first; returns those that completed.
 
-    The caller has rolled back what dead writers left. Errors as those of the steps; CorruptDataError for a plan that
-    cannot be read.
+    The caller has rolled back the commits of dead writers. Errors as those of the steps; CorruptDataError for a plan
+    that cannot be read.
     """
     table.refresh()
-    done = []
+    completed_instants = []
     for pending in abandoned(table):
         job = resume(table, pending, config)
         if job is not None and (completed := carry_out(table, job, map_tasks, patience_s)) is not None:
-            done.append(completed)
-    return done
+            completed_instants.append(completed)
+    return completed_instants
 
 
 def carry_out(
     table: HudiTable, job: CompactionJob, map_tasks: MapTasks, patience_s: float = PATIENCE_S
 ) -> Instant | None:
-    """Execute a compaction of ours and complete it; None if its plan was unsound, and it was unscheduled.
+    """Execute a compaction of ours and complete it; None if its plan was unsound and it was unscheduled.
 
-    If it fails it is abandoned, for the next attempt, anybody's. Errors as those of the steps.
+    If it fails it is abandoned, so that any process can execute it again. Errors as those of the steps.
     """
     try:
         made = execute(job, map_tasks)
@@ -68,7 +68,7 @@ def carry_out(
 
 
 def publish_or_unschedule(table: HudiTable, job: CompactionJob, made: Iterable[CompactedFile]) -> Instant | None:
-    """The end of ``carry_out``, for those who execute elsewhere."""
+    """The end of ``carry_out``, for callers that execute the job in another process."""
     try:
         return complete(table, job.instant, made)
     except UnsoundPlanError:
@@ -80,15 +80,15 @@ def publish_or_unschedule(table: HudiTable, job: CompactionJob, made: Iterable[C
 
 
 def abandoned(table: HudiTable) -> list[Instant]:
-    """The pending compactions that nobody works on, oldest first, as of the table's last refresh."""
+    """The pending compactions without a live owner, oldest first, as of the table's last refresh."""
     return [i for i in pending_compactions(table.timeline) if table.ownership.is_abandoned(i.requested_time)]
 
 
 def resume(table: HudiTable, pending: Instant, config: CompactionConfig) -> CompactionJob | None:
-    """Make ready to execute an abandoned compaction, ours or Hudi's; None if somebody else was first, or if it had to
-    be unscheduled.
+    """Prepare the execution of an abandoned compaction, ours or Hudi's; None if another process was first, or if it
+    had to be unscheduled.
 
-    To be used in place of ``prepare`` wherever the schedule is not this run's own. Errors as ``prepare``.
+    Use it in place of ``prepare`` if this run did not schedule the compaction. Errors as ``prepare``.
     """
     with table.exclusively():
         table.refresh()
@@ -103,9 +103,10 @@ def resume(table: HudiTable, pending: Instant, config: CompactionConfig) -> Comp
 
 
 def unschedule(table: HudiTable, instant: Instant) -> None:
-    """Take a pending compaction back: its files and its plan go, and its log files count for the old slice again.
+    """Unschedule a pending compaction: its files and its plan are deleted, and its log files belong to the old slice
+    again.
 
-    Raises LostOwnershipError if somebody has completed it, StorageError: then call again.
+    Raises LostOwnershipError if another process completed it; StorageError: then call again.
     """
     with table.exclusively():
         check_not_completed(table.storage, instant.requested_time)
@@ -125,12 +126,12 @@ def unschedule(table: HudiTable, instant: Instant) -> None:
 def _missing(storage: Storage, plan: CompactionPlan) -> set[str]:
     """The files of a plan that are not on storage."""
     partitions = {operation.partition_path for operation in plan.operations}
-    there = {info.path for partition in partitions for info in storage.list(partition)}
-    return {path for operation in plan.operations for path in operation.paths} - there
+    existing = {info.path for partition in partitions for info in storage.list(partition)}
+    return {path for operation in plan.operations for path in operation.paths} - existing
 
 
 def _clear_away(storage: Storage, instant: Instant) -> None:
-    """Delete what another writer's attempt left under names that ours does not overwrite."""
+    """Delete the files of another writer's attempt that our attempt does not overwrite."""
     if instant.state is State.INFLIGHT:
         for partition, name in files_of_instant(storage, instant):
             parsed = parse_base_name(name) or parse_log_name(name)

@@ -1,4 +1,4 @@
-"""The plan of a compaction, as it stands in the timeline (Avro ``HoodieCompactionPlan``), ours or Hudi's."""
+"""The plan of a compaction in the timeline (Avro ``HoodieCompactionPlan``), ours or Hudi's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERSION = 2
 class Operation:
     """One file group of a plan: the bare names of the files that make up its slice.
 
-    ``base_instant``: the base file's, or without one that of the oldest log file. ``metrics``: for people.
+    ``base_instant``: the base file's, or without a base file that of the oldest log file. ``metrics``: for users.
     """
 
     partition_path: str
@@ -68,7 +68,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """What one compaction does."""
+    """The operations of one compaction."""
 
     operations: tuple[Operation, ...]
 
@@ -93,18 +93,22 @@ class CompactionPlan:
     def from_bytes(cls, data: bytes, path: str) -> CompactionPlan:
         """Read a requested compaction.
 
-        Raises CorruptDataError for bytes that are none, UnsupportedError for a bootstrapped file group.
+        Raises CorruptDataError for bytes that are not a plan, UnsupportedError for a bootstrapped file group.
         """
         record = decode_container(data, path)
         operations = []
         for entry in record.get("operations") or []:
             if entry.get("bootstrapFilePath"):
-                raise UnsupportedError("a compaction of bootstrapped files", do_next="run it with Hudi", path=path)
+                raise UnsupportedError(
+                    "the compaction plan has bootstrapped files", do_next="run the compaction with Hudi", path=path
+                )
             base, logs = _bare(entry["dataFilePath"]), tuple(_bare(p) or "" for p in entry["deltaFilePaths"] or ())
             sound = (base is None or parse_base_name(base)) and all(parse_log_name(log) for log in logs)
             if not sound:
                 raise CorruptDataError(
-                    "a compaction plan names files that are no data files", do_next="unschedule it", path=path
+                    "a compaction plan names files that are not data files",
+                    do_next="unschedule the compaction with Hudi",
+                    path=path,
                 )
             operations.append(
                 Operation(

@@ -1,9 +1,9 @@
-"""When a compaction is due, and its plan.
+"""The schedule of compactions: when one is due, and its plan.
 
-The instant lies after the completion of every log file in the plan, and a delta commit that completes later is in the
-next slice. So no delta commit may take its completion time before the instant and appear after the plan was made: the
-table's lock is held over ``schedule``, and over completion time and completed file of each commit. (``complete`` looks
-again, and gives up a plan that a writer without the lock has made unsound.)
+The instant is later than the completion of every log file in the plan, and a delta commit that completes later is in
+the next slice. So no delta commit may take its completion time before the instant and appear after the plan was made:
+the table's lock is held during ``schedule``, and from the completion time to the completed file of each commit.
+(``complete`` checks again, and refuses a plan that a writer without the lock has made unsound.)
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MS_PER_MINUTE = 60_000
 
 
 def due(table: HudiTable, config: CompactionConfig) -> str | None:
-    """Why a compaction is due now, as of the table's last refresh; None if it is not.
+    """The reason why a compaction is due, as of the table's last refresh; None if it is not due.
 
-    The first two reasons cost no storage call; the ratio asks for the file slices.
+    The first two reasons need no storage call; the ratio needs the file slices.
     """
     commits = _since_last(table.timeline)
     if not commits:
@@ -44,8 +44,8 @@ def due(table: HudiTable, config: CompactionConfig) -> str | None:
 def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
 
-    None if there is nothing to compact. It beats from then on as this writer's own. Raises UnsupportedError for a table
-    that binlake cannot write to, ForeignActionError while a clustering or the like is pending, LockHeldError,
+    None if there is nothing to compact. The instant then has this writer's heartbeat. Raises UnsupportedError for a
+    table that binlake cannot write to, ForeignActionError while a clustering or the like is pending, LockHeldError,
     CorruptDataError, StorageError.
     """
     table.config.check_writable()
@@ -67,14 +67,14 @@ def _schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
         except AlreadyExistsError:
             if attempt == _ATTEMPTS - 1:
                 raise
-            continue  # a commit may have completed meanwhile: plan anew
+            continue  # a commit may have completed meanwhile: plan again
         table.timeline.record(requested)
         return requested
     return None
 
 
 def logs_before(timeline: Timeline, logs: Iterable[LogFile], time: str) -> tuple[LogFile, ...]:
-    """Those whose commits completed before an instant: what a compaction of that instant has to merge."""
+    """The log files whose commits completed before an instant: a compaction of that instant has to merge them."""
     return tuple(log for log in logs if (timeline.completion_time(log.name.instant) or time) < time)
 
 
@@ -102,26 +102,26 @@ def _candidates(table: HudiTable, time: str) -> list[tuple[FileSlice, tuple[LogF
         for pending in pending_compactions(table.timeline)
         for operation in read_plan(table.storage, pending).operations
     }
-    found = []
+    candidates = []
     for file_slice in table.file_slices():
         base = file_slice.base_file
         logs = logs_before(table.timeline, file_slice.log_files, time)
         restated = base.name.instant if base is not None and _is_compaction(table.timeline, base.name.instant) else ""
         # A log file of a compaction's own instant only states tombstones again.
-        news = any(log.name.instant != restated for log in logs)
-        if news and (file_slice.partition_path, file_slice.file_id) not in planned:
-            found.append((file_slice, logs))
-    return found
+        has_new_rows = any(log.name.instant != restated for log in logs)
+        if has_new_rows and (file_slice.partition_path, file_slice.file_id) not in planned:
+            candidates.append((file_slice, logs))
+    return candidates
 
 
 def _is_compaction(timeline: Timeline, instant: str) -> bool:
-    """Not known of an archived one: its tombstones are then compacted once for nothing."""
-    found = timeline.find(instant)
-    return found is not None and found.action == COMMIT
+    """False for an archived compaction too: its tombstones are then compacted once without need."""
+    completed = timeline.find(instant)
+    return completed is not None and completed.action == COMMIT
 
 
 def _chosen(candidates: list[tuple[FileSlice, tuple[LogFile, ...]]], config: CompactionConfig) -> list[Operation]:
-    """As many as the caps allow, those with the most log bytes for their base first."""
+    """The slices within the limits; those with the most log bytes for their base file are first."""
     ordered = sorted(
         candidates, key=lambda c: (-c[0].log_size / (c[0].base_size + 1), c[0].partition_path, c[0].file_id)
     )

@@ -18,21 +18,21 @@ def run(
     now: bool = False,
     patience_s: float = PATIENCE_S,
 ) -> list[Instant]:
-    """Finish what is pending, then compact if it is due; returns the compactions that completed.
+    """Finish pending compactions, then compact if it is due; returns the compactions that completed.
 
     Args:
         table: open.
         config: the settings.
         map_tasks: runs the tasks.
-        now: compact what there is, due or not.
+        now: compact even if it is not due.
         patience_s: how long to wait for delta commits that were begun before the compaction.
 
     Errors as those of the steps.
     """
-    done = finish_pending(table, config, map_tasks, patience_s)
+    completed_instants = finish_pending(table, config, map_tasks, patience_s)
     table.refresh()
     requested = schedule(table, config) if now or due(table, config) is not None else None
     if requested is None:
-        return done
+        return completed_instants
     completed = carry_out(table, prepare(table, requested, config), map_tasks, patience_s)
-    return done if completed is None else [*done, completed]
+    return completed_instants if completed is None else [*completed_instants, completed]

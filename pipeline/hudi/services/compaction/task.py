@@ -1,9 +1,9 @@
-"""What a task does for one file group: read its slice, write its base file.
+"""A task's compaction of one file group: it reads the slice and writes the base file.
 
-It needs the storage, the context and the operation, all of which travel by pickle. Names and bytes depend on them
-alone, so a retried or speculative task overwrites its own files with the same bytes. Markers go first: whoever takes
-the compaction back finds what a dead task left. In memory: the decoded log files, a row group of the base file read and
-one of the base file written, the bloom filter; the rest is in temporary files.
+It needs the storage, the context and the operation, which can all be pickled. Names and bytes depend on them alone, so
+a retried or speculative task overwrites its own files with the same bytes. Markers are written first, so that
+unscheduling the compaction finds the files of a dead task. The decoded log files, one row group each of the old and the
+new base file, and the bloom filter are in memory; all other data is in temporary files.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _PARALLEL_READS = 4
 
 @dataclass(frozen=True)
 class CompletedInstants:
-    """Which log blocks count: those of completed commits, and those older than the active timeline."""
+    """The visible log blocks: those of completed commits, and those older than the active timeline."""
 
     times: frozenset[str]
     oldest: str
 
     @classmethod
     def of(cls, timeline: Timeline) -> CompletedInstants:
-        """As the timeline stands now."""
+        """From the timeline's current state."""
         times = [instant.requested_time for instant in timeline.completed()]
         started = [*times[:1], *(i.requested_time for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS)]
         return cls(frozenset(times), min(started, default=""))
@@ -62,7 +62,8 @@ class CompletedInstants:
 
 @dataclass(frozen=True)
 class CompactionContext:
-    """What every file group of a compaction shares. ``avro_schema_json`` has the meta fields, ``arrow_schema`` has not.
+    """The context that all file groups of a compaction share. ``avro_schema_json`` has the meta fields,
+    ``arrow_schema`` has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
     """
@@ -83,8 +84,8 @@ class CompactionContext:
 
 @dataclass(frozen=True)
 class CompactedFile:
-    """What ``complete`` needs to know of a compacted file group: the base file, the log file of restated tombstones if
-    there is one, and the numbers of the commit."""
+    """The data of a compacted file group for ``complete``: the base file, the log file of restated tombstones if there
+    is one, and the counts of the commit."""
 
     operation: Operation
     base: AddedFile
@@ -105,7 +106,7 @@ class CompactedFile:
 
 @dataclass
 class _LogRead:
-    """The log as it was read: events, blocks that counted, bytes."""
+    """The log that was read: events, number of visible blocks, bytes."""
 
     events: LogEvents
     blocks: int = 0
@@ -121,15 +122,15 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
         operation: the file group's part of the plan.
 
     Raises CorruptDataError, UnsupportedError for log blocks that binlake cannot merge, StorageNotFoundError if the plan
-    names files that are gone, StorageError.
+    names deleted files, StorageError.
     """
     read = _read_log(storage, context, operation)
     log = SortedLog(read.events)
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
-    with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as place:
-        written = _write_base(storage, context, operation, log, name, Path(place))
-        content = mapped(Path(place) / "base")
+    with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as directory:
+        written = _write_base(storage, context, operation, log, name, Path(directory))
+        content = mapped(Path(directory) / "base")
         storage.write(operation.path(name), content)
     base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
     stat = _base_stat(operation, base, written, log, read)
@@ -146,16 +147,16 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
 
 
 def _read_log(storage: Storage, context: CompactionContext, operation: Operation) -> _LogRead:
-    found = _LogRead(LogEvents(context.schema, context.ordering_field))
+    log = _LogRead(LogEvents(context.schema, context.ordering_field))
     names = sorted(operation.log_files, key=_order)
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:
         for name, data in zip(names, pool.map(lambda n: storage.read(operation.path(n)), names), strict=True):
-            found.size += len(data)
+            log.size += len(data)
             for block in whole_blocks(data, operation.path(name)):
                 if block.instant in context.completed:
-                    found.events.add(block, operation.path(name))
-                    found.blocks += 1
-    return found
+                    log.events.add(block, operation.path(name))
+                    log.blocks += 1
+    return log
 
 
 def _order(name: str) -> tuple[str, int, str]:
@@ -164,21 +165,23 @@ def _order(name: str) -> tuple[str, int, str]:
 
 
 def _write_base(
-    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog, name: str, place: Path
+    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog, name: str, directory: Path
 ) -> Written:
-    """The base file under ``place``, sorted by key whatever the old one was."""
+    """The base file in ``directory``, sorted by key even if the old one is not."""
     with _open_base(storage, context, operation) as base:
         expected = (base.num_rows if base is not None else 0) + log.rows.num_rows
 
         def sink() -> BaseFileSink:
-            return BaseFileSink(place / "base", context.schema, name, expected, context.indexed_columns, context.config)
+            return BaseFileSink(
+                directory / "base", context.schema, name, expected, context.indexed_columns, context.config
+            )
 
         try:
             return _fill(sink(), merge_sorted(_rows(base, context), log), context)
         except NotSortedError:
             log.forget()
             at_once = context.config.row_group_rows, context.config.row_group_bytes
-            return _fill(sink(), merge_unsorted(_rows(base, context), log, place / "aside", at_once), context)
+            return _fill(sink(), merge_unsorted(_rows(base, context), log, directory / "aside", at_once), context)
 
 
 def _fill(sink: BaseFileSink, merged: Iterator[pa.Table], context: CompactionContext) -> Written:
@@ -199,7 +202,7 @@ def _open_base(storage: Storage, context: CompactionContext, operation: Operatio
     path = operation.path(operation.base_file)
     info = storage.stat(path)
     if info is None:
-        raise StorageNotFoundError("a base file is gone", do_next="run binlake fsck", path=path)
+        raise StorageNotFoundError("a base file of the plan does not exist", do_next="run binlake fsck", path=path)
     with open_base_file(storage, path, context.schema.names, info.size) as base:
         yield base
 

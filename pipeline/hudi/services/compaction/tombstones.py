@@ -1,20 +1,20 @@
-"""Durable tombstones: the deletes that the slice opened by a compaction states again.
+"""Durable tombstones: the deletes that a compaction restates in the new slice.
 
-Hudi forgets a delete once it is compacted away, and an older event that comes late brings the row back. So the new
-slice begins with a log file of the compaction's own instant that holds delete blocks only: every delete with an
-ordering value that is younger than the retention and that no newer row has overruled. Readers of any kind take them for
-what they are, deletes of rows that are not there (measured: Hudi Spark 1.2.0 and hudi-rs 0.5.0, with and without the
+Hudi loses a delete when it is compacted, and an older event that comes late restores the row. So the new slice begins
+with a log file of the compaction's own instant that holds delete blocks only: every delete with an ordering value that
+is younger than the retention and that no newer row has overruled. All readers treat them as deletes of absent rows
+(measured: Hudi Spark 1.2.0 and hudi-rs 0.5.0, with and without the
 metadata table; the log file is of the new slice, for its instant completes after it was requested).
 
-The age of a delete is kept in the header of its block: not the compaction's instant stands there but that of the delta
-commit that deleted, so that the next compaction restates the block as it stands or lets it go. Commits close together
-share a block, under the instant of the youngest of them; a block spans at most 1/32 of the retention, in windows fixed
-in time, so that no delete grows younger and younger by being stated again.
+The age of a delete is in the header of its block: the header has the instant of the delta commit that deleted, not the
+compaction's, so that the next compaction restates the block unchanged or drops it. Commits close together share a
+block, under the instant of the youngest of them. A block spans at most 1/32 of the retention, in windows fixed in time,
+so that a delete does not become younger with each restatement.
 
-Hudi's own compactor merges these log files like any others and does not state the deletes again: where Hudi compacts,
-the retention ends. A delete without an ordering value, which is what Hudi Spark writes, cannot outlive a compaction at
-all. A row with the very ordering value of a delete stays out if its commit began before the compaction and completed
-after its schedule: its log file is merged before the restated delete.
+Hudi's own compactor merges these log files like any others and does not restate the deletes: the retention ends with a
+compaction by Hudi. A delete without an ordering value, which Hudi Spark writes, never survives a compaction. A row with
+exactly the ordering value of a delete stays deleted if its commit began before the compaction and completed after its
+schedule: its log file is merged before the restated delete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLOCKS = 32
 
 @dataclass(frozen=True)
 class Restated:
-    """The tombstones of one slice: the bytes of their log file, and how many there are."""
+    """The tombstones of one slice: the bytes of their log file, and their number."""
 
     data: bytes
     count: int
@@ -45,12 +45,12 @@ class Restated:
 def restate(
     log: SortedLog, retention_hours: float, instant: str, schema_json: str, partition_path: str
 ) -> Restated | None:
-    """The deletes to state again; None if there are none.
+    """The deletes to restate; None if there are none.
 
     Args:
-        log: after its rows went over the base file.
-        retention_hours: how old a delete may be.
-        instant: the compaction's, which is the time their age is counted to.
+        log: after its merge with the base file.
+        retention_hours: the largest age of a delete.
+        instant: the compaction's; ages are counted up to it.
         schema_json: the table's Avro schema with the meta fields.
         partition_path: of the file group.
     """

@@ -1,4 +1,4 @@
-"""Checking a table against itself: ``fsck`` finds, ``pipeline.hudi.services.repair`` mends what is safe to mend."""
+"""Consistency checks of a table: ``fsck`` reports, ``pipeline.hudi.services.repair`` repairs what is safe."""
 
 from pipeline.hudi.services.fsck.check import fsck
 from pipeline.hudi.services.fsck.evidence import GRACE_MS

@@ -19,13 +19,13 @@ from pipeline.storage.base import Storage
 def fsck(
     storage: Storage, offset_keys: OffsetKeys | None = None, *, with_data: bool = True, grace_ms: int = GRACE_MS
 ) -> Report:
-    """Check a table against itself. Changes nothing.
+    """Check the consistency of a table. Changes nothing.
 
     Args:
         storage: the table's root.
-        offset_keys: where its commits say which offsets they cover; None leaves that check out.
-        with_data: read every data file; False looks at names, sizes and the timeline only.
-        grace_ms: how long a writer must be silent before its leftovers are called dead.
+        offset_keys: the keys of its commits' offset ranges; None omits that check.
+        with_data: read every data file; False checks only names, sizes and the timeline.
+        grace_ms: how long a writer must be silent before its pending files count as dead.
 
     One file's rows are in memory at a time. Raises ConfigError if there is no table, StorageError.
     """
@@ -48,18 +48,18 @@ def fsck(
 
 
 def _unknown_schema(evidence: Evidence) -> Finding | None:
-    """Why the rows cannot be checked, if the table has columns that binlake does not read, or says nothing of them."""
+    """A finding if the rows cannot be checked: the table's columns are unknown, or binlake cannot read them."""
     try:
         if evidence.schema is not None:
             return None
-        what = "the rows are not checked: no readable commit says what columns the table has"
+        what = "the rows are not checked: no readable commit has the table's schema"
     except UnsupportedError as error:
         what = f"the rows are not checked: {error.what}"
     return Finding(Severity.INFO, Check.CONTENT, what)
 
 
 class _DataPass:
-    """Reads every file that counts, once."""
+    """Reads every visible file once."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -67,7 +67,7 @@ class _DataPass:
         self.files = self.bytes_read = 0
 
     def run(self) -> Iterator[Finding]:
-        """Each file's content, and what the metadata table says of it, partition by partition."""
+        """Each file's content and its entries in the metadata table, partition by partition."""
         files = sorted(self.evidence.visible, key=lambda file: file.partition_path)
         for path, group in groupby(files, key=lambda file: file.partition_path):
             members = list(group)

@@ -1,4 +1,4 @@
-"""What is inside a data file, read strictly: where a reader would pass over a damaged block, this says so."""
+"""Strict reading of a data file: it reports the damaged blocks that readers skip silently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.storage.base import Storage, StorageNotFoundError
 
-#: Whatever damaged bytes lead to in decoders; of a table whose schema binlake knows, an unsupported type is damage too.
+#: Errors of decoders on damaged bytes; if binlake knows the table's schema, an unsupported type is damage too.
 UNREADABLE: Final = (
     BinlakeError,
     ArithmeticError,
@@ -46,7 +46,7 @@ _RESTORE = "restore it from a copy, or load the rows of that commit's offsets ag
 
 @dataclass
 class FileContent:
-    """The rows of a data file, block by block, and what is wrong with it.
+    """The rows of a data file, block by block, and its findings.
 
     ``sound``: nothing is damaged. ``complete``: all its blocks are of kinds that were read. ``described``: none of them
     is Avro, whose statistics Hudi does not keep.
@@ -65,7 +65,7 @@ class FileContent:
         return [t.column(RECORD_KEY_FIELD) for t in self.tables if RECORD_KEY_FIELD in t.column_names]
 
     def ranges(self, columns: Sequence[str]) -> tuple[ColumnRange, ...] | None:
-        """The statistics of those columns as they should be; None where the rows are not known."""
+        """The correct statistics of those columns; None if the rows are not known."""
         if not (self.sound and self.complete and self.described):
             return None
         if not self.tables:
@@ -77,7 +77,7 @@ class FileContent:
 
 
 def read_content(storage: Storage, file: DataFile) -> FileContent:
-    """Read a data file. What is damaged becomes findings. Raises StorageError."""
+    """Read a data file. Damage becomes findings. Raises StorageError."""
     content = FileContent()
     try:
         data = storage.read(file.path)
@@ -97,12 +97,12 @@ def read_content(storage: Storage, file: DataFile) -> FileContent:
 
 
 def damaged_spans(data: bytes, path: str) -> Iterator[tuple[int, int, str] | LogBlock]:
-    """The blocks of a log file, and between them what no reader understands as (start, end, why), in bytes."""
+    """The blocks of a log file, and the unreadable ranges between them as (start, end, reason), in bytes."""
     at = 0
     try:
         for block in iter_blocks(data, path):
             if block.offset != at:
-                yield at, block.offset, "a block is damaged: readers pass over it"
+                yield at, block.offset, "a block is damaged: readers skip it"
             yield block
             (length,) = _LENGTH.unpack_from(data, block.offset + len(MAGIC))
             at = block.offset + len(MAGIC) + _LENGTH.size + length
@@ -110,11 +110,11 @@ def damaged_spans(data: bytes, path: str) -> Iterator[tuple[int, int, str] | Log
         yield int(error.where.get("offset", at)), len(data), error.what
         return
     if at != len(data):
-        yield at, len(data), "the file's end is cut short or damaged: readers pass over it"
+        yield at, len(data), "the file's end is cut short or damaged: readers skip it"
 
 
 def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> Iterator[Finding]:
-    """A file that reads well and holds less than its commit wrote: a Parquet footer has no checksum."""
+    """A readable file with fewer rows than its commit wrote: a Parquet footer has no checksum."""
     body = evidence.bodies.get(file.name.instant) or evidence.archived.get(file.name.instant)
     stats = [stat for stat in body.stats if stat.path == file.path] if body is not None else []
     if not stats or not content.sound or not content.complete:
@@ -126,7 +126,7 @@ def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> It
 
 
 def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> Iterator[Finding]:
-    """Rows whose key belongs to another bucket than their file: an update of the key would not find them."""
+    """Rows whose key belongs to another bucket than their file: an update of the key does not find them."""
     bucket = file.name.file_id[:8]
     if not config.bucket_count or not bucket.isdigit():
         return
@@ -164,10 +164,10 @@ def _take_log(content: FileContent, file: DataFile, data: bytes) -> None:
 
 
 def _take_block(content: FileContent, file: DataFile, block: LogBlock) -> None:
-    # A compaction states deletes again under the instants of the commits that deleted.
+    # A compaction restates deletes under the instants of the commits that deleted.
     restated = block.block_type is BlockType.DELETE and (block.instant or "~") < file.name.instant
     if block.instant != file.name.instant and not restated:
-        what = f"a block bears the instant {block.instant}, not its file's"
+        what = f"a block has the instant {block.instant}, not its file's"
         content.findings.append(
             Finding(Severity.WARNING, Check.CONTENT, what, file.path, block.offset, file.name.instant)
         )

@@ -1,4 +1,4 @@
-"""A table as it lies on storage, read without trusting it: nothing here fails because of a damaged file."""
+"""A table's state on storage, read without trust: no damaged file makes this module fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 
-#: How long nothing of an instant or a file may have changed before its writer counts as dead.
+#: The time without a change of an instant or a file after which its writer counts as dead.
 GRACE_MS = 3600 * 1000
 _HIDDEN = ".hoodie/"
 
@@ -49,16 +49,17 @@ class DataFile:
 
     @property
     def key(self) -> tuple[str, str]:
-        """As the metadata table names it: partition path, bare name."""
+        """Its key in the metadata table: partition path, bare name."""
         return self.partition_path, str(self.name)
 
 
 @dataclass
 class Evidence:
-    """One look at a table: the timeline first, so that a file of a later commit is young and never called dead.
+    """One listing of a table. The timeline is read first, so a file of a later commit is young and never counts as
+    dead.
 
-    ``bodies`` and ``archived``: what completed commits say, by requested time. ``unreadable``: completed writes whose
-    file says nothing. ``findings``: what was wrong while looking.
+    ``bodies`` and ``archived``: commit metadata by requested time. ``unreadable``: completed writes with an unreadable
+    file. ``findings``: errors during the listing.
     """
 
     storage: Storage
@@ -79,10 +80,10 @@ class Evidence:
         config = _config(storage, findings)
         timeline = Timeline.load(storage)
         files = {info.path: info for info in storage.walk("")}
-        found = cls(storage, config, timeline, files, grace_ms, findings=findings)
-        found._read_commits()
-        found._read_history()
-        return found
+        evidence = cls(storage, config, timeline, files, grace_ms, findings=findings)
+        evidence._read_commits()
+        evidence._read_history()
+        return evidence
 
     def _read_commits(self) -> None:
         for instant in self.timeline.completed():
@@ -107,33 +108,33 @@ class Evidence:
                     Check.TIMELINE,
                     f"the archived timeline cannot be read: {error}",
                     f"{TIMELINE_PATH}/history",
-                    advice="restore it from a copy; without it, old log files may count for the wrong file slice",
+                    advice="restore it from a copy; without it, old log files may belong to the wrong file slice",
                 )
             )
 
     @cached_property
     def data_files(self) -> list[DataFile]:
         """Every base and log file, by path."""
-        found = []
+        files = []
         for path, info in sorted(self.files.items()):
             if path.startswith(_HIDDEN):
                 continue
             partition, _, bare = path.rpartition("/")
             name = parse_log_name(bare) or parse_base_name(bare)
             if name is not None:
-                found.append(DataFile(partition, name, info))
-        return found
+                files.append(DataFile(partition, name, info))
+        return files
 
     @cached_property
     def visible(self) -> list[DataFile]:
-        """The data files that readers count."""
+        """The data files that readers use."""
         return [file for file in self.data_files if self.timeline.is_completed(file.name.instant)]
 
     @cached_property
     def schema(self) -> pa.Schema | None:
-        """The table's columns; None if no readable commit and no property names them."""
-        said = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]
-        text = next((t for t in reversed(said) if t), self.config.extra.get(CREATE_SCHEMA))
+        """The table's columns; None if no readable commit and no property has them."""
+        schemas = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]
+        text = next((t for t in reversed(schemas) if t), self.config.extra.get(CREATE_SCHEMA))
         return value_schema(arrow_schema(text)) if text else None
 
     @cached_property
@@ -144,7 +145,7 @@ class Evidence:
             try:
                 record = decode_container(self.storage.read(rollback.path), rollback.path)
             except (CorruptDataError, StorageNotFoundError):
-                continue  # told by the timeline's check
+                continue  # the timeline's check reports it
             times.update(record.get("commitsRollback") or ())
         return times
 
@@ -156,7 +157,7 @@ class Evidence:
             try:
                 plan = read_plan(self.storage, clean)
             except (CorruptDataError, StorageNotFoundError):
-                continue  # told by the timeline's check
+                continue  # the timeline's check reports it
             paths.update(in_partition(partition, name) for partition, names in plan.files.items() for name in names)
         return paths
 
@@ -165,7 +166,7 @@ class Evidence:
         return (info for path, info in self.files.items() if path.startswith(f"{prefix}/"))
 
     def is_old(self, info: FileInfo) -> bool:
-        """Whether nobody can still be at work on a file."""
+        """Whether no writer can still work on a file."""
         return now_ms() - info.modified_ms >= self.grace_ms
 
     def is_dead(self, instant: Instant) -> bool:
@@ -177,7 +178,7 @@ class Evidence:
         return all(self.is_old(info) for info in traces)
 
     def data_path(self, partition_path: str, name: str) -> FileInfo | None:
-        """A file of a partition, if it is there."""
+        """A file of a partition, if it exists."""
         return self.files.get(in_partition(partition_path, name))
 
 
@@ -191,4 +192,4 @@ def _config(storage: Storage, findings: list[Finding]) -> TableConfig:
             findings.append(
                 Finding(Severity.ERROR, Check.CONFIG, error.what, path, advice="restore it from its backup or a copy")
             )
-    raise ConfigError("there is no Hudi table here that can be read", do_next="check the path", path=storage.uri)
+    raise ConfigError("there is no readable Hudi table at this path", do_next="check the path", path=storage.uri)

@@ -1,4 +1,4 @@
-"""The data files against the commits: each file of a commit is there in its size, and no other file is."""
+"""Compares the data files with the commits: each file of a commit exists with its size, and no other file exists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_files(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _named(evidence: Evidence) -> dict[str, WriteStat]:
-    """What completed commits name, by path; of two the later one counts."""
+    """The files of completed commits by path; the later entry of a path is used."""
     bodies = sorted({**evidence.archived, **evidence.bodies}.items())
     return {stat.path: stat for _, body in bodies for stat in body.stats if stat.path}
 
@@ -55,7 +55,7 @@ def _unreferenced(evidence: Evidence, file: DataFile, named: dict[str, WriteStat
             yield Finding(
                 Severity.ERROR,
                 Check.FILES,
-                "a file bears the instant of a completed commit that does not name it; readers take it in",
+                "a file has the instant of a completed commit that does not name it, and readers use it",
                 file.path,
                 instant=instant,
                 advice="compare its rows with the table's; delete it by hand if the commit's own file has them",
@@ -65,16 +65,16 @@ def _unreferenced(evidence: Evidence, file: DataFile, named: dict[str, WriteStat
 
 
 def _leftover(evidence: Evidence, file: DataFile) -> Finding:
-    """A file of an instant that no timeline knows."""
+    """A file of an instant that is in no timeline."""
     instant = file.name.instant
     visible = evidence.timeline.is_completed(instant)
     archive = evidence.timeline.history().files or not evidence.history_readable
     sure = instant in evidence.rolled_back or not visible or not archive
     what = "no commit names the file"
     if instant in evidence.rolled_back:
-        what = "a file of a commit that was rolled back is still there"
+        what = "a file of a commit that was rolled back still exists"
     if visible:
-        what += ", but readers take it in: its instant is older than the active timeline"
+        what += ", and readers use it: its instant is older than the active timeline"
     old = evidence.is_old(file.info)
     advice = _ALIVE if sure else "it may be of an archived commit: compare its rows with the table's"
     return Finding(
@@ -96,7 +96,7 @@ def _is_first_base(evidence: Evidence, file: DataFile) -> bool:
         content = evidence.storage.read(file.path)
         return bool(pq.read_metadata(pa.BufferReader(content)).num_rows == 0)
     except (pa.ArrowException, OSError, StorageNotFoundError):
-        return True  # damaged: the content's check says so
+        return True  # damaged: the content's check reports it
 
 
 @dataclass
@@ -129,7 +129,7 @@ def _absent(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding
         yield Finding(
             Severity.ERROR if lost else Severity.WARNING,
             Check.FILES,
-            "a completed commit names a file that is gone" + ("" if lost else "; only time travel needs it"),
+            "a completed commit names a file that does not exist" + ("" if lost else "; only time travel needs it"),
             path,
             instant=_instant_of(stat),
             advice="restore it from a copy, or load the rows of that commit's offsets again" if lost else "none needed",
@@ -149,15 +149,15 @@ def _needed(evidence: Evidence, named: dict[str, WriteStat]) -> set[str]:
 
 
 def _cleaned(evidence: Evidence) -> set[str] | None:
-    """The paths that completed cleans say they deleted; None if one of them cannot be read."""
+    """The paths that completed cleans deleted, by their metadata; None if one of them cannot be read."""
     paths: set[str] = set()
     for clean in evidence.timeline.completed_actions({CLEAN}):
         try:
             record = decode_container(evidence.storage.read(clean.path), clean.path)
         except (CorruptDataError, StorageNotFoundError):
             return None
-        for partition, done in (record.get("partitionMetadata") or {}).items():
-            names = [*(done.get("deletePathPatterns") or ()), *(done.get("successDeleteFiles") or ())]
+        for partition, deletions in (record.get("partitionMetadata") or {}).items():
+            names = [*(deletions.get("deletePathPatterns") or ()), *(deletions.get("successDeleteFiles") or ())]
             paths.update(in_partition(partition, name.rpartition("/")[2]) for name in names)
     return paths
 
@@ -214,23 +214,23 @@ def _shared_buckets(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _foreign(evidence: Evidence) -> Iterator[Finding]:
-    known = {file.path for file in evidence.data_files}
+    data_paths = {file.path for file in evidence.data_files}
     for path in sorted(evidence.files):
         name = path.rpartition("/")[2]
         ignored = name == PARTITION_METADATA or name.startswith(PARTITION_METADATA + ".") or name.endswith(".crc")
-        if path.startswith(".hoodie/") or path in known or ignored or ".cdc" in name:
+        if path.startswith(".hoodie/") or path in data_paths or ignored or ".cdc" in name:
             continue
         yield Finding(
             Severity.INFO,
             Check.FILES,
-            "a file that is no part of a Hudi table",
+            "a file that does not belong to a Hudi table",
             path,
-            advice="no reader sees it; delete it by hand if nobody needs it",
+            advice="readers ignore it; delete it by hand if it is not needed",
         )
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Finding]:
-    """What a killed writer was about to give its name."""
+    """Half-written files of killed writers."""
     storage = evidence.storage
     for info in storage.unfinished("") if isinstance(storage, LeavesUnfinished) else ():
         old = evidence.is_old(info)

@@ -1,4 +1,4 @@
-"""What a check of a table says: plain values, for a terminal, a log or a repair."""
+"""Findings of a table check: plain values for a terminal, a log or a repair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """ERROR: rows are lost, wrong or unreadable. WARNING: left behind, or not as it should be. INFO: for the record."""
+    """ERROR: rows are lost, wrong or unreadable. WARNING: left over or irregular. INFO: no action needed."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 
 class Check(StrEnum):
-    """What was looked at."""
+    """The checked part of a table."""
 
     CONFIG = "config"
     TIMELINE = "timeline"
@@ -26,7 +26,7 @@ class Check(StrEnum):
 
 
 class Repair(StrEnum):
-    """The repairs that lose nothing, in the order in which they are done."""
+    """The repairs without data loss, in their order of execution."""
 
     DISCARD_COMMIT = "take the commit back whose file is empty, with its data files"
     ROLL_BACK = "roll back the pending commits of dead writers"
@@ -40,16 +40,16 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be.
+    """One irregularity of a table.
 
     Args:
-        severity, check: how bad, and which check says so.
-        what: a sentence.
+        severity, check: its severity, and the check that reports it.
+        what: the irregularity, one sentence.
         path: the file, relative to the table's root; "" in a finding about no file.
-        offset: where in the file, in bytes; None for the whole file.
+        offset: position in the file in bytes; None for the whole file.
         instant: the requested time it belongs to; "" if none.
-        repair: the safe repair; None if there is none, or it is not safe yet.
-        advice: what to do where there is no safe repair.
+        repair: the safe repair; None if there is none or it is not safe yet.
+        advice: the user's next step without a safe repair.
     """
 
     severity: Severity
@@ -64,18 +64,18 @@ class Finding:
     @property
     def where(self) -> str:
         """Path, offset and instant in one line."""
-        place = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
-        return ", ".join(part for part in (place, f"instant {self.instant}" if self.instant else "") if part)
+        location = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+        return ", ".join(part for part in (location, f"instant {self.instant}" if self.instant else "") if part)
 
     @property
     def next(self) -> str:
-        """The safe repair, or what to do without one."""
+        """The safe repair, or the advice without one."""
         return f"binlake repair: {self.repair.value}" if self.repair is not None else self.advice
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings about a table, errors first, and how much was looked at: files read, and their bytes."""
+    """All findings about a table, errors first, and the number and bytes of the files read."""
 
     table: str
     findings: tuple[Finding, ...]
@@ -84,5 +84,5 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """How many findings are errors."""
+        """The number of findings that are errors."""
         return sum(f.severity is Severity.ERROR for f in self.findings)

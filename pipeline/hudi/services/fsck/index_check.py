@@ -1,7 +1,7 @@
-"""The metadata table against the data: what it says of a file must be true, or admit more than the truth.
+"""Compares the metadata table with the data: its entries of a file must be exact, or admit more than the file has.
 
-A statistic that is too tight, a filter without one of its file's keys, or a listing without a file makes readers pass
-over rows. A file without any entry is read; a column without one, of a file that has others, reads as all null.
+A statistic that is too tight, a filter without one of its file's keys, or a listing without a file makes readers skip
+rows. A file without any entry is read; a column without an entry, in a file with others, is treated as all null.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _Ranges = Mapping[str, ColumnRange]
 
 @dataclass
 class IndexCheck:
-    """One table's metadata table. ``open`` first; without a readable one the other checks find nothing to say.
+    """One table's metadata table. Call ``open`` first; without a readable metadata table the other checks give nothing.
 
-    ``columns``: those that are indexed.
+    ``columns``: the indexed columns.
     """
 
     evidence: Evidence
@@ -47,7 +47,7 @@ class IndexCheck:
     _latest: set[FileKey] = field(default_factory=set)
 
     def open(self) -> Iterator[Finding]:
-        """Read all of the metadata table; what cannot be read calls for a rebuild."""
+        """Read all of the metadata table; unreadable parts give a finding with a rebuild."""
         listed = self.evidence.config.metadata_partitions
         if not listed:
             what = "the table has no metadata table"
@@ -81,11 +81,15 @@ class IndexCheck:
             return reader, ()
         columns = indexed_fields(storage.read(INDEX_DEFINITIONS_PATH))
         if columns is None:
-            raise CorruptDataError("column_stats is listed but not defined", path=INDEX_DEFINITIONS_PATH)
+            raise CorruptDataError(
+                "hoodie.properties lists column_stats, but the index definitions lack it",
+                do_next="run binlake repair",
+                path=INDEX_DEFINITIONS_PATH,
+            )
         return reader, columns
 
     def _damaged_files(self) -> Iterator[Finding]:
-        """Readers pass over a damaged block of the metadata table too, and with it over what a commit noted."""
+        """Readers also skip a damaged block of the metadata table, and with it the entries of a commit."""
         for partition in MetadataPartition:
             for info in self.evidence.below(f"{METADATA_PATH}/{partition.value}"):
                 name = info.path.rpartition("/")[2]
@@ -103,7 +107,7 @@ class IndexCheck:
             path = f"{METADATA_PATH}/{pending.path}"
             time = pending.requested_time
             if pending.action == DELTA_COMMIT and data.is_completed(time) and data.find(time) is not None:
-                what = "a commit completed on the table and not in its metadata table, where its files are missing"
+                what = "a commit completed on the table but not in its metadata table, which lacks its files"
                 yield _rebuild(what, path, instant=time)
             elif time not in on_data:
                 sure = self.evidence.is_dead(pending) and all(map(self.evidence.is_old, self._traces(time)))
@@ -122,16 +126,16 @@ class IndexCheck:
         return [info for path, info in self.evidence.files.items() if path.startswith(prefix)]
 
     def listing(self) -> Iterator[Finding]:
-        """The files partition against storage."""
+        """Compares the files partition with storage."""
         if self.reader is None or not self.reader.has(MetadataPartition.FILES):
             return
         stored: dict[str, dict[str, int]] = {}
         for file in self.evidence.visible:
             stored.setdefault(file.partition_path, {})[str(file.name)] = file.info.size
-        known = self.reader.partition_paths()
-        for path in sorted(set(stored) - set(known)):
+        indexed_paths = self.reader.partition_paths()
+        for path in sorted(set(stored) - set(indexed_paths)):
             yield _rebuild("the metadata table does not know the partition: its rows are not seen", path or ".")
-        listed = self.reader.files(sorted({*known, *stored}))
+        listed = self.reader.files(sorted({*indexed_paths, *stored}))
         for path in sorted(listed):
             yield from self._listing_of(path, listed[path], stored.get(path, {}))
 
@@ -153,14 +157,14 @@ class IndexCheck:
                 yield _rebuild(what, in_partition(path, name))
 
     def _ought_to_be_listed(self, name: str) -> bool:
-        """A file that no commit wrote is told of as such, not as one that the index forgot."""
+        """A file that no commit wrote is reported by another check, not as missing in the index."""
         parsed = parse_log_name(name) or parse_base_name(name)
         return parsed is not None and (
             parsed.instant in self.evidence.bodies or parsed.instant in self.evidence.archived
         )
 
     def enter(self, path: str, files: list[DataFile]) -> Iterator[Finding]:
-        """Look up all entries of a partition's files, before they are compared one by one with ``compare``."""
+        """Look up all entries of a partition's files, for the calls of ``compare``."""
         self._ranges, self._filters, self._whole, self._base_of, self._latest = {}, {}, {}, {}, set()
         if self.reader is None:
             return
@@ -195,7 +199,7 @@ class IndexCheck:
                 self._base_of.update(dict.fromkeys(logs, base))
 
     def compare(self, file: DataFile, content: FileContent) -> Iterator[Finding]:
-        """What the metadata table says of one file of the partition entered, against its rows."""
+        """Compare the metadata table's entries of one file of the current partition with its rows."""
         if self.reader is None or not content.sound:
             return
         actual = content.ranges(self.columns) if self.columns else None
@@ -208,7 +212,7 @@ class IndexCheck:
         yield from self._filter_misses(file, content)
 
     def _filter_misses(self, file: DataFile, content: FileContent) -> Iterator[Finding]:
-        """A base file's filter speaks for its whole slice: the keys of the log files over it must pass it too."""
+        """A base file's filter is used for its whole slice: the keys of its log files must pass it too."""
         base = self._base_of.get(file.key) if isinstance(file.name, LogFileName) else file.key
         held = self._filters.get(base) if base is not None else None
         if base is None or held is None:
@@ -230,18 +234,18 @@ class IndexCheck:
             )
 
 
-def covers(said: ColumnRange, actual: ColumnRange) -> bool:
-    """Whether a statistic admits every value, and every null, that the other one has."""
-    if actual.null_count and not said.null_count:
+def covers(indexed: ColumnRange, actual: ColumnRange) -> bool:
+    """Whether a statistic admits every value and every null of the other one."""
+    if actual.null_count and not indexed.null_count:
         return False
     if actual.min is None or actual.max is None:
         return True
-    if said.min is None or said.max is None or said.null_count >= said.value_count:
+    if indexed.min is None or indexed.max is None or indexed.null_count >= indexed.value_count:
         return False
-    whole = widen(actual, said)
+    whole = widen(actual, indexed)
     if whole is None:
-        whole = widen(said, actual)
-    return whole is not None and _same(whole.min, said.min) and _same(whole.max, said.max)
+        whole = widen(indexed, actual)
+    return whole is not None and _same(whole.min, indexed.min) and _same(whole.max, indexed.max)
 
 
 def _same(one: object, other: object) -> bool:
@@ -257,7 +261,7 @@ def _too_tight(file: DataFile, held: _Ranges, actual: Iterable[ColumnRange], who
         what = f"{whose} statistics are too tight for its rows: {', '.join(tight)}"
         yield _rebuild(what, file.path, instant=file.name.instant)
     if absent:
-        what = f"{whose} statistics lack {', '.join(absent)}: readers take them for all null"
+        what = f"{whose} statistics lack {', '.join(absent)}: readers treat them as all null"
         yield _rebuild(what, file.path, instant=file.name.instant)
 
 

@@ -1,4 +1,4 @@
-"""The offset ranges that the commits of a stream say they cover: none twice, and where none is, that is told."""
+"""Checks the offset ranges of a stream's commits: it reports overlaps and gaps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 @dataclass(frozen=True, slots=True)
 class OffsetKeys:
     """Names of extraMetadata: the stream, its ranges as ``{"topic": {"0": [start, end]}}`` (end exclusive), and its
-    counts, whose ``already_applied`` says how many events of the ranges an earlier commit had."""
+    counts, whose ``already_applied`` is the number of events of the ranges that an earlier commit had."""
 
     stream: str
     offsets: str
@@ -33,8 +33,8 @@ class _Range:
 def check_offsets(evidence: Evidence, keys: OffsetKeys) -> Iterator[Finding]:
     """Overlaps and gaps, per stream and topic partition, archived commits included.
 
-    A batch that is cut anew after a crash may repeat what an earlier commit has, and says how much: no error. A gap may
-    be idle time: a table that saw no event makes no commit.
+    A batch after a crash may repeat events of an earlier commit; its metadata has their number, and this is no error. A
+    gap may be idle time: a table without events makes no commit.
     """
     ranges: dict[tuple[str, str, str], list[_Range]] = {}
     for instant, body in sorted({**evidence.archived, **evidence.bodies}.items()):
@@ -42,9 +42,9 @@ def check_offsets(evidence: Evidence, keys: OffsetKeys) -> Iterator[Finding]:
             _take(ranges, instant, body, keys)
         except (ValueError, TypeError, AttributeError) as error:
             what = f"the commit's offsets cannot be read: {error}"
-            yield Finding(Severity.ERROR, Check.OFFSETS, what, instant=instant, advice="find out who wrote the commit")
-    for (stream, topic, partition), found in sorted(ranges.items()):
-        yield from _compare(f"stream {stream}, {topic}/{partition}", sorted(found))
+            yield Finding(Severity.ERROR, Check.OFFSETS, what, instant=instant, advice="find the writer of the commit")
+    for (stream, topic, partition), stream_ranges in sorted(ranges.items()):
+        yield from _compare(f"stream {stream}, {topic}/{partition}", sorted(stream_ranges))
 
 
 def _take(
@@ -56,15 +56,15 @@ def _take(
     repeated = int(json.loads(body.extra.get(keys.counts) or "{}").get(keys.already_applied, 0))
     for topic, parts in json.loads(text).items():
         for partition, (start, end) in parts.items():
-            place = body.extra.get(keys.stream, ""), topic, partition
-            ranges.setdefault(place, []).append(_Range(int(start), int(end), instant, repeated))
+            partition_key = body.extra.get(keys.stream, ""), topic, partition
+            ranges.setdefault(partition_key, []).append(_Range(int(start), int(end), instant, repeated))
 
 
-def _compare(place: str, ranges: list[_Range]) -> Iterator[Finding]:
+def _compare(label: str, ranges: list[_Range]) -> Iterator[Finding]:
     reached = ranges[0]
     for item in ranges[1:]:
         if item.start > reached.end:
-            what = f"{place}: no commit covers offsets {reached.end} to {item.start - 1}"
+            what = f"{label}: no commit covers offsets {reached.end} to {item.start - 1}"
             advice = "none needed if no event of this table is there; the offsets' counts do not tell"
             yield Finding(Severity.INFO, Check.OFFSETS, what, instant=item.instant, advice=advice)
         elif item.start < min(reached.end, item.end):
@@ -74,10 +74,12 @@ def _compare(place: str, ranges: list[_Range]) -> Iterator[Finding]:
             yield Finding(
                 Severity.INFO if explained else Severity.ERROR,
                 Check.OFFSETS,
-                f"{place}: offsets {twice} are covered by the commits {reached.instant} and {item.instant}"
-                + (f"; the later one left out {later.repeated} events as applied before" if explained else ""),
+                f"{label}: offsets {twice} are covered by the commits {reached.instant} and {item.instant}"
+                + (f"; the later one skipped {later.repeated} events that were applied before" if explained else ""),
                 instant=later.instant,
-                advice="" if explained else "two runs of the stream wrote at once: stop one; keyed rows are right",
+                advice=""
+                if explained
+                else "two runs of the stream wrote at once: stop one; rows with keys are correct",
             )
         if item.end > reached.end:
             reached = item

@@ -1,4 +1,4 @@
-"""The timeline: every instant's file must say what its state promises, once."""
+"""Checks the timeline: every instant has one readable file for its state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALIVE = "a writer may be at work: stop it, wait for the grace time, check again
 
 
 def check_timeline(evidence: Evidence) -> Iterator[Finding]:
-    """Files that are no instant, unreadable instants, instants completed twice, pending instants, old markers."""
+    """Files that are not instants, unreadable instants, instants completed twice, pending instants, old markers."""
     by_identity: dict[tuple[str, str], list[Instant]] = {}
     for info in evidence.below(TIMELINE_PATH):
         name = info.path[len(TIMELINE_PATH) + 1 :]
@@ -37,7 +37,7 @@ def check_timeline(evidence: Evidence) -> Iterator[Finding]:
             continue
         instant = parse_name(name)
         if instant is None:
-            yield Finding(Severity.WARNING, Check.TIMELINE, "a file of the timeline is no instant", info.path)
+            yield Finding(Severity.WARNING, Check.TIMELINE, "a file of the timeline is not an instant", info.path)
         elif instant.completed:
             by_identity.setdefault(instant.identity, []).append(instant)
     for _, instants in sorted(by_identity.items()):
@@ -57,7 +57,7 @@ def _completed_twice(instants: list[Instant]) -> Iterator[Finding]:
             f"an instant was completed {len(instants)} times: {names}",
             instants[0].path,
             instant=instants[0].requested_time,
-            advice="two writers did it: stop one of them, then keep the file that names the data files that exist",
+            advice="two writers completed it: stop one of them, then keep the file that names the existing data files",
         )
 
 
@@ -97,8 +97,8 @@ def _trouble(evidence: Evidence, instant: Instant) -> str | None:
 
 
 def _can_be_discarded(evidence: Evidence, instant: Instant) -> bool:
-    """An empty file is a failed write. Only the newest delta commit's can be taken back: its stream begins again where
-    the commit before it ended, which a later commit's positions would hide."""
+    """Whether an empty completed file can be discarded. It is a failed write. Only the newest delta commit can be taken
+    back: its stream then continues at the end of the commit before, which a later commit's positions would hide."""
     inflight = instant.in_state(State.INFLIGHT)
     return (
         instant.action == DELTA_COMMIT
@@ -145,7 +145,7 @@ def _unreadable_plan(evidence: Evidence, instant: Instant) -> Iterator[Finding]:
 
 
 def _markers(evidence: Evidence) -> Iterator[Finding]:
-    """Markers of instants that are not pending: nobody asks for them any more."""
+    """Markers of instants that are not pending: they are not used any more."""
     pending = {i.requested_time for i in evidence.timeline.pending()}
     groups: dict[str, bool] = {}
     for info in evidence.below(TEMP_PATH):

@@ -42,7 +42,7 @@ def test_an_overlap_that_the_commit_accounts_for(plain: Path) -> None:
     commit(plain, offsets(25, 40, already_applied=5))
     ((severity, what),) = of_offsets(plain)
     assert severity is Severity.INFO
-    assert "left out 5 events" in what
+    assert "skipped 5 events" in what
 
 
 def test_other_streams_topics_and_partitions_are_apart(plain: Path) -> None:

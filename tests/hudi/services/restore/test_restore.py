@@ -213,7 +213,7 @@ def test_writes_that_were_archived(tmp_path: Path, overtaken: bool) -> None:
     assert archive(table, ArchivalConfig(2, 3)) == len(first)
     assert table.timeline.completed()[0].requested_time == wanted
     if overtaken:
-        with pytest.raises(UnsupportedError, match="archived and cannot be taken back"):
+        with pytest.raises(UnsupportedError, match="archived and cannot be undone"):
             restore(table, wanted)
         return
     past.restore(wanted)
@@ -230,7 +230,7 @@ def test_a_lost_file_is_noticed(tmp_path: Path, indexed: bool) -> None:
     wanted = past.moments[1][0]
     lost = next(name for name in data_files(tmp_path) if wanted in name and ".log." in name)
     (tmp_path / lost).unlink()
-    with pytest.raises(UnsupportedError, match="is gone") as refused:
+    with pytest.raises(UnsupportedError, match="was deleted") as refused:
         restore(past.table, wanted)
     assert refused.value.where["file"] == lost
     past.restore(past.moments[-2][0])
