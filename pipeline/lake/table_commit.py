@@ -61,7 +61,7 @@ class TableOutcome:
         bytes_written: of the commit's files.
         visible_ms: when the commit was visible (epoch, milliseconds).
         stage_ms: what writing and publishing took, in milliseconds.
-        upkeep: what was done after the commit.
+        services: what was done to the table after the commit.
     """
 
     instant: str | None

@@ -49,7 +49,7 @@ class RecordWriter:
         registry: what is known of schemas.
         ddl: statements; none is carried out.
         known: the tables that the stream has met.
-        upkeep: of the tables.
+        services: compaction, cleaning and archival of the tables.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class ReplayRunner:
         lake: the tables.
         state: of the replays.
         registry: what is known of schemas.
-        upkeep: of the tables.
+        services: compaction, cleaning and archival of the tables.
         uri: the dump's root.
         step: the hours of one of its directories.
     """

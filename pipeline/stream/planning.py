@@ -29,7 +29,7 @@ class Planner:
         ddl: statements; what waits is carried out before each plan.
         policy: of the batches.
         lessons: what earlier batches taught.
-        upkeep: compacts a table before a statement that changes a type.
+        services: compacts a table before a statement that changes a type.
         files: writes the file groups that statements restate.
     """
 

@@ -58,7 +58,7 @@ class BatchSequence:
         settings: of the stream that the commits name.
         lake: the tables.
         registry: what is known of schemas.
-        upkeep: of the tables.
+        services: compaction, cleaning and archival of the tables.
         policy: of the batches.
     """
 

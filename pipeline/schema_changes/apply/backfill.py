@@ -59,7 +59,7 @@ def carry_out(
         schema: the table's columns after them.
         stream: the stream's name.
         pool: writes file groups.
-        upkeep: compacts the table first where a column changes its type.
+        services: compacts the table first where a column changes its type.
 
     Raises BinlakeError; the table is as it was then.
     """
