@@ -113,12 +113,12 @@ def roll_back_pending(
     timeline: Timeline,
     clock: InstantClock,
     is_abandoned: Callable[[str], bool],
-    unnote: Unnote | None = None,
+    undo_entries: Unnote | None = None,
 ) -> list[str]:
     """Finish pending rollbacks, then roll back the abandoned pending commits and delta commits, oldest first.
 
-    Call it under the table's lock, with the timeline refreshed under it. Returns the requested times that were
-    rolled back. Pending compactions, cleans and the like stay. ``unnote``: for a table that keeps a metadata table.
+    Call it under the table's lock, with the timeline refreshed under it. Returns the requested times that were rolled
+    back. Pending compactions, cleans and the like stay. ``undo_entries``: for a table that keeps a metadata table.
     """
     rolled_back = []
     for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
@@ -126,16 +126,16 @@ def roll_back_pending(
         if plan is None:
             _forget_rollback(storage, timeline, rollback)
             continue
-        _execute(storage, timeline, clock, rollback, plan, unnote)
+        _execute(storage, timeline, clock, rollback, plan, undo_entries)
         rolled_back.append(plan.target_time)
     for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:
-        roll_back(storage, timeline, clock, target, unnote)
+        roll_back(storage, timeline, clock, target, undo_entries)
         rolled_back.append(target.requested_time)
     return rolled_back
 
 
 def roll_back(
-    storage: Storage, timeline: Timeline, clock: InstantClock, target: Instant, unnote: Unnote | None = None
+    storage: Storage, timeline: Timeline, clock: InstantClock, target: Instant, undo_entries: Unnote | None = None
 ) -> Instant:
     """Roll back one pending commit; returns the completed rollback.
 
@@ -146,7 +146,7 @@ def roll_back(
     rollback = Instant(clock.next(), ROLLBACK, State.REQUESTED)
     storage.create(rollback.path, plan.to_bytes(storage.uri))
     timeline.record(rollback)
-    return _execute(storage, timeline, clock, rollback, plan, unnote)
+    return _execute(storage, timeline, clock, rollback, plan, undo_entries)
 
 
 def files_of_instant(storage: Storage, target: Instant) -> list[tuple[str, str]]:
@@ -167,7 +167,7 @@ def _execute(
     clock: InstantClock,
     rollback: Instant,
     plan: RollbackPlan,
-    unnote: Unnote | None,
+    undo_entries: Unnote | None,
 ) -> Instant:
     started = monotonic_s()
     check_not_completed(storage, plan.target_time)
@@ -175,8 +175,8 @@ def _execute(
     with contextlib.suppress(AlreadyExistsError):
         storage.create(inflight.path, b"")
     timeline.record(inflight)
-    if unnote is not None:
-        unnote(plan.target_time, rollback.requested_time)
+    if undo_entries is not None:
+        undo_entries(plan.target_time, rollback.requested_time)
     for partition, name in plan.files:
         storage.delete(in_partition(partition, name))
     for state in (State.INFLIGHT, State.REQUESTED):

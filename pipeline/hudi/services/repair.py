@@ -166,7 +166,7 @@ class _Repairer:
                 self._check_dead(pending)
         index = self._index_to_follow(timeline)
 
-        def unnote(instant: str, rollback: str) -> None:
+        def undo_entries(instant: str, rollback: str) -> None:
             nonlocal index
             if index is None:
                 return
@@ -176,7 +176,7 @@ class _Repairer:
                 self._drop_index()
                 index = None
 
-        rolled_back = roll_back_pending(self.storage, timeline, self.clock, self.ownership.is_abandoned, unnote)
+        rolled_back = roll_back_pending(self.storage, timeline, self.clock, self.ownership.is_abandoned, undo_entries)
         if index is not None:
             recover(index)
         return f"rolled back {', '.join(rolled_back) or 'nothing'}"

@@ -1,1 +1,1 @@
-"""An open table: its state, and the way to write to it."""
+"""An open table: its state, and its writer's commits."""

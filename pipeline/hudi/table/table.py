@@ -1,4 +1,4 @@
-"""A table on storage, kept open by a writer: making and opening it, its commits, what is done around them."""
+"""A table on storage that a writer keeps open: creation, opening, delta commits, rollbacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
 
-#: Makes the timeline directory exist before the first instant: Hudi Spark fails on a table without it (measured).
+#: Creates the timeline directory before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
 
 
@@ -43,8 +43,9 @@ class HudiTable(TableState):
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
 
-    Whatever changes the state of an instant happens under the table's lock (``exclusively``). A delta commit builds on
-    all that had completed when it began: one that another writer overtakes is refused, and begun anew by its caller.
+    Every change of an instant's state happens under the table's lock (``exclusively``). A delta commit is based on all
+    instants that had completed when it began. If another writer commits meanwhile, it is refused, and its caller begins
+    a new one.
     """
 
     @staticmethod
@@ -61,16 +62,17 @@ class HudiTable(TableState):
         metadata: MetadataConfig | None = None,
         locking: Locking | None = None,
     ) -> HudiTable:
-        """Make an empty table.
+        """Create an empty table.
 
         Args:
             storage: its root.
-            config: what it shall be.
+            config: its configuration.
             arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
-            metadata: what its metadata table keeps; None for a table without one.
+            metadata: the settings of its metadata table; None for a table without one.
             locking: how it is shared with other writers; None for a writer that is the only one.
 
-        Raises UnsupportedError for a schema Hudi's readers cannot take, AlreadyExistsError if there is a table already.
+        Raises UnsupportedError for a schema that Hudi's readers do not support, AlreadyExistsError for an existing
+        table.
         """
         config.check_columns(arrow_schema)
         create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
@@ -94,11 +96,11 @@ class HudiTable(TableState):
 
         Args:
             storage: its root.
-            expected: what the settings say it is; None takes it as it is.
-            metadata: how to keep its metadata table, if it has one; None for the defaults.
+            expected: the configuration in the settings; None accepts any.
+            metadata: the settings of its metadata table, if it has one; None for the defaults.
             locking: how it is shared with other writers; None for a writer that is the only one.
 
-        Raises ConfigError if there is no table or it is not as expected, CorruptDataError.
+        Raises ConfigError if there is no table or its identity is not the expected one, CorruptDataError.
         """
         config, properties = load_config(storage)
         if expected is not None:
@@ -106,31 +108,32 @@ class HudiTable(TableState):
         ownership = Ownership(storage, locking)
         return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig(), ownership)
 
-    def keep_metadata(self, wanted: MetadataConfig | None) -> bool:
-        """Make the metadata table, make it anew with other partitions, or drop it, so that it is as wanted.
+    def keep_metadata(self, settings: MetadataConfig | None) -> bool:
+        """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings
+        require.
 
         Args:
-            wanted: what it shall keep; None for no metadata table.
+            settings: its settings; None for no metadata table.
 
-        Returns whether anything was done. Reads the data files once where there are any. Raises ConfigError for a table
+        Returns whether it was changed. An initialisation reads the data files once. Raises ConfigError for a table
         with pending commits, UnsupportedError for one that binlake cannot write to, CorruptDataError, StorageError.
         """
         self.config.check_writable()
-        self._metadata_config = wanted or MetadataConfig()
-        if self._is_kept(wanted):
+        self._metadata_config = settings or MetadataConfig()
+        if self._is_kept(settings):
             return False
         with self.exclusively():
             self._check_config()
-            return not self._is_kept(wanted) and self._keep(wanted)
+            return not self._is_kept(settings) and self._keep(settings)
 
-    def _is_kept(self, wanted: MetadataConfig | None) -> bool:
-        partitions = kept_partitions(self.config, wanted) if wanted is not None else []
+    def _is_kept(self, settings: MetadataConfig | None) -> bool:
+        partitions = kept_partitions(self.config, settings) if settings is not None else []
         return set(partitions) == set(self.config.metadata_partitions)
 
-    def _keep(self, wanted: MetadataConfig | None) -> bool:
+    def _keep(self, settings: MetadataConfig | None) -> bool:
         if self.config.metadata_partitions:
             self.config = drop(self.storage, self.config)
-        if wanted is not None:
+        if settings is not None:
             self.config = initialise(
                 self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
             )
@@ -138,11 +141,11 @@ class HudiTable(TableState):
         return True
 
     def begin(self) -> str:
-        """A new inflight instant for a delta commit, on what is known of the table; returns its requested time.
+        """Begin a delta commit on the current state of the table; returns the requested time of its inflight instant.
 
-        Raises ConfigError if ``hoodie.properties`` was changed into another table's or the clock is far behind the
-        timeline, UnsupportedError for a table that binlake cannot write to, ForeignActionError while Hudi is at work on
-        its file groups.
+        Raises ConfigError if ``hoodie.properties`` now has another table's identity or the clock is far behind the
+        timeline, UnsupportedError for a table that binlake cannot write to, ForeignActionError while an action of Hudi
+        on its file groups is pending.
         """
         self._check_config()
         self.config.check_writable()
@@ -156,7 +159,7 @@ class HudiTable(TableState):
     def write_context(
         self, instant: str, schema: pa.Schema | None = None, compression: str = "zstd", level: int | None = 1
     ) -> WriteContext:
-        """What the tasks of a commit need. ``schema``: newer than the table's, to be committed with their files."""
+        """The context of a commit's tasks. ``schema``: a newer schema, to be committed with their files."""
         columns = value_schema(schema) if schema is not None else self.schema
         return WriteContext(
             table_name=self.config.name,
@@ -176,7 +179,7 @@ class HudiTable(TableState):
         extra: Mapping[str, str] | None = None,
         schema: pa.Schema | None = None,
     ) -> str:
-        """Publish what the tasks wrote under an instant from ``begin``; returns the completion time.
+        """Publish the files of an instant from ``begin``; returns the completion time.
 
         Args:
             instant: the requested time.
@@ -184,8 +187,8 @@ class HudiTable(TableState):
             extra: the caller's own keys of extraMetadata.
             schema: a newer schema: columns added as nullable, types widened.
 
-        The metadata table is told first. Raises OvertakenError if another writer has committed since ``begin``,
-        LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
+        The metadata table records the files first. Raises OvertakenError if another writer has committed since
+        ``begin``, LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
         UnsupportedError for a schema the old files cannot be read under, CorruptDataError for a metadata table that
         cannot be read.
         """
@@ -229,7 +232,7 @@ class HudiTable(TableState):
         if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:
             raise OvertakenError(
                 "another writer has committed since this instant began",
-                do_next="roll it back and write again, on what the table holds now",
+                do_next="roll it back and write again on the current state of the table",
                 instant=instant,
                 table=self.config.name,
             )
@@ -237,14 +240,14 @@ class HudiTable(TableState):
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
         with self.exclusively():
-            roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._unnote)
+            roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._undo_entries)
         self._begun.pop(instant, None)
         self.ownership.end(instant)
 
     def maintain(self) -> str | None:
-        """Tidy the metadata table up after a commit, when it is time.
+        """Run the metadata table's services after a commit, if they are due.
 
-        Returns why it could not be done, if so: the commits stand, and the next call tries again.
+        Returns the reason if they fail: the commits stay valid, and the next call tries again.
         """
         try:
             if self.metadata_table is None or not is_due(self.metadata_table):
@@ -254,53 +257,53 @@ class HudiTable(TableState):
                     maintain(self.metadata_table)
         except BinlakeError as error:
             self._index = None
-            return f"the metadata table could not be tidied up: {error}"
+            return f"the metadata table's services failed: {error}"
         return None
 
     def rollback_pending(self) -> list[str]:
-        """Roll back what dead writers left: pending commits and delta commits, and rollbacks they did not finish.
+        """Roll back pending commits and delta commits of dead writers, and finish their rollbacks.
 
-        Returns the requested times of the commits rolled back. Pending compactions stay. Who is dead the heartbeats
-        tell (lazy); for a writer without heartbeats all are, as in Hudi's own EAGER policy.
+        Returns the requested times of the commits rolled back. Pending compactions stay. Heartbeats show which writers
+        are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
         """
         with self.exclusively():
             self.timeline.refresh()
             self._observe_times()
             self._index = None
             abandoned = self.ownership.is_abandoned
-            done = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._unnote)
+            rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._undo_entries)
             if self.metadata_table is not None:
                 recover(self.metadata_table)
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
-        return done
+        return rolled_back
 
     def _indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
         index = self.metadata_table
         return index.columns_under(schema) if index is not None and index.columns else None
 
     def _note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
-        """Tell the metadata table what a commit adds: the files written, and base files of new file groups."""
+        """Record a commit in the metadata table: the written files, and base files of new file groups."""
         index = self.metadata_table
         if index is not None and results:
             added = added_files(index, self.config.name, instant, results, columns)
             index.apply(instant, MetadataDelta(added), columns)
 
-    def _unnote(self, instant: str, rollback: str) -> None:
-        """Undo in the metadata table what was noted of an instant that is being rolled back."""
+    def _undo_entries(self, instant: str, rollback: str) -> None:
+        """Undo the metadata table's entries of an instant that is being rolled back."""
         if self.metadata_table is not None:
             metadata_rollback.roll_back(self.metadata_table, instant, rollback)
 
     def _inflight(self, instant: str) -> Instant:
-        found = self.timeline.find(instant)
-        if found is None or found.state is not State.INFLIGHT:
-            completed = found is not None and found.completed
+        inflight = self.timeline.find(instant)
+        if inflight is None or inflight.state is not State.INFLIGHT:
+            completed = inflight is not None and inflight.completed
             raise LostOwnershipError(
                 "another writer completed this instant" if completed else "another writer rolled this instant back",
                 do_next="another process writes to this table: stop it, or set locking",
                 instant=instant,
                 table=self.config.name,
             )
-        return found
+        return inflight
 
     def _avro(self, columns: pa.Schema) -> str:
         return avro_schema(columns, self.config.name, with_meta=False)

@@ -1,4 +1,4 @@
-"""What a process knows of a table that it keeps open, and how it takes in what others did to it."""
+"""The state of an open table in a process, and its refresh after other writers' changes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage
 
-#: What makes a commit out of date that began before another writer completed it. No compaction: it changes no row.
+#: Actions that overtake a commit if another writer completes one after its begin. A compaction changes no row.
 _OVERTAKING = (DELTA_COMMIT, REPLACE_COMMIT, RESTORE)
 
 
 class TableState:
-    """Configuration, schema, timeline and metadata table of a table, as of the last look, and the table's lock."""
+    """Configuration, schema, timeline and metadata table of a table as of the last refresh, and the table's lock."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class TableState:
         self._properties = properties
         self._metadata_config = metadata
         self._index: MetadataTable | None = None
-        #: Grows whenever a refresh finds that somebody else has written, whoever asked for the refresh.
+        #: Grows with every refresh, by any caller, that finds writes of other writers.
         self.generation = 0
         self._clock = InstantClock()
         self._entered = 0
         self._foreign_writes = 0
-        #: The count of foreign writes that each of our pending instants knows of.
+        #: The count of foreign writes at the begin of each of our pending instants.
         self._begun: dict[str, int] = {}
         self._known_partitions: set[str] = set()
         self._observe_times()
@@ -59,12 +59,12 @@ class TableState:
 
     @property
     def lock(self) -> TableLock:
-        """The table's lock. ``exclusively`` is the way to hold it."""
+        """The table's lock. Use ``exclusively`` to hold it."""
         return self.ownership.lock
 
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Hold the table's lock, with all that others did before taken in. May be entered again inside.
+        """Hold the table's lock, refreshed after other holders' changes. Reentrant.
 
         Raises LockHeldError if another writer keeps it too long, StorageError, CorruptDataError.
         """
@@ -82,12 +82,12 @@ class TableState:
         self._check_config()
         if self._index is not None and self._index.timeline.refresh():
             self._index = None
-        with contextlib.suppress(BinlakeError):  # said again to whoever needs it
-            _ = self.metadata_table  # the times taken from here on lie after those of its own services too
+        with contextlib.suppress(BinlakeError):  # raised again on the next use
+            _ = self.metadata_table  # later times must be after those of its own services too
 
     @property
     def clock(self) -> InstantClock:
-        """Where all times of this table come from: one clock for its writer and its services."""
+        """The source of all times of this table: one clock for its writer and its services."""
         return self._clock
 
     @property
@@ -103,7 +103,7 @@ class TableState:
         return self._index
 
     def file_slices(self) -> list[FileSlice]:
-        """The newest file slice of every file group: from the metadata table, without it by listing storage."""
+        """The newest file slice of every file group, from the metadata table or else from listing storage."""
         index = self.metadata_table
         if index is None:
             return file_slices(self.storage, self.timeline)
@@ -111,31 +111,33 @@ class TableState:
         return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
 
     def refresh(self) -> bool:
-        """List the end of the timeline. True if somebody else has written: file slices and schema are new then."""
-        news = self.timeline.refresh()
+        """List the end of the timeline. True if another writer has written: file slices and schema may have changed."""
+        changed = self.timeline.refresh()
         self._observe_times()
-        if news:
+        if changed:
             self.generation += 1
-            self._foreign_writes += sum(i.action in _OVERTAKING and (i.completed or i.action == RESTORE) for i in news)
+            self._foreign_writes += sum(
+                i.action in _OVERTAKING and (i.completed or i.action == RESTORE) for i in changed
+            )
             self.schema = self._read_schema()
             self._index = None
-        return bool(news)
+        return bool(changed)
 
     def extra_metadata(self, key: str) -> str | None:
         """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
         return self.extra_values(key).get(key)
 
-    def extra_values(self, key: str, *beside: str) -> Mapping[str, str]:
-        """The value of ``key`` as ``extra_metadata``, and the values that the same commit has of the keys ``beside``.
+    def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
+        """The value of ``key`` as ``extra_metadata``, and the values of ``further`` keys in the same commit.
 
-        Of archived commits each key has its newest value, whichever commit that is of. Keys without a value are left
-        out; without a value of ``key`` there is none at all.
+        In archived commits each key has its newest value of any commit. Keys without a value are left out; without a
+        value of ``key`` the result is empty.
         """
         for instant in reversed(self.timeline.completed()):
             extra = self.timeline.commit_metadata(instant).extra
             if key in extra:
-                return {name: extra[name] for name in (key, *beside) if name in extra}
-        return self.timeline.history().extra_values(key, *beside)
+                return {name: extra[name] for name in (key, *further) if name in extra}
+        return self.timeline.history().extra_values(key, *further)
 
     def schema_as_of(self, instant: str) -> pa.Schema:
         """The table's columns as of a requested time: those of the newest commit at or before it."""
@@ -153,7 +155,9 @@ class TableState:
         text = self.extra_metadata(SCHEMA_KEY) or self.config.extra.get(CREATE_SCHEMA)
         if text is None:
             raise UnsupportedError(
-                "the table names no schema, neither in a commit nor at its creation", table=self.config.name
+                "the table has no schema, neither in a commit nor in hoodie.properties",
+                do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
+                table=self.config.name,
             )
         return value_schema(arrow_schema(text))
 
@@ -163,11 +167,11 @@ class TableState:
             self._clock.observe(latest)
 
     def _check_config(self) -> None:
-        """Case: the table's configuration was changed under us."""
-        found = self.storage.stat(PROPERTIES_PATH)
-        if found is not None and found == self._properties:
+        """Load the configuration again if another process changed it."""
+        properties = self.storage.stat(PROPERTIES_PATH)
+        if properties is not None and properties == self._properties:
             return
         config, self._properties = load_config(self.storage)
         self.config.check_same_identity(config)
         self.config, self._index = config, None
-        self._foreign_writes += 1  # the metadata table has come or gone, and what was begun does not know
+        self._foreign_writes += 1  # the metadata table was added or dropped after our pending instants began

@@ -57,7 +57,7 @@ def test_creation(tmp_path: Path) -> None:
     ("schema", "problem"),
     [
         (pa.schema([f for f in SCHEMA if f.name != ORDER]), ORDER),
-        (SCHEMA.append(pa.field("_hoodie_file_name", pa.string())), "keeps for itself"),
+        (SCHEMA.append(pa.field("_hoodie_file_name", pa.string())), "names of Hudi.s meta fields"),
         (SCHEMA.append(pa.field("NAME", pa.string())), "case"),
         (SCHEMA.append(pa.field("a.b", pa.string())), "Avro name"),
     ],
@@ -234,7 +234,7 @@ def test_an_instant_rolled_back_by_another_writer_is_not_published(tmp_path: Pat
     instant = table.begin()
     results = write(table, instant, upserts([1], 1))
     assert HudiTable.open(table.storage).rollback_pending() == [instant]
-    with pytest.raises(LostOwnershipError, match="rolled back"):
+    with pytest.raises(LostOwnershipError, match="another writer rolled this instant back"):
         table.commit(instant, results)
     assert rs(tmp_path) == []
 

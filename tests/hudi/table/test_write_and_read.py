@@ -144,7 +144,7 @@ def test_nulls_where_none_are_allowed_are_refused() -> None:
 
 
 def test_a_file_group_without_rows_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="without rows"):
+    with pytest.raises(UnsupportedError, match="without upserts and deletes"):
         encode_log_file(_context(SCHEMA), FileGroupWrite("", 0, "00000000-x-0"))
 
 

@@ -92,11 +92,11 @@ def note(table: HudiTable, time: str, files: Sequence[CompactedFile]) -> None:
     index = table.metadata_table
     if index is None:
         return
-    unnote(table, time)
+    undo_entries(table, time)
     index.apply(time, MetadataDelta(tuple(added for file in files for added in file.added)))
 
 
-def unnote(table: HudiTable, time: str) -> None:
+def undo_entries(table: HudiTable, time: str) -> None:
     """Undo the metadata table's entries of a compaction that is still pending."""
     index = table.metadata_table
     if index is not None:

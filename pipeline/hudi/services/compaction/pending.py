@@ -17,7 +17,7 @@ from pipeline.hudi.files.names import STEADY_TOKEN, in_partition, parse_base_nam
 from pipeline.hudi.services.compaction.completion import (
     UnsoundPlanError,
     complete,
-    unnote,
+    undo_entries,
     wait_for_older_writers,
 )
 from pipeline.hudi.services.compaction.config import CompactionConfig
@@ -110,7 +110,7 @@ def unschedule(table: HudiTable, instant: Instant) -> None:
     """
     with table.exclusively():
         check_not_completed(table.storage, instant.requested_time)
-        unnote(table, instant.requested_time)
+        undo_entries(table, instant.requested_time)
         for partition, name in files_of_instant(table.storage, instant):
             table.storage.delete(in_partition(partition, name))
         for state in (State.INFLIGHT, State.REQUESTED):
