@@ -86,7 +86,7 @@ def test_a_block_of_another_instant(plain: Path) -> None:
     instant = file.name.partition("_")[2][:17].encode()
     at = data.index(instant)
     file.write_bytes(data[:at] + b"20200101000000000" + data[at + 17 :])
-    assert any("bears the instant 20200101000000000" in f.what for f in told(plain))
+    assert any("has the instant 20200101000000000" in f.what for f in told(plain))
 
 
 def test_a_base_file(indexed: Path) -> None:

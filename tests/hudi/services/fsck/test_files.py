@@ -36,7 +36,7 @@ def test_a_leftover_that_readers_take_for_archived_is_an_error(plain: Path) -> N
     renamed(logs(plain)[0], PAST)
     first, *_ = [f for f in told(plain) if f.check is Check.FILES]
     assert (first.severity, first.repair) == (Severity.ERROR, Repair.DELETE_FILE)
-    assert "readers take it in" in first.what
+    assert "readers use it" in first.what
 
 
 def test_with_an_archive_such_a_file_is_not_touched(plain: Path) -> None:
