@@ -1,1 +1,1 @@
-"""Measurements: ratios taken in one run, never timed unit tests."""
+"""Measurements: ratios within one run, never timed unit tests."""

@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 
 
 def facts() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """The facts that the numbers depend on."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         told = ["git", "-C", str(_HERE), "rev-parse", "--short", "HEAD"]
         commit = subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip()
@@ -61,7 +61,7 @@ def _names(allowed: tuple[str, ...]) -> Any:  # noqa: ANN401 - a type for argpar
 
 
 def main() -> None:
-    """Measure what is not measured yet, and write the report of all there is."""
+    """Measure what is missing, and write the report of all results."""
     cache = Path(os.environ.get("BINLAKE_CACHE") or Path.home() / ".cache" / "binlake") / "bench"
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(

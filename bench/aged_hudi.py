@@ -1,7 +1,7 @@
-"""The commits behind the old table that Hudi's Spark writer goes on with: in Hudi's format by binlake's library.
+"""The earlier commits of the old table that Hudi's Spark writer continues, written in Hudi's format by binlake.
 
-Hudi's own writer would take hours for them. Compacted, cleaned and archived now and then, as a table in use is; the
-columns are those of the peer's DataFrame, but for its mark of deletes, which its first write adds.
+Hudi's own writer would need hours for them. The table is compacted, cleaned and archived regularly, as in normal use.
+Its columns are those of the peer's DataFrame without the delete mark, which the peer's first write adds.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _WHOLE = {"int": pa.int32(), "tinyint": pa.int32()}
 
 
 def age(spec: Spec, *, metadata: bool) -> None:
-    """Make the table of a spec with its commits."""
+    """Create the table of a spec with its commits."""
     work = spec.workload
     (shape,) = work.shapes()
     storage = open_storage((spec.lake / shape.table).as_uri(), {"fsync": "false"})
     config = TableConfig(shape.table, ("id",), ORDER, work.buckets)
     schema = pa.schema([f for f in _rows([], shape, 0).schema if f.name != RECORD_KEY_FIELD])
-    # Hudi compacts a metadata table after 10 delta commits, and fails where that is what a fresh JVM does first
+    # Hudi compacts a metadata table after 10 delta commits, and fails if that is the first action of a fresh JVM
     kept = MetadataConfig(compact_after=8, compact_at_most=8) if metadata else None
     table = HudiTable.create(storage, config, schema, kept)
     source = iter(table_events(work, shape))
@@ -76,7 +76,7 @@ def _commit(table: HudiTable, shape: Shape, number: int, last: dict[bytes, bytes
 
 
 def _rows(images: list[bytes], shape: Shape, number: int) -> pa.Table:
-    """Rows as the peer's DataFrame has them; the order is below every offset that is still to come."""
+    """Rows as in the peer's DataFrame; the ordering value is below every later offset."""
     rows = rows_of(images, shape)
     for at, (name, mysql) in enumerate(shape.types().items()):
         column = rows.column(name)

@@ -52,7 +52,7 @@ _HUDI = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the table is."""
+    """The size of the table."""
 
     base_rows: int
     log_rows: int
@@ -61,7 +61,7 @@ class Sizes:
 
 
 def rows(ids: np.ndarray[tuple[int], np.dtype[np.int64]], order: int, wide: int) -> pa.Table:
-    """Rows of distinct ids in key order, all at one ordering value."""
+    """Rows of distinct ids in key order, all with one ordering value."""
     random = np.random.default_rng(order)
     keys = pa.array(ids)
     made = columns(wide - 2, len(ids), random)
@@ -70,13 +70,13 @@ def rows(ids: np.ndarray[tuple[int], np.dtype[np.int64]], order: int, wide: int)
 
 
 def with_threads(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
-    """Tasks side by side on two cores."""
+    """Run tasks in parallel on two cores."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(task, operations))
 
 
 def build(path: Path, sizes: Sizes) -> None:
-    """The table that both compact: the base file by a compaction of a first commit, then the delta commits."""
+    """Create the table that both compact: a base file by a compaction of a first commit, then the delta commits."""
     schema = pa.schema([f for f in rows(np.arange(1), 0, sizes.columns).schema if f.name != RECORD_KEY_FIELD])
     storage = open_storage(path.as_uri(), {"fsync": "false"})
     kept = MetadataConfig() if sizes.metadata else None
@@ -98,20 +98,20 @@ def _commit(table: HudiTable, upserts: pa.Table) -> None:
 
 
 def ours(path: Path) -> None:
-    """Schedule, execute, complete."""
+    """Schedule, execute and complete our compaction."""
     if not run(HudiTable.open(open_storage(path.as_uri())), CONFIG, with_threads):
         raise RuntimeError("nothing was compacted")
 
 
 def hudis(session: SparkSession, path: Path) -> None:
-    """Hudi's own procedure."""
+    """Run Hudi's own procedure."""
     done = session.sql(f"CALL run_compaction(op => 'scheduleAndExecute', path => '{path}')").collect()
     if not done:
         raise RuntimeError("Hudi found nothing to compact")
 
 
 def session_of(place: Path, sizes: Sizes, heap_mb: int) -> SparkSession:
-    """A session as Hudi's writers run in, without anything of ours in it."""
+    """A session like that of Hudi's writers, without binlake."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     jars = ",".join(map(str, spark_packages(hudi=True)))
     conf = {**_HUDI, "spark.jars": jars, "spark.sql.warehouse.dir": (place / "warehouse").as_uri()}
@@ -132,7 +132,7 @@ def session_of(place: Path, sizes: Sizes, heap_mb: int) -> SparkSession:
 
 
 def count(path: Path) -> int:
-    """The rows that the table shows, all from its base file."""
+    """The number of rows in the table, all from its base file."""
     table = HudiTable.open(open_storage(path.as_uri()))
     (only,) = table.file_slices()
     if only.log_files:

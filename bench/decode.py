@@ -1,7 +1,7 @@
-"""Events a second of the decoder alone, on one core: plain, embedded-schema and flat forms.
+"""Measures the decoder alone in events per second, on one core: plain, embedded-schema and flat forms.
 
-Run: ``python -m bench.decode [events]``. The event is the project's measure: 12 columns (a base64 decimal, an ISO
-timestamp), about 510 bytes in the plain form.
+Run: ``python -m bench.decode [events]``. The event is the project's reference event: 12 columns (a base64 decimal, an
+ISO timestamp), about 510 bytes in the plain form.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ REPEATS = 5
 
 
 def decimal_text(unscaled: int) -> str:
-    """As Connect writes a Decimal."""
+    """A Decimal as Connect writes it."""
     size = (unscaled.bit_length() + 8) // 8
     return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
 
@@ -104,7 +104,7 @@ def _message(row: dict[str, Any], i: int, form: str) -> dict[str, Any]:
 
 
 def rate(work: Callable[[], object], n: int) -> tuple[float, float, float]:
-    """Median, least and greatest events a second of REPEATS runs."""
+    """Median, least and greatest events per second of REPEATS runs."""
     rates = []
     for _ in range(REPEATS):
         start = monotonic_s()
@@ -114,7 +114,7 @@ def rate(work: Callable[[], object], n: int) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print one line a form."""
+    """Print one line for each form."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     source = SourceTable("shop", "orders")
     schemas = DeclaredSchemas({source: declared_table(COLUMNS, None)})

@@ -1,5 +1,5 @@
-"""Whether a time grows over a long run: Theil and Sen's slope over the medians of windows, so that a window in which
-the machine was busy with something else decides nothing."""
+"""Tests whether a time grows over a long run, by the Theil-Sen slope over the medians of windows. A window in which the
+machine was busy with other work does not change the result."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-#: Batches of which one median is taken.
+#: Batches in one window, from which one median is taken.
 WINDOW = 100
-#: Windows below which nothing is said about drift.
+#: The least number of windows for a verdict about drift.
 LEAST_WINDOWS = 10
 #: Growth over the run, as a share of the median, that counts as drift.
 TOLERATED = 0.10
@@ -19,10 +19,10 @@ TOLERATED = 0.10
 
 @dataclass(frozen=True)
 class Drift:
-    """How a median goes with age, in milliseconds per 1,000 batches, with the interval of 95 %.
+    """The slope of a median with age, in milliseconds per 1,000 batches, with the 95 % interval.
 
-    ``windows``: how many were looked at, over ``length`` batches. ``first_fifth``, ``last_fifth``: medians of their
-    medians at both ends; ``spread``: the distance between the quartiles of all of them.
+    ``windows``: their number, over ``length`` batches. ``first_fifth``, ``last_fifth``: medians of the windows' medians
+    at both ends. ``spread``: the distance between the quartiles of all of them.
     """
 
     windows: int
@@ -36,13 +36,13 @@ class Drift:
     spread: float = 0.0
 
     def grown(self, per_1000: float) -> float:
-        """What a slope comes to over the length, as a share of the median."""
+        """The growth over the length for a slope, as a share of the median."""
         return per_1000 * self.length / 1000 / self.median if self.median else 0.0
 
     @property
     def verdict(self) -> str:
-        """``drift`` where the whole interval lies above zero and the growth counts, ``no drift`` where it excludes such
-        growth or nearly so."""
+        """``drift`` where the whole interval is above zero and the growth is relevant, ``no drift`` where the interval
+        excludes such growth or nearly so."""
         if self.windows < LEAST_WINDOWS:
             return f"too short to tell: {self.windows} windows like each other, {LEAST_WINDOWS} are needed"
         if self.low > 0 and self.grown(self.per_1000) > TOLERATED:
@@ -52,7 +52,7 @@ class Drift:
 
 
 def drift(medians: Sequence[tuple[int, float]]) -> Drift:
-    """Of (number, median) of windows in order."""
+    """The drift of (number, median) pairs of windows in order."""
     count = len(medians)
     if count < 3:
         return Drift(count)

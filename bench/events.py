@@ -1,7 +1,7 @@
 """The workload: Debezium JSON change events of one table, about 540 bytes each, twelve columns.
 
-200,000 keys, 80 % of the changes on 20 % of them, 3 % deletes; positions ascend as a binlog's do. A ``Shape`` makes the
-rows wider, spreads them over partitions or names the table otherwise.
+200,000 keys, 80 % of the changes on 20 % of them, 3 % deletes; positions ascend as in a binlog. A ``Shape`` makes the
+rows wider, spreads them over partitions or gives the table another name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def amount_text(cents: int) -> str:
     return base64.b64encode(cents.to_bytes(size, "big", signed=True)).decode()
 
 
-#: Types of the columns beyond the twelve, in turns.
+#: Types of the columns after the first twelve, in rotation.
 EXTRA = ("bigint", "varchar(24)", "double", "datetime(6)", "decimal(12,2)")
 _VARIANTS = 500
 
@@ -65,7 +65,7 @@ class Shape:
         return COLUMNS | {f"extra_{n:02d}": EXTRA[n % len(EXTRA)] for n in more}
 
     def extras(self) -> list[str]:
-        """The further columns of a row as JSON, in variants."""
+        """The additional columns of a row as JSON, in variants."""
         rng = random.Random(self.columns)
         names = [name for name in self.types() if name not in COLUMNS]
         rows = range(_VARIANTS if names else 1)
@@ -89,7 +89,7 @@ def _extra(kind: int, rng: random.Random) -> str:
 def events(
     count: int, keys: int = 200_000, seed: int = 7, first: int = 0, shape: Shape = PLAIN
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of ``count`` change events; ``first`` is how many came before them."""
+    """(key, value) of ``count`` change events; ``first`` is the number of events before them."""
     extras = shape.extras()
     plain = '"table":"orders"'
     envelope, delete = (t.replace(plain, f'"table":"{shape.table}"') for t in (_ENVELOPE, _DELETE))

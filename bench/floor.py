@@ -1,6 +1,7 @@
-"""The floor: the same work as a plain program of pyarrow on one core, without Kafka, Spark, transactions or a table.
+"""The floor: the same work in a plain pyarrow program on one core, without Kafka, Spark, transactions or a table.
 
-Parse, newest change of each key, one Parquet file a bucket. What a table format and a stream add is what lies above.
+It parses, keeps the newest change of each key, and writes one Parquet file per bucket. The difference to the floor is
+the cost of a table format and a stream.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _DELETED, _ORDER = "_deleted", "_order"
 
 
 class FloorRun:
-    """The floor over the events that the topics hold."""
+    """The floor on the events of the topics."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._recorder = Recorder(spec)
 
     def run(self) -> None:
-        """Batch after batch; making the events is not timed."""
+        """Process batch after batch; the generation of the events is not timed."""
         work = self._spec.workload
         sources = {shape.table: (shape, table_events(work, shape)) for shape in work.shapes()}
         done, number = dict.fromkeys(sources, 0), 0
@@ -92,7 +93,7 @@ class FloorRun:
         return found
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """No effect: nothing is open."""
 
 
 def _raw(mysql: str) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""The forms in which a MySQL value may legally come, by format: what ``bench.forms`` measures and the tests guard."""
+"""The valid forms of a MySQL value, by format: ``bench.forms`` measures them and the tests guard them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Case:
 
     Attributes:
         kind: the MySQL type.
-        form: what the value looks like.
-        value: makes a JSON value from random numbers; ABSENT: the row does not have the column.
-        connect: the field's Connect schema; None: the form does not occur beside a schema.
-        options: those of DecodeOptions that the form needs.
+        form: the form of the value.
+        value: makes a JSON value from random numbers; ABSENT: the row lacks the column.
+        connect: the field's Connect schema; None: the form does not occur with a schema.
+        options: DecodeOptions that the form needs.
         update: the message is an update with a before image (Debezium) or with old values.
     """
 

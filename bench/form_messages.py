@@ -1,4 +1,4 @@
-"""Messages of each format that hold the forms of ``bench.form_cases``."""
+"""Messages of each format in the forms of ``bench.form_cases``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Row = dict[str, Any]
 
 @dataclass
 class Messages:
-    """The messages of a case, and what is needed to decode them."""
+    """The messages of a case, and the arguments for decoding them."""
 
     case: Case
     records: RawRecords
@@ -34,7 +34,7 @@ class Messages:
     options: DecodeOptions
 
     def decode(self) -> int:
-        """Decode all; the number of rows."""
+        """Decode all messages; returns the number of rows."""
         return sum(batch.rows.num_rows for batch in decode(self.records, self.schemas, self.options).changes)
 
 
@@ -65,7 +65,7 @@ def envelope(row: _Row, i: int, *, update: bool) -> _Row:
 
 
 def flat(row: _Row, i: int) -> _Row:
-    """The same row unwrapped, with what ExtractNewRecordState adds."""
+    """The same row unwrapped, with the fields that ExtractNewRecordState adds."""
     place = _place(i)
     added = {f"__source_{name}": place[name] for name in ("file", "pos", "row", "ts_ms")}
     return row | {"__deleted": "false", "__op": "c", "__table": SOURCE.table} | added
@@ -98,16 +98,16 @@ _AVRO = {"int8": "int", "int16": "int", "int32": "int", "int64": "long"}
 
 @dataclass(frozen=True)
 class Registry:
-    """Knows one schema."""
+    """A registry with one schema."""
 
     text: str
 
     def schema(self, schema_id: int, subject: str) -> str | None:
-        """The schema, whatever is asked for."""
+        """The schema, for every id."""
         return self.text
 
     def describe(self) -> str:
-        """Where it is."""
+        """The registry's address."""
         return "memory"
 
 

@@ -1,4 +1,4 @@
-"""Values at random, as JSON holds them, for the forms of ``bench.form_cases``."""
+"""Random values in JSON form, for the forms of ``bench.form_cases``."""
 
 from __future__ import annotations
 

@@ -16,24 +16,24 @@ from dataclasses import dataclass, field
 
 from bench.form_messages import FORMATS, Messages, cases, messages
 
-#: What a form may cost, as a multiple of the fastest form of its format.
+#: The most time that a form may take, as a multiple of the fastest form of its format.
 MOST = 3.0
 
 
 @dataclass
 class Rates:
-    """Messages a second of the process's own time, one for each round."""
+    """Messages per second of the process's own time, one value for each round."""
 
     messages: Messages
     rates: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        """Of the rounds."""
+        """The median of the rounds."""
         return statistics.median(self.rates)
 
     def measure(self) -> None:
-        """Note one more rate."""
+        """Measure one more round."""
         gc.collect()
         start = time.process_time()
         rows = self.messages.decode()
@@ -54,7 +54,7 @@ def table(form: str, done: list[Rates]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure the forms in turns, and print a table a format."""
+    """Measure the forms in turns, and print one table for each format."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)

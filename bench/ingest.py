@@ -27,7 +27,7 @@ WARM_UP = 2
 
 @dataclass(frozen=True)
 class Options:
-    """How the stream runs: see ``--help``."""
+    """Options of the stream: see ``--help``."""
 
     fetch: str = "direct"
     shuffle_above_bytes: int = 256 << 20
@@ -61,7 +61,7 @@ def settings(root: Path, bootstrap: str, batch: int, options: Options) -> Settin
 
 
 def measure(count: int, batch: int, options: Options) -> list[ProgressEvent]:
-    """Load ``count`` events into a fresh broker and apply them all; one event a batch."""
+    """Load ``count`` events into a fresh broker and apply them all; returns one event for each batch."""
     seen: list[ProgressEvent] = []
 
     def show(event: ProgressEvent) -> None:

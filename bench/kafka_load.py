@@ -1,4 +1,4 @@
-"""Putting the workload into topics, and asking what they hold."""
+"""Writes the workload to topics, and queries their content."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LEADER_S = 60.0
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Make one topic."""
+    """Create one topic."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 
 
 def delete_topics(bootstrap: str, topics: Iterable[str]) -> None:
-    """Delete those of the topics that there are."""
+    """Delete the given topics that exist."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     there = set(client.list_topics(timeout=30).topics) & set(topics)
     if there:
@@ -34,7 +34,7 @@ def delete_topics(bootstrap: str, topics: Iterable[str]) -> None:
 
 
 def _producer(bootstrap: str, linger_ms: int = 20) -> Producer:
-    """A producer that keeps the order of a key's events: a new topic refuses its first batches, which come again."""
+    """A producer that keeps the order of a key's events: a new topic refuses its first batches; they are resent."""
     return Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -47,7 +47,7 @@ def _producer(bootstrap: str, linger_ms: int = 20) -> Producer:
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """Send the records, and wait until the broker has them all; how many there were."""
+    """Send the records, and wait until the broker has them all; returns their number."""
     producer = _producer(bootstrap)
     count = 0
     for key, value in records:
@@ -65,13 +65,13 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) 
 
 
 def table_events(work: Workload, shape: Shape) -> Iterator[tuple[bytes, bytes]]:
-    """What one table's topic holds, from its first event to the last live one."""
+    """The content of one table's topic, from its first event to the last live one."""
     count = work.age_events + work.events // work.tables + work.live_events
     return events(count, work.keys, shape=shape)
 
 
 class LiveProducer(threading.Thread):
-    """Sends records at a steady pace; Kafka stamps each with the moment at which it was handed over."""
+    """Sends records at a steady rate; Kafka stamps each with the time at which it was handed over."""
 
     def __init__(self, bootstrap: str, topic: str, records: Iterator[tuple[bytes, bytes]], per_s: int) -> None:
         super().__init__(daemon=True)
@@ -80,7 +80,7 @@ class LiveProducer(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Until there are no more records."""
+        """Send until there are no more records."""
         started, sent, pause = monotonic_s(), 0, threading.Event()
         try:
             while True:
@@ -98,7 +98,7 @@ class LiveProducer(threading.Thread):
 
 
 def topic_ends(bootstrap: str, topics: Iterable[str]) -> Offsets:
-    """Topic -> partition -> how many records it holds."""
+    """Topic -> partition -> the number of its records."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
     known = consumer.list_topics(timeout=30).topics
     there = [topic for topic in topics if topic in known]
@@ -109,7 +109,7 @@ def topic_ends(bootstrap: str, topics: Iterable[str]) -> Offsets:
 
 
 def _end(consumer: Consumer, place: TopicPartition) -> int:
-    """A partition's end. A broker that has just started leads none of its partitions for a moment."""
+    """A partition's end. For a moment after its start, a broker leads none of its partitions."""
     deadline = monotonic_s() + _LEADER_S
     while True:
         try:

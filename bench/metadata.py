@@ -34,7 +34,7 @@ from pipeline.storage import open_storage
 BUCKETS, KEYS, ORDER = 8, 200_000, "_binlake_order"
 KEPT_COMMITS = 100
 RETENTION = CleaningConfig(commits=KEPT_COMMITS)
-#: How many commits the medians at both ends are taken of.
+#: The number of commits in the medians at both ends.
 END = 100
 
 
@@ -59,7 +59,7 @@ def columns(count: int, rows: int, random: np.random.Generator) -> dict[str, pa.
 
 
 def batch(number: int, events: int, wide: int) -> pa.Table:
-    """One commit's rows, a key at most once; the same for both tables."""
+    """The rows of one commit, each key at most once; the same for both tables."""
     random = np.random.default_rng(number)
     keys = pa.array(np.unique(random.integers(0, KEYS, events)))
     order = pa.array(np.full(len(keys), number, dtype=np.int64))
@@ -70,7 +70,7 @@ def batch(number: int, events: int, wide: int) -> pa.Table:
 
 @dataclass
 class Measured:
-    """A table and the milliseconds of its commits, from the rows to the end of the upkeep."""
+    """A table and the milliseconds of its commits, from the rows to the end of the maintenance."""
 
     table: HudiTable
     pool: ThreadPoolExecutor
@@ -92,7 +92,7 @@ class Measured:
         self.spent_ms.append((monotonic_s() - started) * 1000)
 
     def tidy(self) -> None:
-        """Compact, clean and archive."""
+        """Compact, clean and archive the table."""
         config = CompactionConfig(tombstone_retention_hours=0)
         run(self.table, config, lambda function, items: list(map(function, items)), now=True)
         clean(self.table, RETENTION)
@@ -100,14 +100,14 @@ class Measured:
 
 
 def slope(spent: Sequence[float]) -> float:
-    """Milliseconds that a commit takes longer after 1,000 more: Theil and Sen's median of slopes, over means of 20."""
+    """Growth of a commit's milliseconds over 1,000 commits: the Theil-Sen median of slopes, over means of 20."""
     means = [statistics.fmean(spent[at : at + 20]) for at in range(0, len(spent) - 19, 20)]
     pairs = [(b - a) / (j - i) for i, a in enumerate(means) for j, b in enumerate(means) if j > i]
     return statistics.median(pairs) / 20 * 1000 if pairs else 0.0
 
 
 def measure(place: Path, commits: int, events: int, wide: int, fsync: str, every: int) -> dict[str, list[float]]:
-    """Milliseconds of every commit by table."""
+    """Milliseconds of every commit, by table."""
     schema = pa.schema([f for f in batch(0, 8, wide).schema if f.name != RECORD_KEY_FIELD])
     with ThreadPoolExecutor(BUCKETS) as pool:
         tables = {}

@@ -1,4 +1,4 @@
-"""What a table must hold in the end, and one number over all of its cells that every writer's table must give."""
+"""The expected final content of a table, and one checksum over all cells that every writer's table must have."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CENTS = pa.decimal128(12, 2)
 
 @dataclass(frozen=True)
 class Digest:
-    """How many rows a table has, and a checksum over every cell of them."""
+    """The number of rows of a table, and a checksum over all of its cells."""
 
     rows: int
     sha256: str
 
 
 def newest(changes: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Key -> its last event, in the order in which they were made: plain, and nobody's code but this."""
+    """Key -> its last event, in order of creation: a plain loop that shares no code with any writer."""
     return dict(changes)
 
 
 def expected(last: Mapping[bytes, bytes], shape: Shape) -> Digest:
-    """The digest of the table that these last events leave."""
+    """The digest of the table that results from these last events."""
     images = [value[value.index(b'"after":') + 8 : value.index(b',"source":')] for value in last.values()]
     return digest(rows_of([image for image in images if image != b"null"], shape), shape)
 
@@ -56,7 +56,7 @@ def _raw_type(mysql: str) -> pa.DataType:
 
 
 def _typed(column: pa.ChunkedArray | pa.Array, mysql: str) -> pa.ChunkedArray | pa.Array:
-    """A column of Debezium's JSON in its own type: base64 decimals, instants as text, local times as microseconds."""
+    """A column of Debezium's JSON in its own type: base64 decimals, instants from text, local times in microseconds."""
     if mysql.startswith("decimal"):
         return cents_of(column)
     if mysql.startswith("timestamp"):
@@ -77,7 +77,7 @@ def cents_of(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
 
 
 def digest(table: pa.Table, shape: Shape) -> Digest:
-    """Of the columns of the shape, whatever else the table has, in the order of the keys.
+    """The digest of the shape's columns, in key order; other columns of the table are ignored.
 
     Integers of any width, decimals of scale 2 and instants of any unit with or without a zone count as equal.
     """

@@ -17,7 +17,7 @@ SIDES = {"compaction": ("binlake", "hudi"), "reads": ("binlake", "hudi", "hudi-r
 
 
 def run(name: str, place: Path, rounds: int, scale: float) -> dict[str, list[Metrics]]:
-    """Side -> the numbers of each round. Raises WorkerFailed; the two sides of a round that differ are a failure."""
+    """Side -> the numbers of each round. Raises WorkerFailed. A round with two different sides is a failure."""
     place.mkdir(parents=True)
     out, log = place / "found.json", place / "log.txt"
     command = [sys.executable, "-m", "bench.others", name, str(place / "data"), str(rounds), str(scale), str(out)]
@@ -37,7 +37,7 @@ def _compaction(place: Path, rounds: int, scale: float) -> dict[str, list[Metric
 
 
 def main() -> None:
-    """Measure one of them and write down what was found."""
+    """Measure one workload and write its results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=sorted(SIDES))
     parser.add_argument("place", type=Path)

@@ -1,4 +1,4 @@
-"""binlake as a user runs it: ``run_stream`` over the workload's topics, with metadata table, ranges and blooms."""
+"""binlake as users run it: ``run_stream`` over the workload's topics, with metadata table, ranges and blooms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pipeline.tasks.plan import BatchPlan, Item
 
 
 def settings_for(spec: Spec) -> Settings:
-    """The stream's settings: as binlake comes, but for compaction, which is measured by itself."""
+    """The stream's settings: binlake's defaults, except compaction, which is measured separately."""
     shape = spec.workload.shape
     partition = {"column": "country", "transform": "identity"} if shape.partitions else None
     compaction = {"mode": "inline" if spec.ageing else "off"}
@@ -65,7 +65,7 @@ class OurRun:
         self._recorder = Recorder(spec)
 
     def run(self) -> None:
-        """Apply the topics."""
+        """Apply the topics' events."""
         if self._spec.ageing:
             _age(self._spec, self._settings)
             return
@@ -83,16 +83,16 @@ class OurRun:
         run_stream(self._settings, once=not self._spec.until, on_progress=note, stop=stop)
 
     def contents(self) -> dict[str, pa.Table]:
-        """Table -> all of its rows, by hudi-rs."""
+        """Table -> all of its rows, read by hudi-rs."""
         return {s.table: read_table(self._spec.lake / s.table) for s in self._spec.topics().values()}
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """No effect: nothing is open."""
 
 
 @dataclass
 class _Here:
-    """An engine whose one task runs in this process."""
+    """An engine that runs its one task in this process."""
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
         """See pipeline.stream.engine.Engine."""
@@ -100,7 +100,7 @@ class _Here:
 
 
 def _age(spec: Spec, settings: Settings) -> None:
-    """The commits behind an old table, by the stream's own code but without Spark: minutes instead of an hour."""
+    """Create the earlier commits of an old table, by the stream's own code but without Spark: minutes, not an hour."""
     root = open_storage(settings.lake.uri, {"fsync": "false"})
     state = open_storage(settings.state_uri)
     services = TableServices(lambda function, operations: [function(operation) for operation in operations])

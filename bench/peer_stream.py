@@ -1,4 +1,4 @@
-"""A peer's stream: Spark's Kafka source, Debezium's JSON by ``from_json``, each key's newest change, its writer."""
+"""A peer's stream: Spark's Kafka source, Debezium's JSON by ``from_json``, the newest change per key, its writer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _JSON: dict[str, st.DataType] = {
     "int": st.IntegerType(),
     "tinyint": st.IntegerType(),
     "double": st.DoubleType(),
-    "decimal": st.BinaryType(),  # from_json undoes the base64
+    "decimal": st.BinaryType(),  # from_json decodes the base64
     "datetime": st.LongType(),
 }
 
 
 def session_for(peer: Peer, spec: Spec) -> SparkSession:
-    """A session with what all have in common, and what this peer asks for."""
+    """A session with the common properties and this peer's own."""
     os.environ.update(java_environment())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(f"bench-{spec.writer}").master(MASTER)
@@ -52,13 +52,13 @@ def session_for(peer: Peer, spec: Spec) -> SparkSession:
 
 
 def row_type(shape: Shape) -> st.StructType:
-    """The row image as ``from_json`` is told to read it."""
+    """The type of the row image for ``from_json``."""
     kinds = {name: _JSON.get(mysql.split("(")[0], st.StringType()) for name, mysql in shape.types().items()}
     return st.StructType([st.StructField(name, kind) for name, kind in kinds.items()])
 
 
 def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
-    """One row a key: its columns in their own types, whether it is deleted, and Kafka's offset as the order."""
+    """One row per key: its columns in their own types, whether it is deleted, and Kafka's offset as the order."""
     row = row_type(shape)
     envelope = st.StructType(
         [st.StructField("before", row), st.StructField("after", row), st.StructField("op", st.StringType())]
@@ -74,7 +74,7 @@ def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
 
 
 def _typed(column: Column, mysql: str) -> Column:
-    """The value as the lake keeps it. Done for the newest rows alone, after ``newest_changes`` has chosen them."""
+    """The value in its lake type. Only the newest rows are converted, after ``newest_changes`` has chosen them."""
     if mysql.startswith("decimal"):
         digits = sf.hex(column)
         sign = sf.when(sf.substring(digits, 1, 1) >= "8", "FFFFFFFFFFFFFFFF").otherwise("0000000000000000")
@@ -104,7 +104,7 @@ class PeerRun:
         self._pool = ThreadPoolExecutor(_THREADS)
 
     def run(self) -> None:
-        """Apply the topics."""
+        """Apply the topics' events."""
         for table in self._tables.values():
             if not self._spec.workload.age or self._spec.ageing:
                 self._peer.create(self._session, table, ageing=self._spec.ageing)
@@ -127,7 +127,7 @@ class PeerRun:
             raise self._error
 
     def _start(self) -> str:
-        """Where a stream without a checkpoint begins: an old table that a library made has no checkpoint."""
+        """The starting offsets without a checkpoint: an old table that a library created has none."""
         file = self._spec.place / "starting_offsets"
         return file.read_text() if file.exists() else "earliest"
 
@@ -150,7 +150,7 @@ class PeerRun:
             ((_, table),) = self._tables.items()
             self._peer.write(newest_changes(frame, table.shape), table)
             return
-        frame.persist()  # one read of Kafka for all tables, which are written side by side
+        frame.persist()  # one read of Kafka for all tables, which are written in parallel
         try:
             write = partial(self._one_of, frame)
             list(self._pool.map(write, self._tables))
@@ -162,7 +162,7 @@ class PeerRun:
         self._peer.write(newest_changes(frame.where(sf.col("topic") == topic), table.shape), table)
 
     def contents(self) -> dict[str, pa.Table]:
-        """Table -> all of its rows, by the peer's own reader."""
+        """Table -> all of its rows, read by the peer's own reader."""
         found = {}
         for table in self._tables.values():
             out = self._spec.place / "read" / table.shape.table

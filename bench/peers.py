@@ -1,4 +1,4 @@
-"""The peers' writers: Hudi, Delta and Paimon, each as its own manual says it is fast. See README.md for the reasons."""
+"""The peers' writers: Hudi, Delta and Paimon, each tuned by its own manual. See README.md for the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from bench.events import Shape
 from embedded.jars import DELTA, PAIMON, SPARK_PROVIDES, resolve, spark_packages
 
-#: Columns of a change beside its own: whether the key is deleted, and what orders the changes of a key.
+#: Additional columns of a change: whether the key is deleted, and the order of a key's changes.
 DELETED, ORDER = "_hoodie_is_deleted", "_order"
 
 
@@ -27,11 +27,11 @@ class Table:
 
     @property
     def partition(self) -> str | None:
-        """The column by whose values the table is partitioned."""
+        """The column that partitions the table."""
         return "country" if self.shape.partitions else None
 
     def ddl(self) -> str:
-        """The columns in Spark's SQL."""
+        """The columns in Spark SQL."""
         kinds = {"tinyint": "int", "datetime": "timestamp", "timestamp": "timestamp"}
         columns = []
         for name, mysql in self.shape.types().items():
@@ -46,23 +46,23 @@ class Peer(Protocol):
     """A table format's own way of applying changes on Spark."""
 
     def jars(self) -> list[Path]:
-        """For ``spark.jars``, the Kafka connector among them."""
+        """The jars for ``spark.jars``, including the Kafka connector."""
         ...
 
     def conf(self, lake: Path) -> Mapping[str, str]:
-        """Spark properties it asks for."""
+        """The Spark properties that the peer needs."""
         ...
 
     def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
-        """Make the empty table, if that is a step. ``ageing``: with its services on, as in years of use."""
+        """Create the empty table, if that is a separate step. ``ageing``: with its table services, as in long use."""
         ...
 
     def write(self, changes: DataFrame, table: Table) -> None:
-        """Apply one row a key."""
+        """Apply changes, one row per key."""
         ...
 
     def read(self, session: SparkSession, table: Table) -> DataFrame:
-        """The rows as a reader sees them now."""
+        """The current rows, as a reader sees them."""
         ...
 
 
@@ -88,7 +88,7 @@ class Hudi:
         self._ageing = ageing
 
     def options(self, table: Table) -> dict[str, str]:
-        """Of one write."""
+        """The options of one write."""
         services = str(self._ageing).lower()
         return {
             "hoodie.table.name": table.shape.table,
@@ -101,7 +101,7 @@ class Hudi:
             "hoodie.index.type": "BUCKET",
             "hoodie.bucket.index.hash.field": "id",
             "hoodie.bucket.index.num.buckets": str(table.buckets),
-            "hoodie.combine.before.upsert": "false",  # one row a key comes in
+            "hoodie.combine.before.upsert": "false",  # the input has one row per key
             "hoodie.upsert.shuffle.parallelism": "2",
             "hoodie.write.markers.type": "DIRECT",
             "hoodie.embed.timeline.server": "false",
@@ -133,7 +133,7 @@ class Delta:
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.parquet.compression.codec": "zstd",
-            "spark.databricks.delta.snapshotPartitions": "2",  # its default of 50 is for clusters
+            "spark.databricks.delta.snapshotPartitions": "2",  # the default of 50 is for clusters
         }
 
     def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
@@ -161,12 +161,12 @@ class Delta:
 
 
 class Paimon:
-    """A bucketed primary-key table, write-only: compaction is somebody else's work."""
+    """A bucketed primary-key table, write-only: another job compacts it."""
 
     KIND = "row_kind"
 
     def jars(self) -> list[Path]:
-        # its jar is shaded; what its POM names besides would only stand in the way
+        # its jar is shaded; the other dependencies in its POM would only conflict
         found = resolve(PAIMON, "paimon", exclude=SPARK_PROVIDES)
         return spark_packages() + [jar for jar in found if jar.name.startswith("paimon-spark")]
 

@@ -1,4 +1,4 @@
-"""Bars with their spread, as an SVG picture: no library needed."""
+"""Draws bars with their spread as an SVG picture, without a library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OURS, _THEIRS, _SPREAD = "#2166ac", "#b2b2b2", "#333333"
 
 @dataclass(frozen=True)
 class Bar:
-    """A writer's median, and the least and the greatest of its rounds."""
+    """A writer's median, and the least and the greatest value of its rounds."""
 
     name: str
     value: float
@@ -31,12 +31,12 @@ class Panel:
 
     @property
     def height(self) -> int:
-        """In pixels."""
+        """The height in pixels."""
         return _HEAD + len(self.bars) * (_BAR + _GAP) + 14
 
 
 def draw(panels: Sequence[Panel]) -> str:
-    """One panel under the other, each with a scale of its own that begins at nought."""
+    """The panels below each other, each with its own scale from zero."""
     parts, top = [], 10
     for panel in panels:
         parts += _panel(panel, top)

@@ -1,4 +1,4 @@
-"""The measured process: started, watched while it works, and ended."""
+"""The measured process: starts it, observes it while it works, and ends it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ _TIMEOUT_S = 4 * 3600.0
 
 @dataclass
 class Memory:
-    """The most that a tree of processes held at once, in bytes: resident, and with shared pages counted once.
+    """The most memory of a process tree at one time, in bytes: resident, and with shared pages counted once.
 
-    A JVM that starts a program is there twice for a moment, with all of its pages: the second number is the one to
-    compare.
+    While a JVM starts a program, all of its pages count twice for a moment. So the second number is the one to compare.
     """
 
     rss: int = 0
     pss: int = 0
 
     def sample(self, root: psutil.Process, *, shared: bool) -> None:
-        """Look at the tree now."""
+        """Measure the tree now."""
         rss = pss = 0
         for process in _tree(root):
             try:
@@ -49,13 +48,13 @@ def _tree(root: psutil.Process) -> list[psutil.Process]:
 
 
 class WorkerFailed(Exception):
-    """The process ended without having done its work; the message has its last words."""
+    """The process ended before its work was done; the message has its last output."""
 
 
 def run_worker(spec: Spec, while_it_works: Callable[[], None] | None = None) -> Memory:
-    """Run one spec in a process of its own; its peak memory up to the last batch, not that of checking the table.
+    """Run one spec in its own process; returns its peak memory up to the last batch, without the check of the table.
 
-    ``while_it_works`` is called again and again from a thread that does nothing else.
+    ``while_it_works`` is called repeatedly from a thread that does nothing else.
     """
     spec.place.mkdir(parents=True, exist_ok=True)
     (spec.place / "spec.json").write_text(spec.to_json())
@@ -104,5 +103,5 @@ def _last_words(log: Path) -> str:
 
 
 def tree_bytes(place: Path, without: str = ".binlake") -> int:
-    """The size of all files below a directory, but for one of its own directories."""
+    """The size of all files in a directory in bytes, except those in one of its subdirectories."""
     return sum(f.stat().st_size for f in place.rglob("*") if f.is_file() and without not in f.relative_to(place).parts)

@@ -1,9 +1,9 @@
 """Filtered reads of one table, ours against Hudi Spark's and hudi-rs's. ``python -m bench.others reads`` runs it.
 
-A table of 50 partitions and 2 buckets each, with a metadata table, base files and a log file over each of them. Three
-questions: one partition; a range of a column whose values go with the partition, which the question does not name (so
-the metadata table's ranges are what tells the files); one key. Each reader opens the table anew for every question, as
-a new query does, and must find the same rows. The first round warms up and is left out.
+A table of 50 partitions with 2 buckets each, with a metadata table, base files and a log file for each of them. There
+are three questions: one partition; a range of a column whose values follow the partition, which the question does not
+name (so the metadata table's ranges select the files); one key. Each reader opens the table again for every
+question, as a new query does, and must find the same rows. The first round warms up and is not counted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Question:
 
 
 def questions(rows: int) -> dict[str, Question]:
-    """The three questions over a table of so many rows."""
+    """The three questions over a table with this number of rows."""
     each = rows // PARTITIONS
     low, high, key = 7 * each + each // 4, 7 * each + each // 2, 11 * each + 5
     return {
@@ -62,7 +62,7 @@ def questions(rows: int) -> dict[str, Question]:
 
 
 def rows_of(ids: np.ndarray[tuple[int], np.dtype[np.int64]], rows: int, order: int) -> pa.Table:
-    """Rows of distinct ids in key order; ``placed`` goes up with the id, and so with the partition."""
+    """Rows of distinct ids in key order; ``placed`` ascends with the id, and so with the partition."""
     each = rows // PARTITIONS
     part = pa.array([f"p{number:02d}" for number in range(PARTITIONS)]).take(pa.array(ids // each))
     made = columns(COLUMNS - 4, len(ids), np.random.default_rng(order))
@@ -81,7 +81,7 @@ def rows_of(ids: np.ndarray[tuple[int], np.dtype[np.int64]], rows: int, order: i
 
 
 def build(path: Path, rows: int) -> pa.Table:
-    """Base files by a compaction of a first commit, and a commit over them; the rows there are in the end."""
+    """Create base files by a compaction of a first commit, and a commit over them; returns the final rows."""
     first, second = np.arange(rows), np.arange(0, rows, 10)
     base, update = rows_of(first, rows, 0), rows_of(second, rows, 1)
     schema = pa.schema([f for f in base.schema if f.name != RECORD_KEY_FIELD])
@@ -110,14 +110,14 @@ def _commit(table: HudiTable, rows: pa.Table) -> None:
 
 
 def ours(path: Path, question: Question) -> pa.Table:
-    """A query through our reader, on one core."""
+    """A query by our reader, on one core."""
     reader = TableReader.open(path.as_uri())
     plan = reader.plan(condition=question.condition, columns=["id", "c0", "placed"])
     return pa.Table.from_batches(list(reader.batches(plan)))
 
 
 def hudi_rs(path: Path, question: Question) -> pa.Table:
-    """A query through hudi-rs; its filters choose files, what is left of the condition is done in Arrow."""
+    """A query by hudi-rs; its filters select files, and Arrow applies the rest of the condition."""
     options = HudiReadOptions(filters=question.filters, projection=["id", "c0", "placed", "part"])
     batches = HudiTableBuilder.from_base_uri(path.as_uri()).build().read(options)
     table = pa.Table.from_batches([pa.record_batch(b) for b in batches])
@@ -125,7 +125,7 @@ def hudi_rs(path: Path, question: Question) -> pa.Table:
 
 
 def hudis(session: SparkSession, path: Path, question: Question) -> pa.Table:
-    """A query through Hudi's Spark reader with data skipping, on two cores."""
+    """A query by Hudi's Spark reader with data skipping, on two cores."""
     frame = session.read.format("hudi").options(**_SKIPPING).load(path.as_uri())
     rows = frame.where(question.condition).select("id", "c0", "placed").collect()
     return pa.table({name: pa.array([row[name] for row in rows], pa.int64()) for name in ("id", "c0", "placed")})
@@ -139,13 +139,13 @@ _SKIPPING = {
 
 
 def mark(table: pa.Table) -> tuple[int, int, int]:
-    """What two answers to one question must agree in."""
+    """The values in which two answers to one question must agree."""
     ids, values = (pc.bit_wise_and(table[name].cast(pa.int64()), 0xFFFFFF) for name in ("id", "c0"))
     return table.num_rows, pc.sum(ids).as_py() or 0, pc.sum(values).as_py() or 0
 
 
 def measure(place: Path, rounds: int, scale: float) -> dict[str, list[Metrics]]:
-    """Side -> milliseconds of each question, the median of several, for each round."""
+    """Side -> milliseconds of each question, for each round the median of several runs."""
     rows = max(5_000, round(2_000_000 * scale)) // PARTITIONS * PARTITIONS
     path = place / "table"
     whole = build(path, rows)

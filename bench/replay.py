@@ -33,7 +33,7 @@ _READS = 3
 
 
 def settings(root: Path, lake: str, base_from: int | None) -> Settings:
-    """A stream of the bench's table into a lake of that name."""
+    """The settings of a stream of the bench's table into a lake of that name."""
     document = {
         "name": "bench",
         "lake": {"uri": str(root / lake)},
@@ -46,7 +46,7 @@ def settings(root: Path, lake: str, base_from: int | None) -> Settings:
 
 
 def write(root: Path, count: int) -> None:
-    """The dump: an hour's events a file."""
+    """Write the dump: the events of one hour in each file."""
     layout, each = Layout.of(settings(root, "lake", None).dump), -(-count // HOURS)
     lines: list[bytes] = []
     for at, (key, value) in enumerate(events(count)):
@@ -59,7 +59,7 @@ def write(root: Path, count: int) -> None:
 
 
 def here() -> OpenWorkers:
-    """In this process."""
+    """Workers in this process."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[Workers]:
@@ -69,19 +69,19 @@ def here() -> OpenWorkers:
 
 
 def on_spark(rules: Settings) -> OpenWorkers:
-    """On Spark, local."""
+    """Workers on local Spark."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[Workers]:
         context = spark_session(rules).sparkContext
-        context.parallelize(range(2), 2).map(lambda n: n).collect()  # its workers are not measured
+        context.parallelize(range(2), 2).map(lambda n: n).collect()  # the start of its workers is not measured
         yield Workers(partial(SparkEngine, context), partial(map_in_tasks, context, slots=2))
 
     return opened
 
 
 def best(work: Callable[[], int]) -> tuple[float, int]:
-    """The shortest of some times, and what the work gave."""
+    """The shortest of several times, and the result of the work."""
     times, found = [], 0
     for _ in range(_READS):
         began = monotonic_s()
@@ -91,18 +91,18 @@ def best(work: Callable[[], int]) -> tuple[float, int]:
 
 
 def ours(path: Path, columns: list[str] | None) -> int:
-    """How many rows our reader gives."""
+    """The number of rows that our reader returns."""
     reader = TableReader.open(str(path))
     return sum(batch.num_rows for batch in reader.batches(reader.plan(columns=columns)))
 
 
 def theirs(path: Path) -> int:
-    """How many rows hudi-rs gives."""
+    """The number of rows that hudi-rs returns."""
     return sum(batch.num_rows for batch in HudiTableBuilder.from_base_uri(str(path)).build().read())
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--spark", action="store_true")

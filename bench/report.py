@@ -1,4 +1,4 @@
-"""The report: all numbers as JSON, the ones that matter as tables, and as a picture."""
+"""The report: all numbers as JSON, the important ones as tables and as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.summary import over_rounds
 from bench.workloads import NAMES
 
 Numbers = Mapping[str, Mapping[str, float]]
-#: Column -> metric, and how many digits it is told with. A column that no writer has is left out.
+#: Column -> metric, and its number of digits. A column without values is left out.
 _COLUMNS: dict[str, tuple[str, int]] = {
     "events/s": ("events_per_s", 0),
     "batch ms": ("batch_ms", 0),
@@ -26,7 +26,7 @@ _COLUMNS: dict[str, tuple[str, int]] = {
     "range ms": ("range_ms", 0),
     "key ms": ("key_ms", 0),
 }
-#: By what a workload is compared, and whether more of it is better.
+#: The metric by which a workload is compared, and whether more of it is better.
 _COMPARED: dict[str, tuple[str, bool]] = {
     "small": ("batch_ms", False),
     "old": ("batch_ms", False),
@@ -44,7 +44,7 @@ def compared_by(workload: str) -> tuple[str, bool]:
 
 
 def times_as_good(workload: str, ours: Numbers, theirs: Numbers) -> float | None:
-    """How many times as good binlake's median is, by what the workload is compared by."""
+    """The ratio by which binlake's median is better, in the metric of the workload."""
     metric, more = compared_by(workload)
     if metric not in ours or metric not in theirs:
         return None
@@ -53,7 +53,7 @@ def times_as_good(workload: str, ours: Numbers, theirs: Numbers) -> float | None
 
 
 def table(workload: str, writers: Mapping[str, Numbers]) -> str:
-    """One workload as markdown: medians, with least and greatest of the rounds in parentheses."""
+    """One workload as a markdown table: medians, with least and greatest of the rounds in parentheses."""
     shown = {c: m for c, m in _COLUMNS.items() if any(m[0] in numbers for numbers in writers.values())}
     lines = [f"| {workload} | rounds | {' | '.join(shown)} | binlake is |"]
     lines.append("| --- " * (len(shown) + 3) + "|")
@@ -67,7 +67,7 @@ def table(workload: str, writers: Mapping[str, Numbers]) -> str:
 
 
 def overview(workloads: Mapping[str, Mapping[str, Numbers]]) -> str:
-    """One line a workload: what each writer reached in the median, and how many times as good binlake is."""
+    """One line per workload: the median of each writer, and the ratio by which binlake is better."""
     writers = sorted(dict.fromkeys(w for numbers in workloads.values() for w in numbers), key="binlake".__ne__)
     lines = [f"| workload | {' | '.join(writers)} |", "| --- " * (len(writers) + 1) + "|"]
     for name, found in workloads.items():
@@ -94,7 +94,7 @@ def _cell(value: Mapping[str, float] | None, digits: int) -> str:
 
 
 def stages(writers: Mapping[str, Numbers]) -> str | None:
-    """Where binlake's batches spend their time, as one line; None where nothing is known."""
+    """The time of binlake's batches by stage, as one line; None where it is unknown."""
     found = {k: v["median"] for k, v in writers.get("binlake", {}).items() if k.startswith("stage_")}
     told = ", ".join(f"{k.removeprefix('stage_').removesuffix('_ms')} {v:,.0f}" for k, v in found.items())
     return f"binlake's stages, ms a batch (see ``ProgressEvent.stage_ms``): {told}" if told else None
@@ -109,7 +109,7 @@ def panel(workload: str, writers: Mapping[str, Numbers]) -> Panel:
 
 
 def write_report(log: Path, results: Path, scale: float) -> str:
-    """Write ``results.json``, ``results.md`` and ``results.svg`` of the runs of one scale; the tables."""
+    """Write ``results.json``, ``results.md`` and ``results.svg`` of the runs of one scale; returns the tables."""
     all_runs = [run for run in read_runs(log) if run["scale"] == scale]
     medians = over_rounds(all_runs)
     ordered = {name: medians[name] for name in NAMES if name in medians}
@@ -128,7 +128,7 @@ def write_report(log: Path, results: Path, scale: float) -> str:
 
 
 def _not_counted(runs: Sequence[Mapping[str, object]]) -> list[str]:
-    """Failures that no later run of the same round has made good."""
+    """Failures without a later successful run of the same round."""
     last = {(r["workload"], r["writer"], r["round"]): r["error"] for r in runs}
     bad = [f"- {w}, {who}, round {int(str(n)) + 1}: {error}" for (w, who, n), error in last.items() if error]
     return ["Runs that do not count:\n" + "\n".join(bad)] if bad else []

@@ -25,14 +25,14 @@ from pipeline.clock import monotonic_s
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.stream.start import run_stream
 
-#: Batches that warm the session up.
+#: Batches that warm up the session.
 WARM_UP = 50
 _PROBE = np.random.default_rng(7).integers(0, 1 << 40, 60_000)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Milliseconds: the batch, its commit, the probe after it."""
+    """Milliseconds of the batch, its commit, and the probe after it."""
 
     batch: float
     commit: float
@@ -40,7 +40,7 @@ class Batch:
 
 
 def probe_ms() -> float:
-    """A fixed piece of work."""
+    """The time of a fixed piece of work, in milliseconds."""
     started = monotonic_s()
     for _ in range(2):
         np.sort(_PROBE, kind="stable")
@@ -48,7 +48,7 @@ def probe_ms() -> float:
 
 
 def measure(commits: int, per_batch: int) -> list[Batch]:
-    """Commit that often; the batches after the warm-up."""
+    """Commit so many batches; returns those after the warm-up."""
     seen: list[Batch] = []
 
     def note(event: ProgressEvent) -> None:
@@ -73,7 +73,7 @@ def _line(number: int, window: Sequence[Batch]) -> str:
 
 
 def slope(values: Sequence[float]) -> Drift:
-    """Of the medians of windows."""
+    """The drift of the medians of windows."""
     windows = [values[at : at + WINDOW] for at in range(0, len(values) - WINDOW + 1, WINDOW)]
     return drift([(n, statistics.median(window)) for n, window in enumerate(windows)])
 

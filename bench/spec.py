@@ -1,4 +1,4 @@
-"""What a run is told and what it tells: JSON between the program that measures and the process that is measured."""
+"""The input and output of a run: JSON between the measuring program and the measured process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.workloads import Workload
 from pipeline.clock import now_ms
 from pipeline.source.offsets import Offsets
 
-#: Of every session: the same for all writers.
+#: The Spark master of every session, the same for all writers.
 MASTER = "local[2]"
 HEAP_MB = 3072
 SPARK_CONF = {
@@ -22,9 +22,9 @@ SPARK_CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.streaming.minBatchesToRetain": "5000",  # offsets of all batches are read afterwards
+    "spark.sql.streaming.minBatchesToRetain": "5000",  # the offsets of all batches are read afterwards
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # no checksum beside each file of a checkpoint: binlake's own default, and less work for everyone
+    # no checksum beside each file of a checkpoint: binlake's own default, and less work for every writer
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -37,13 +37,13 @@ class Spec:
     """One run.
 
     Args:
-        writer, workload: who does what.
+        writer, workload: their names.
         bootstrap: the broker.
         place: the run's directory, with ``lake``, ``checkpoint``, ``batches.jsonl``, ``done`` and ``digests.json``.
-        until: events after which a live run ends; 0: when all there is is applied.
-        ageing: make the commits behind an old table, in batches of ``age_batch`` events.
-        heap_mb: of the driver.
-        prefix: of the topics' names.
+        until: number of events after which a live run ends; 0: it ends when all events are applied.
+        ageing: create the earlier commits of an old table, in batches of ``age_batch`` events.
+        heap_mb: the driver's heap, in MB.
+        prefix: the prefix of the topics' names.
     """
 
     writer: str
@@ -68,7 +68,7 @@ class Spec:
         return self.workload.age_batch if self.ageing else self.workload.batch
 
     def topics(self) -> dict[str, Shape]:
-        """Topic -> what its events are like."""
+        """Topic -> the shape of its events."""
         return {f"{self.prefix or self.workload.name}.{DATABASE}.{s.table}": s for s in self.workload.shapes()}
 
     def to_json(self) -> str:
@@ -84,7 +84,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch: how many events, when Spark's trigger fired, when the last table's commit was visible."""
+    """One batch: its number of events, when Spark's trigger fired, when the last table's commit was visible."""
 
     number: int
     events: int
@@ -113,7 +113,7 @@ class Recorder:
         self.done = spec.workload.age_events if old else 0
 
     def note(self, number: int, end: Offsets, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:
-        """Note a batch that is visible now; whether all are applied that the run was to apply."""
+        """Record a batch that is now visible; returns whether all events of the run are applied."""
         visible, reached = now_ms(), end.total
         events = reached - self.done
         self.done = reached
@@ -124,7 +124,7 @@ class Recorder:
 
 
 def read_batches(place: Path) -> list[Batch]:
-    """The batches that a run has noted so far, in order."""
+    """The batches that a run has recorded so far, in order."""
     file = place / "batches.jsonl"
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
     return [Batch.from_json(line) for line in lines]

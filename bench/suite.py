@@ -1,4 +1,4 @@
-"""The whole measurement: every writer on every workload, in turns, each run checked before it counts."""
+"""The whole measurement: every writer on every workload, in turns; each run is checked before it counts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WRITERS = ("binlake", *PEERS, "floor")
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure, and where.
+    """The runs to measure, and their place.
 
     Args:
         workloads, writers: names.
-        rounds: how often each pair runs.
+        rounds: the number of runs of each pair.
         scale: below 1 for a trial.
-        results: where ``runs.jsonl`` is; finished runs in it are not made again.
+        results: the directory of ``runs.jsonl``; finished runs in it are not repeated.
         work: a directory for broker, lakes and logs.
     """
 
@@ -50,23 +50,23 @@ class Plan:
 
 
 def read_runs(log: Path) -> list[dict[str, Any]]:
-    """All runs that were noted. A last line that a kill cut off does not count."""
+    """All recorded runs. A last line that was cut off by a kill does not count."""
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
     return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
 
 def in_turns(writers: Sequence[str], rounds: int) -> Iterator[tuple[int, str]]:
-    """(round, writer): all writers once before any goes again, and another one first in each round."""
+    """(round, writer): all writers once before any runs again; each round begins with another writer."""
     for number in range(rounds):
         at = number % len(writers)
         yield from ((number, writer) for writer in (*writers[at:], *writers[:at]))
 
 
 def writers_of(work: Workload, wanted: Sequence[str]) -> list[str]:
-    """Those that can do the workload: nothing waits for the floor, and it has no commits behind it.
+    """The writers that support the workload: the floor has no live events and no earlier commits.
 
-    The commits behind an old table of Delta or Paimon are made by their own writers, which takes hours: both have to
-    be asked for by name.
+    The earlier commits of an old table of Delta or Paimon are created by their own writers, which takes hours. Both
+    must be requested by name.
     """
     left_out = {"floor"} if work.live_events or work.age else set()
     if work.age and set(wanted) == set(WRITERS):
@@ -86,7 +86,7 @@ class Suite:
         }
 
     def run(self) -> None:
-        """Everything that is not done yet."""
+        """Run everything that is not finished yet."""
         for workload in INGEST:
             if workload.name in self._plan.workloads:
                 self._ingest(workload.scaled(self._plan.scale))
@@ -121,8 +121,8 @@ class Suite:
         shutil.rmtree(place)
 
     def _measured(self, work: Workload, writer: str, number: int) -> tuple[Metrics, str | None]:
-        """One run: its numbers, and why it does not count if it does not."""
-        alone = bool(work.live_events or work.age)  # its topic gets more events while it goes on
+        """One run: its numbers, and the reason if it does not count."""
+        alone = bool(work.live_events or work.age)  # its topic gets more events during the run
         prefix = f"{_label(work)}-{writer}-{number}" if alone else _label(work)
         place = self._plan.work / "runs" / f"{work.name}-{writer}"
         spec = Spec(writer, work, self._bootstrap, place, prefix=prefix, until=self._all_of(work) if alone else 0)
@@ -140,12 +140,12 @@ class Suite:
         return work.age_events + work.events // work.tables * work.tables + work.live_events
 
     def _plain(self, spec: Spec) -> Metrics:
-        if spec.writer != "floor":  # it makes its events itself
+        if spec.writer != "floor":  # the floor generates its own events
             self._fill(spec, upto=spec.workload.events // spec.workload.tables)
         return self._run(spec)
 
     def _live(self, spec: Spec) -> Metrics:
-        """The live events begin when the warm-up is over."""
+        """A live run: the live events begin when the warm-up is over."""
         work = spec.workload
         delete_topics(self._bootstrap, spec.topics())
         self._fill(spec, upto=work.events)
@@ -163,7 +163,7 @@ class Suite:
         return metrics | freshness(read_batches(spec.place), times(self._bootstrap, topic), work)
 
     def _aged(self, spec: Spec) -> Metrics:
-        """The commits behind the table are made once for each writer; each run goes on from a copy of them."""
+        """A run on an old table. The earlier commits are created once per writer; each run continues a copy of them."""
         work = spec.workload
         template = self._plan.work / "aged" / f"{_label(work)}-{spec.writer}"
         spec = dataclasses.replace(spec, prefix=f"{_label(work)}-{spec.writer}", until=0)
@@ -178,7 +178,7 @@ class Suite:
                 (spec.place / name).unlink(missing_ok=True)
             spec.place.rename(template)
         self._fill(spec, upto=work.age_events + work.events)
-        shutil.copytree(template, spec.place)  # to where it was made: paths in it stay true
+        shutil.copytree(template, spec.place)  # to the path where it was created, so that paths in it stay valid
         return self._run(spec)
 
     def _run(self, spec: Spec, begin: Any = None) -> Metrics:  # noqa: ANN401 - a callable or None
@@ -194,7 +194,7 @@ class Suite:
         }
 
     def _fill(self, spec: Spec, upto: int) -> None:
-        """Bring each topic to its first ``upto`` events."""
+        """Fill each topic up to its first ``upto`` events."""
         work, there = spec.workload, topic_ends(self._bootstrap, spec.topics())
         for topic, shape in spec.topics().items():
             if topic not in there:
@@ -212,7 +212,7 @@ class Suite:
         )
 
     def _model(self, work: Workload) -> dict[str, Any]:
-        """What the tables must hold, and how many bytes of change bring them there; worked out once."""
+        """The expected content of the tables, and the bytes of change that lead to it; computed once."""
         file = self._plan.work / "models" / f"{_label(work)}.json"
         if file.exists():
             return dict(json.loads(file.read_text()))
@@ -236,12 +236,12 @@ class Suite:
 
 
 def _label(work: Workload) -> str:
-    """Another name as soon as the workload is another: what is kept of it between calls is never mixed up."""
+    """A label that changes with the workload, so that results kept between calls are never mixed up."""
     return f"{work.name}-{sha256(repr(work).encode()).hexdigest()[:8]}"
 
 
 class _Sized:
-    """A table's events; ``size``: the bytes of the values that were taken after the commits behind the table."""
+    """A table's events; ``size``: the bytes of the values after the earlier commits."""
 
     def __init__(self, work: Workload, shape: Shape) -> None:
         self._work, self._shape, self.size = work, shape, 0
@@ -253,6 +253,6 @@ class _Sized:
 
 
 def _end_cut_line(log: Path) -> None:
-    """Whatever a kill left half written gets a line of its own."""
+    """End a line that a kill cut off, so that it stays a line of its own."""
     if log.exists() and (text := log.read_text()) and not text.endswith("\n"):
         log.write_text(text + "\n")

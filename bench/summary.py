@@ -1,4 +1,4 @@
-"""From batches to numbers, and from the numbers of several rounds to medians and spreads."""
+"""Turns batches into numbers, and the numbers of several rounds into medians and spreads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from bench.spec import Batch
 from bench.workloads import Workload
 
-#: A batch with fewer events than this share of what was asked for is left out of the latencies.
+#: A batch with fewer events than this share of the requested number is left out of the latencies.
 _FULL = 0.9
 Metrics = dict[str, float]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of them do not exceed."""
+    """The smallest value that is greater than or equal to at least ``share`` of the values."""
     ordered = sorted(values)
     return ordered[max(0, min(len(ordered) - 1, -(-int(share * len(ordered) * 1000) // 1000) - 1))]
 
@@ -23,8 +23,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 def summarise(batches: Sequence[Batch], work: Workload, *, busy: bool) -> Metrics:
     """Throughput and latency of one run, without its first batches.
 
-    ``busy``: events a second of the time within batches alone; else of all time from the end of the warm-up to the end
-    of the last batch, whatever went on between the batches.
+    ``busy``: events per second of the time within batches alone; otherwise of all time from the end of the warm-up to
+    the end of the last batch, including the time between batches.
     """
     measured = list(batches[work.warm_up :])
     if not measured:
@@ -47,9 +47,9 @@ def summarise(batches: Sequence[Batch], work: Workload, *, busy: bool) -> Metric
 
 
 def freshness(batches: Sequence[Batch], times: Mapping[tuple[int, int], int], work: Workload) -> Metrics:
-    """From a record's own time to the moment at which its batch was visible: the live ones but for the first third.
+    """The time from a record's own time until its batch was visible, for the live records without the first third.
 
-    Records of equal offset in other topics do not mix: a live workload has one table.
+    Records of equal offset in other topics are not mixed up: a live workload has one table.
     """
     begin: dict[int, int] = {}
     waits: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The process that is measured: one writer, one workload. bench.process starts it: ``-m bench.worker spec.json``."""
+"""The measured process: one writer, one workload. bench.process starts it: ``-m bench.worker spec.json``."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class Run(Protocol):
     """One writer at work."""
 
     def run(self) -> None:
-        """Apply what is to be applied, noting each batch."""
+        """Apply the events of the run and record each batch."""
         ...
 
     def contents(self) -> dict[str, pa.Table]:
-        """Table -> its rows, as a reader finds them."""
+        """Table -> its rows as a reader sees them."""
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         ...
 
 
 def make_run(spec: Spec) -> Run:
-    """The run that a spec asks for."""
+    """The run for a spec."""
     if spec.writer == "binlake":
         return OurRun(spec)
     return FloorRun(spec) if spec.writer == "floor" else PeerRun(PEERS[spec.writer], spec)
 
 
 def main() -> None:
-    """Run, say when it is done, then say what the tables hold."""
+    """Run, report the end, then report the content of the tables."""
     spec = Spec.from_json(Path(sys.argv[1]).read_text())
     if spec.ageing and spec.writer.startswith("hudi"):
         age(spec, metadata=spec.writer == "hudi")

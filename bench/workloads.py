@@ -1,4 +1,4 @@
-"""What is measured: the ingest workloads with their sizes, which ``scale`` makes smaller for a trial."""
+"""The ingest workloads with their sizes; ``scale`` makes them smaller for a trial."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from bench.events import PLAIN, Shape
 
-#: Batches that warm a session up and are left out of every number.
+#: Batches that warm up a session and are left out of every number.
 WARM_UP = 2
 
 
@@ -15,16 +15,16 @@ class Workload:
     """One ingest workload.
 
     Args:
-        name: as ``--only`` takes it.
-        events: in all, warm-up included; of a live workload those that come before the live ones.
-        batch: events a batch takes at most.
-        keys: how many there are (of each table).
-        shape: what the rows are like.
-        tables: how many tables; each has a topic of its own.
+        name: for ``--only``.
+        events: total number, warm-up included; in a live workload those before the live events.
+        batch: the most events of a batch.
+        keys: number of keys (of each table).
+        shape: the shape of the rows.
+        tables: number of tables; each has its own topic.
         topic_partitions, buckets: of each topic; of each table (of each partition).
         warm_up: batches left out.
-        live_per_s, live_s: events a second that come while the stream runs, and for how many seconds.
-        age: commits that are behind the table when the measured ones begin, and the events each of them takes.
+        live_per_s, live_s: events per second that arrive while the stream runs, and for how many seconds.
+        age: number of earlier commits of the table before the measured ones, and the events of each of them.
     """
 
     name: str
@@ -43,16 +43,16 @@ class Workload:
 
     @property
     def live_events(self) -> int:
-        """How many come while the stream runs."""
+        """The number of events that arrive while the stream runs."""
         return self.live_per_s * self.live_s
 
     @property
     def age_events(self) -> int:
-        """How many the commits behind the table take."""
+        """The number of events in the earlier commits of the table."""
         return self.age * self.age_batch
 
     def scaled(self, scale: float) -> Workload:
-        """A smaller one of fewer batches; a live one is shorter instead, and an aged one has less behind it."""
+        """A smaller workload of fewer batches; a live one is shorter instead, an aged one has fewer earlier commits."""
         if scale >= 1:
             return self
         if self.live_s:
@@ -76,13 +76,13 @@ class Workload:
 INGEST = (
     Workload("catch-up", events=1_400_000, batch=200_000),
     Workload("small", events=45 * 2_000, batch=2_000, warm_up=5),
-    # a batch takes whatever has come: a limit would punish slow writers twice
+    # a batch takes all available events: a limit would penalise slow writers twice
     Workload("freshness", events=2_000, batch=50_000, warm_up=1, live_per_s=1_000, live_s=90),
     Workload("wide", events=7 * 40_000, batch=40_000, keys=40_000, shape=Shape(columns=100)),
     Workload("tables", events=7 * 5_000, batch=5_000, keys=10_000, tables=50, topic_partitions=1, buckets=1),
     Workload("partitioned", events=7 * 20_000, batch=20_000, shape=Shape(partitions=100), buckets=1),
     Workload("old", events=25 * 2_000, batch=2_000, warm_up=5, age=2_000),
 )
-#: Workloads with a program of their own.
+#: Workloads with their own program.
 OTHERS = ("compaction", "reads")
 NAMES = (*(w.name for w in INGEST), *OTHERS)

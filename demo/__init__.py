@@ -1,1 +1,1 @@
-"""The demo: recorded and live change events through Kafka into Hudi tables, judged cell by cell at the end."""
+"""The demo: recorded and live change events through Kafka into Hudi tables, compared cell by cell at the end."""

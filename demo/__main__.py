@@ -1,4 +1,4 @@
-"""``python -m demo``: exit code 0 only if every table equals the source."""
+"""``python -m demo``: the exit code is 0 only if every table equals the source."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _say(console: Console, line: str) -> None:
 
 
 def main() -> None:
-    """Run the demo; errors as ``binlake`` prints them."""
+    """Run the demo; errors are printed as ``binlake`` prints them."""
     try:
         app()
     except BinlakeError as error:

@@ -1,4 +1,4 @@
-"""Columns that a table no longer has: DROP and RENAME leave them in the lake."""
+"""Columns that a source table no longer has: DROP and RENAME leave them in the lake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from demo.truth import TruthTable
 
 
 def gone_columns(table: TruthTable, messages: Iterable[Message]) -> frozenset[str]:
-    """What recorded events of ``table`` carried and the final table has no more."""
+    """Columns that recorded events of ``table`` have and the final table does not have."""
     seen: set[str] = set()
     for message in messages:
         event = _payload(message)

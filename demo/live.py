@@ -1,8 +1,8 @@
-"""A small database that changes all the time: it makes Debezium's envelopes and knows its own final rows.
+"""A small database that changes continuously: it generates Debezium's envelopes and knows its own final rows.
 
-Everything comes from a seed and a clock: inserts, updates, deletes, keys that change, rows that come back after a
-delete, transactions, binlog files that rotate past a million (where comparing names as text goes wrong), and now and
-then a connector that dies and sends its last events again.
+A seed and a clock determine everything: inserts, updates, deletes, changed keys, rows that return after a delete,
+transactions, binlog files that rotate past number one million (where a comparison of names as text is wrong), and
+occasionally a connector that fails and sends its last events again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = ("Ada", "Grace", "Łukasz", "雪", "naïve", "O'Brien", "🧪", "a,b", 
 
 @dataclass
 class Binlog:
-    """Where the next event stands."""
+    """The position of the next event."""
 
     file_number: int = _FIRST_FILE
     position: int = 4
@@ -41,11 +41,11 @@ class Binlog:
 
     @property
     def file(self) -> str:
-        """The file's name, as the server spells it."""
+        """The file's name as the server spells it."""
         return f"mysql-bin.{self.file_number:06d}"
 
     def advance(self, size: int) -> None:
-        """Go past an event of ``size`` bytes, into the next file when this one is full."""
+        """Move past an event of ``size`` bytes, to the next file when this one is full."""
         self.position += size
         if self.position > _ROTATE_BYTES:
             self.file_number, self.position = self.file_number + 1, 4
@@ -55,7 +55,7 @@ class LiveSource:
     """The database and its connector.
 
     Args:
-        seed: two sources of one seed and one clock make the same messages.
+        seed: two sources with the same seed and clock generate the same messages.
         now_us: microseconds since the epoch.
     """
 
@@ -74,7 +74,7 @@ class LiveSource:
         return self.accounts, self.events
 
     def snapshot(self, rows: int) -> list[Message]:
-        """The connector's first look at ``rows`` accounts: records with op r, all at one position."""
+        """The connector's snapshot of ``rows`` accounts: records with op r, all at one position."""
         messages = []
         for number in range(rows):
             row = self._new_account(number + 1)
@@ -84,7 +84,7 @@ class LiveSource:
         return messages
 
     def transaction(self) -> list[Message]:
-        """One transaction's messages, in order; sometimes the last ones before it come again first."""
+        """One transaction's messages, in order; sometimes the last messages before it are sent again first."""
         again = self._redelivered() if self._random.random() < 0.004 else []
         self._binlog.transaction += 1
         changes = [m for _ in range(self._random.randint(1, 3)) for m in self._change()]
@@ -92,7 +92,7 @@ class LiveSource:
         return again + changes
 
     def truth(self) -> list[TruthTable]:
-        """What ``SELECT *`` would give now."""
+        """The current result of ``SELECT *``."""
         return [t.truth() for t in self.tables]
 
     def _redelivered(self) -> list[Message]:
@@ -168,7 +168,7 @@ class LiveSource:
             self._step()
 
     def _fresh(self, table: LiveTable, draw: Callable[[], Key]) -> Key:
-        """A key that no row has; now and then that of a row deleted before."""
+        """A key that no row has; sometimes that of a row deleted before."""
         if self._gone and self._random.random() < 0.15:
             name, key = self._gone.pop()
             if name == table.name and key not in table.rows:
@@ -178,7 +178,7 @@ class LiveSource:
         return key
 
     def _draw_id(self) -> Key:
-        """Small ids, and now and then one above 2**63."""
+        """Small ids, and sometimes one above 2**63."""
         number = self._random.randint(1, 1_000_000)
         return ((1 << 64) - number if self._random.random() < 0.1 else number,)
 
@@ -216,7 +216,7 @@ class LiveSource:
         return " ".join(self._random.choice(_WORDS) for _ in range(self._random.randint(1, 3)))
 
     def _moment(self) -> datetime:
-        """Now, as MySQL's UTC digits; one in eight without a fraction."""
+        """The current time as MySQL's UTC digits; one in eight without a fraction."""
         micros = self._now_us()
         whole = datetime.fromtimestamp(micros // 1_000_000, tz=UTC).replace(tzinfo=None)
         return whole if self._random.random() < 0.125 else whole.replace(microsecond=micros % 1_000_000)
@@ -250,7 +250,7 @@ class LiveSource:
         return Message(table.topic, _partition(key), micros // 1000, key, _json(envelope), headers)
 
     def _source(self, table: LiveTable, op: str, micros: int) -> dict[str, Any]:
-        """Debezium's source block; the binlog's own time has whole seconds."""
+        """Debezium's source block; the binlog's own time is in whole seconds."""
         seconds, first_look = micros // 1_000_000, op == "r"
         return {
             "version": "3.4.0.Final",
@@ -276,5 +276,5 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def _partition(key: bytes) -> int:
-    """One key always goes to one partition."""
+    """The partition of a key; a key always has the same one."""
     return zlib.crc32(key) % PARTITIONS

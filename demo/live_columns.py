@@ -1,4 +1,4 @@
-"""How the live generator writes a column: as Debezium's JSON carries it, and as the server's text."""
+"""The live generator's forms of a column: in Debezium's JSON, and as the server's text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class LiveColumn:
     text: Callable[[Any], Cell]
 
     def truth(self) -> TruthColumn:
-        """The column as the verdict sees it."""
+        """The column for the verdict."""
         return TruthColumn(self.name, self.type)
 
 
 def bigint_unsigned(name: str) -> LiveColumn:
-    """int; travels as a signed 64-bit number that wraps."""
+    """int; sent as a signed 64-bit number that wraps."""
     return LiveColumn(name, "bigint(20) unsigned", lambda v: v - (1 << 64) if v >= 1 << 63 else v, str)
 
 
@@ -44,7 +44,7 @@ def integer(name: str) -> LiveColumn:
 
 
 def decimal(name: str, precision: int, scale: int) -> LiveColumn:
-    """Decimal; travels as base64 of the unscaled number."""
+    """Decimal; sent as base64 of the unscaled number."""
     return LiveColumn(name, f"decimal({precision},{scale})", lambda v: _unscaled(v, scale), lambda v: f"{v:.{scale}f}")
 
 
@@ -60,7 +60,7 @@ def text(name: str, kind: str) -> LiveColumn:
 
 
 def document(name: str) -> LiveColumn:
-    """A JSON column: any JSON value, stored as MySQL prints it."""
+    """A JSON column: any JSON value, stored in MySQL's output form."""
     return LiveColumn(name, "json", _print_json, _print_json)
 
 
@@ -79,22 +79,22 @@ def bit(name: str) -> LiveColumn:
 
 
 def blob(name: str) -> LiveColumn:
-    """bytes; travels as base64."""
+    """bytes; sent as base64."""
     return LiveColumn(name, "blob", lambda v: base64.b64encode(v).decode(), bytes)
 
 
 def day(name: str) -> LiveColumn:
-    """date; travels as days since the epoch."""
+    """date; sent as days since the epoch."""
     return LiveColumn(name, "date", lambda v: v.toordinal() - date(1970, 1, 1).toordinal(), lambda v: v.isoformat())
 
 
 def datetime6(name: str) -> LiveColumn:
-    """Naive datetime; travels as microseconds since the epoch as if UTC."""
+    """Naive datetime; sent as microseconds since the epoch as if UTC."""
     return LiveColumn(name, "datetime(6)", lambda v: (v - _EPOCH) // timedelta(microseconds=1), _moment)
 
 
 def timestamp6(name: str) -> LiveColumn:
-    """Naive datetime in UTC; travels as ISO text that drops a fraction of zero."""
+    """Naive datetime in UTC; sent as ISO text without a fraction of zero."""
     return LiveColumn(name, "timestamp(6)", lambda v: v.isoformat().rstrip("0" if v.microsecond else "") + "Z", _moment)
 
 
@@ -103,7 +103,7 @@ def _moment(value: datetime) -> str:
 
 
 def time3(name: str) -> LiveColumn:
-    """timedelta in whole milliseconds, negative and beyond a day too; travels as microseconds."""
+    """timedelta in whole milliseconds, also negative and beyond a day; sent as microseconds."""
     return LiveColumn(name, "time(3)", lambda v: v // timedelta(microseconds=1), _clock_time)
 
 

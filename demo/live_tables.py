@@ -1,4 +1,4 @@
-"""The tables of the live database, with their rows of the moment."""
+"""The tables of the live database, with their current rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class LiveTable:
         return tuple(row[k] for k in self.key)
 
     def wire(self, row: Row, names: tuple[str, ...] | None = None) -> dict[str, Any]:
-        """The row (or some columns of it) as Debezium's JSON carries it."""
+        """The row (or some columns of it) in Debezium's JSON form."""
         chosen = [col for col in self.columns if names is None or col.name in names]
         return {col.name: None if row[col.name] is None else col.wire(row[col.name]) for col in chosen}
 
     def truth(self) -> TruthTable:
-        """The rows as ``SELECT *`` would give them now."""
+        """The rows as ``SELECT *`` would now return them."""
         cells = [
             tuple(None if r[col.name] is None else col.text(r[col.name]) for col in self.columns)
             for r in self.rows.values()
@@ -48,12 +48,12 @@ class LiveTable:
         return TruthTable(DATABASE, self.name, tuple(col.truth() for col in self.columns), self.key, cells)
 
     def schema(self) -> dict[str, Any]:
-        """The table as the settings' ``source.schemas`` describes one."""
+        """The table in the form of the settings' ``source.schemas``."""
         return {"columns": {col.name: col.type for col in self.columns}, "key": list(self.key)}
 
 
 def accounts() -> LiveTable:
-    """Accounts that are updated often, sometimes get another id, and move between tiers."""
+    """Accounts that are updated often, sometimes change their id, and move between tiers."""
     columns = (
         c.bigint_unsigned("id"),
         c.text("owner", "varchar(60)"),
@@ -68,7 +68,7 @@ def accounts() -> LiveTable:
 
 
 def events() -> LiveTable:
-    """Readings of devices, mostly inserted, some corrected or deleted later."""
+    """Readings of devices, mostly inserted, some updated or deleted later."""
     columns = (
         c.text("device", "varchar(16)"),
         c.integer("seq"),

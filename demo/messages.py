@@ -1,4 +1,4 @@
-"""A Kafka record on its way to the broker."""
+"""A Kafka record to be sent to the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Getting messages into Kafka: topics, a sender, and two ways of playing."""
+"""Sends messages to Kafka: topics, a sender, and two ways of playing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.clock import monotonic_s
 
 TIMEOUT_S = 30.0
 _TICK_S = 0.05
-#: What librdkafka tells: warnings and errors. At its own level (6) it tells of each client that is closed.
+#: librdkafka's log level: warnings and errors. At its default (6) it reports each client that is closed.
 _LOG_LEVEL = 4
 
 #: (topic, partition) -> offset.
@@ -25,7 +25,7 @@ Offsets = dict[tuple[str, int], int]
 
 
 def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
-    """Create topics with that many partitions each. Raises KafkaException if one is there already."""
+    """Create topics with the given numbers of partitions. Raises KafkaException if one exists already."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": _LOG_LEVEL})
     topics = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in partitions.items()]
     for created in admin.create_topics(topics, operation_timeout=TIMEOUT_S).values():
@@ -33,7 +33,7 @@ def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None
 
 
 def end_offsets(bootstrap_servers: str, partitions: Mapping[str, int]) -> Offsets:
-    """Where every partition ends now."""
+    """The current end of every partition."""
     config = {"bootstrap.servers": bootstrap_servers, "group.id": "binlake-demo", "log_level": _LOG_LEVEL}
     consumer = Consumer(config)
     try:
@@ -47,7 +47,7 @@ def end_offsets(bootstrap_servers: str, partitions: Mapping[str, int]) -> Offset
 
 
 class Sender:
-    """Sends messages as they are: partition, key, value, headers and timestamp."""
+    """Sends messages unchanged: partition, key, value, headers and timestamp."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._producer = Producer(
@@ -72,7 +72,7 @@ class Sender:
             self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until the broker has everything. Raises RuntimeError if it refused something."""
+        """Wait until the broker has all messages. Raises RuntimeError if it refused one."""
         left = self._producer.flush(TIMEOUT_S)
         if left or self._failed:
             raise RuntimeError(f"the broker did not take {left or len(self._failed)} messages: {self._failed[:1]}")
@@ -83,7 +83,7 @@ class Sender:
 
 
 def interleave(messages: Iterable[Message]) -> Iterator[Message]:
-    """Messages of many topics by their timestamps, but never out of the order of their own partition."""
+    """Messages of many topics by their timestamps, but in order within each partition."""
     partitions: dict[tuple[str, int], list[Message]] = defaultdict(list)
     for message in messages:
         partitions[(message.topic, message.partition)].append(message)
@@ -93,7 +93,7 @@ def interleave(messages: Iterable[Message]) -> Iterator[Message]:
 def play(
     messages: Sequence[Message], send: Callable[[Iterable[Message]], None], over_s: float, stop: threading.Event
 ) -> None:
-    """Send messages evenly over a time, in seconds; sooner if ``stop`` is set, but always all of them."""
+    """Send messages evenly over a time in seconds; if ``stop`` is set, send the rest at once."""
     started, sent = monotonic_s(), 0
     while sent < len(messages):
         share = 1.0 if stop.is_set() or over_s <= 0 else (monotonic_s() - started) / over_s

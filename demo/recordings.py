@@ -1,4 +1,4 @@
-"""Recorded Kafka topics: one gzipped file of JSON lines each, a line per record."""
+"""Recorded Kafka topics: one gzipped file of JSON lines for each topic, one line per record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from demo.messages import Message
 
-#: Where the recordings are in a checkout; they are test data and not part of the installed package.
+#: Directory of the recordings in a checkout; they are test data and not part of the installed package.
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "cdc"
 
 

@@ -1,4 +1,4 @@
-"""The verdicts as people read them."""
+"""Prints the verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.cli.text import number
 
 
 def print_verdicts(verdicts: Sequence[TableVerdict], console: Console) -> None:
-    """A table of all verdicts, and what differs."""
+    """Print a table of all verdicts, and the differences."""
     grid = Table("table", title="lake (read by hudi-rs) against the source's SELECT *", title_justify="left")
     for heading in ("rows", "in the lake", "cells equal", "cells differ"):
         grid.add_column(heading, justify="right")

@@ -60,9 +60,9 @@ class Scenario:
     """One run of the demo.
 
     Args:
-        directory: everything it makes goes here: the broker's data, the lake, the stream's log.
+        directory: for all files of the demo: the broker's data, the lake, the stream's log.
         play_s: how long the recordings are played and the live database changes, in seconds.
-        per_second: changes a second of the live database.
+        per_second: changes per second of the live database.
         seed: of the live database.
         say: prints a line.
         on_progress: called for every batch.
@@ -76,9 +76,9 @@ class Scenario:
     on_progress: Callable[[ProgressEvent], None]
 
     def run(self) -> list[TableVerdict]:
-        """Play, stream, stop, judge. Raises BinlakeError when the stream does not do its part."""
+        """Play, stream, stop, judge. Raises BinlakeError when the stream fails."""
         live = LiveSource(self.seed, lambda: now_ms() * 1000)
-        with ThreadPoolExecutor(2) as pool:  # Spark's and Kafka's libraries may have to be fetched: side by side
+        with ThreadPoolExecutor(2) as pool:  # Spark's and Kafka's libraries may have to be fetched: in parallel
             prepared = pool.submit(prepare_spark)
             loading = pool.submit(lambda: [load_recorded(*r) for r in RECORDED])
             self.say("starting Kafka")
@@ -118,7 +118,7 @@ class Scenario:
             raise TransientError(f"the stream ended with exit code {code}", do_next="read its log", **stream.errors)
 
     def _play(self, servers: str, recorded: Sequence[Recorded], live: LiveSource, stream: StreamProcess) -> None:
-        """Play the recordings and the live database at once, each evenly over the time."""
+        """Play the recordings and the live database at the same time, each evenly over the time."""
         done = threading.Event()
         scores = [list(interleave(m for topic in r.topics.values() for m in topic)) for r in recorded]
         senders = [Sender(servers) for _ in (*scores, live)]

@@ -1,4 +1,4 @@
-"""``binlake run`` as a process of its own, with its progress as it comes."""
+"""``binlake run`` in its own process, with its progress events."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class StreamProcess:
     Args:
         conf: its settings file.
         environment: its environment variables.
-        log: file that keeps its standard error.
+        log: file for its standard error.
         on_progress: called for every batch, from a thread of this object.
-        say: called for every line of its standard error, from another thread; None for nobody.
+        say: called for every line of its standard error, from another thread; None for no call.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StreamProcess:
         self._say = say
         self._positions: Offsets = {}
         self._errors: dict[str, str] = {}
-        # A session of its own: Ctrl-C reaches the demo first, which stops the stream in order.
+        # The stream has its own session: Ctrl-C reaches the demo first, which stops the stream cleanly.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "pipeline.cli", "run", str(conf), "--json"],
             stdout=subprocess.PIPE,
@@ -58,7 +58,7 @@ class StreamProcess:
 
     @property
     def errors(self) -> dict[str, str]:
-        """Tables whose last commit failed, and why."""
+        """Tables whose last commit failed, with the reason."""
         return {table: error for table, error in self._errors.items() if error}
 
     def has_reached(self, ends: Offsets) -> bool:
@@ -66,7 +66,7 @@ class StreamProcess:
         return all(end == 0 or self._positions.get(place, 0) >= end for place, end in ends.items())
 
     def wait_until_reached(self, ends: Offsets, timeout_s: float) -> None:
-        """Wait for ``has_reached``. Raises TransientError when the stream ends before, or the time is over."""
+        """Wait for ``has_reached``. Raises TransientError when the stream ends first, or the time is over."""
         deadline = monotonic_s() + timeout_s
         while not self.has_reached(ends):
             self.check()
@@ -94,7 +94,7 @@ class StreamProcess:
             raise TransientError(f"the stream ended with exit code {code}: {self._last_words()}", do_next=self._next())
 
     def stop(self, timeout_s: float = 60) -> int:
-        """Ask the stream to finish its batch and end; its exit code. It is killed after the timeout."""
+        """Ask the stream to finish its batch and end; returns its exit code. It is killed after ``timeout_s``."""
         if self._process.poll() is None:
             self._process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""The progress of the demo as lines, about one a second, however fast the batches are."""
+"""The progress of the demo as lines, about one per second, independent of the speed of the batches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _EVERY_S = 1.0
 
 
 class Ticker(AbstractContextManager["Ticker"]):
-    """A display of sums over all batches; what went wrong in a batch has a line of its own, at once.
+    """Prints sums over all batches; an error of a batch has its own line, at once.
 
     Args:
         say: prints a line.
-        clock: gives seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = monotonic_s) -> None:
@@ -32,12 +32,12 @@ class Ticker(AbstractContextManager["Ticker"]):
         self._said_batches = 0
 
     def __exit__(self, *_: object) -> None:
-        """Print the sums if the last line was about less."""
+        """Print the sums if the last line did not include all batches."""
         if self._said_batches < self._totals.batches:
             self._say(self._line())
 
     def update(self, event: ProgressEvent) -> None:
-        """Take in a finished batch. Called from another thread than the one that prints the rest."""
+        """Add a finished batch. Called from another thread than the one that prints the other lines."""
         with self._lock:
             self._totals.add(event)
             for trouble in _troubles(event):

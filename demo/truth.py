@@ -1,4 +1,4 @@
-"""What the source's tables hold in the end, as the MySQL server's own text."""
+"""The final content of the source's tables, as the MySQL server's own text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TruthColumn:
 class TruthTable:
     """A table's final rows. ``key`` is empty for a table without a key.
 
-    ``exact_floats`` holds, for FLOAT columns, each row's value as an exact double beside the rounded text in ``rows``.
+    ``exact_floats`` has, for FLOAT columns, each row's value as an exact double besides the rounded text in ``rows``.
     """
 
     database: str

@@ -1,4 +1,4 @@
-"""One meaning for both sides: MySQL's text and the lake's Arrow values as comparable Python values.
+"""A common form for both sides: MySQL's text and the lake's Arrow values as comparable Python values.
 
 Integers and decimals as numbers, temporal values as integers (days, or microseconds since the epoch as if UTC, or
 microseconds of TIME), BIT(1) as bool, binary as bytes, text as str.
@@ -40,7 +40,7 @@ SPATIAL = frozenset(
 
 
 def truth_values(table: TruthTable, position: int) -> list[Value]:
-    """The column at ``position`` as comparable values. Raises ValueError for text that the type cannot have."""
+    """The column at ``position`` as comparable values. Raises ValueError for text that is invalid for the type."""
     column = table.columns[position]
     cells = [row[position] for row in table.rows]
     if column.data_type == "float":
@@ -50,7 +50,7 @@ def truth_values(table: TruthTable, position: int) -> list[Value]:
 
 
 def _single(cell: Cell) -> float | None:
-    """The nearest 4-byte float, as the lake's float32 holds it."""
+    """The nearest 4-byte float, as in the lake's float32."""
     if cell is None:
         return None
     single: float = struct.unpack("<f", struct.pack("<f", float(cell)))[0]
@@ -83,7 +83,7 @@ def _reader(column: TruthColumn) -> Callable[[str | bytes], Value]:
 
 
 def _zero_date(column: TruthColumn) -> int | None:
-    """What Debezium makes of a zero date: null, or the epoch where NULL is not allowed."""
+    """Debezium's value for a zero date: null, or the epoch where NULL is not allowed."""
     return None if column.nullable else 0
 
 
@@ -122,7 +122,7 @@ def _time_microseconds(text: str) -> int:
 def lake_values(array: pa.ChunkedArray, column: TruthColumn) -> list[Value]:
     """A lake column as comparable values.
 
-    Raises TypeError when the lake's Arrow type cannot carry the MySQL type (for example text for an integer).
+    Raises TypeError when the lake's Arrow type cannot represent the MySQL type (for example text for an integer).
     """
     allowed = _allowed(column)
     if not any(is_type(array.type) for is_type in allowed):

@@ -1,4 +1,4 @@
-"""The verdict: a lake table against the source's final rows, cell by cell.
+"""The verdict: compares a lake table with the source's final rows, cell by cell.
 
 Rows are matched by key (as a multiset where the table has none).
 """
@@ -23,13 +23,13 @@ OWN_PREFIXES = ("_hoodie_", "_binlake_")
 
 @dataclass
 class Difference:
-    """Cells of one column that differ: how many, and some as (key, truth, lake)."""
+    """Cells of one column that differ: their number, and examples as (key, truth, lake)."""
 
     count: int = 0
     examples: list[tuple[Row, Value, Value]] = field(default_factory=list)
 
     def add(self, key: Row, truth: Value, lake: Value) -> None:
-        """Count one more."""
+        """Count one more differing cell."""
         self.count += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append((key, truth, lake))
@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass
 class TableVerdict:
-    """How a lake table compares. ``cells`` counts the equal ones; ``missing`` and ``extra`` hold some keys."""
+    """The result of a comparison. ``cells`` counts the equal cells; ``missing`` and ``extra`` hold some keys."""
 
     table: str
     truth_rows: int
@@ -53,7 +53,7 @@ class TableVerdict:
 
     @property
     def equal(self) -> bool:
-        """No cell differs, no row is missing or too many."""
+        """Whether no cell differs and no row is missing or extra."""
         rows = self.missing_rows or self.extra_rows or self.duplicate_rows
         return not (rows or self.differences or self.mistakes)
 
@@ -70,8 +70,8 @@ def judge(
 
     Args:
         truth: the source's rows.
-        lake: the rows as a reader gives them, Hudi's columns included or not.
-        gone: columns that the source has no more, and the lake may have.
+        lake: the rows as a reader returns them, with or without Hudi's columns.
+        gone: columns that the source no longer has and the lake may still have.
         derived: lake columns that the settings add (a partition field).
         lake_name: source column name -> lake column name.
     """
@@ -96,7 +96,7 @@ def _columns(
     lake_name: Callable[[str], str],
     verdict: TableVerdict,
 ) -> list[list[Value]]:
-    """The lake's values column by column in the truth's order; what is wrong with the columns goes to ``mistakes``."""
+    """The lake's values column by column in the truth's order; errors about columns are added to ``mistakes``."""
     names = {lake_name(c.name) for c in truth.columns}
     gone = {lake_name(name) for name in gone}
     more = [n for n in lake.column_names if not n.startswith(OWN_PREFIXES) and n not in names and n not in derived]
@@ -141,7 +141,7 @@ def _judge_row(names: list[str], key: Row, truth: Row, lake: Row, verdict: Table
 
 
 def _same(expected: Value, found: Value) -> bool:
-    """Equal in value and in kind: True is not 1, and -0.0 is not 0.0."""
+    """Equal in value and in type: True is not 1, and -0.0 is not 0.0."""
     if isinstance(expected, float) and isinstance(found, float):
         return expected.hex() == found.hex()
     return isinstance(expected, bool) == isinstance(found, bool) and expected == found

@@ -30,15 +30,15 @@ _WORKER = {
 
 
 class EmbeddedConnect(EmbeddedService):
-    """A worker that lives as long as the ``with`` block; its offsets stay in ``data_dir`` and serve the next start.
+    """A worker that runs for the duration of the ``with`` block; its offsets stay in ``data_dir`` for the next start.
 
     Args:
-        data_dir: directory for offsets, configuration and ``connect.log``; made if missing.
-        bootstrap_servers: the broker that the events go to.
+        data_dir: directory for offsets, configuration and ``connect.log``; created if missing.
+        bootstrap_servers: the broker that receives the events.
         connectors: name -> properties, without ``name``.
-        flush_ms: how often the connectors' offsets are written down; what came since comes again after a kill.
+        flush_ms: interval of saving the connectors' offsets, in ms; events since then come again after a kill.
         heap_mb: the JVM's heap, in MB.
-        start_timeout_s: how long a start may take, in seconds.
+        start_timeout_s: the most time a start may take, in seconds.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class EmbeddedConnect(EmbeddedService):
 
     @property
     def offsets_file(self) -> Path:
-        """Where the connectors' offsets are written down."""
+        """The file that keeps the connectors' offsets."""
         return self._dir / "offsets.dat"
 
     def start(self) -> None:
         """Start the worker and wait until every connector and its task run.
 
         Raises:
-            TransientError: the worker ended, a connector failed, or it took too long; the message has its last words.
+            TransientError: the worker ended, a connector failed, or it took too long (with the end of the log).
             ConfigError: no Java.
         """
         self._dir.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class EmbeddedConnect(EmbeddedService):
             )
 
     def check(self) -> None:
-        """Raise TransientError if a connector does not run any more: the worker itself goes on without it."""
+        """Raise TransientError if a connector no longer runs: the worker itself continues without it."""
         for name in self._connectors:
             if not self._runs(name):
                 raise self._broken(f"the connector {name} does not run")
@@ -96,7 +96,7 @@ class EmbeddedConnect(EmbeddedService):
         }
 
     def _write(self, name: str, properties: Mapping[str, str]) -> Path:
-        """A properties file, for its owner alone: a connector's holds the database's password."""
+        """A properties file that only its owner can read: a connector's file contains the database's password."""
         path = self._dir / f"{name}.properties"
         path.touch(mode=0o600)
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
@@ -119,7 +119,7 @@ class EmbeddedConnect(EmbeddedService):
         return len(states) > 1 and set(states) == {"RUNNING"}
 
     def _ask(self, path: str) -> dict[str, Any]:
-        """An answer of the worker's REST interface; empty while it does not answer, or does not know the path."""
+        """An answer of the worker's REST interface; empty while it does not answer, or if the path is unknown."""
         with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
             with urllib.request.urlopen(f"http://{HOST}:{self._port}/{path}", timeout=_ANSWER_S) as answer:
                 found = json.load(answer)

@@ -1,6 +1,6 @@
 """Java libraries of the embedded services, the judges and the benchmark's peers, by their Maven coordinates.
 
-``pipeline/spark/jars.py`` fetches and keeps them.
+``pipeline/spark/jars.py`` fetches and caches them.
 """
 
 from __future__ import annotations

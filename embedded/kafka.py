@@ -1,4 +1,4 @@
-"""A real Kafka broker as a child process: one KRaft node from Maven jars, on loopback, in a small heap."""
+"""A real Kafka broker as a child process: one KRaft node from Maven jars, on loopback, with a small heap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import ConfigError, TransientError
 from pipeline.spark.java import find_java
 
-# Base64 of the sixteen bytes `binlake-embedded`: Kafka wants a UUID in this form.
+# Base64 of the sixteen bytes `binlake-embedded`, because Kafka expects a UUID in this form.
 _CLUSTER_ID = "YmlubGFrZS1lbWJlZGRlZA"
 _STARTED = "Kafka Server started"
 _PORT_TAKEN = ("Address already in use", "BindException")
@@ -28,7 +28,7 @@ _PROPERTIES = {
     "inter.broker.listener.name": "PLAINTEXT",
     "num.partitions": "1",
     "auto.create.topics.enable": "true",
-    # One partition each: the default of fifty costs seconds when the first consumer group comes.
+    # One partition: the default of fifty costs seconds when the first consumer group joins.
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
@@ -46,16 +46,16 @@ _PROPERTIES = {
 
 
 class EmbeddedKafka(EmbeddedService):
-    """A broker that lives as long as the ``with`` block; its data stays in ``data_dir`` and serves the next start.
+    """A broker that runs for the duration of the ``with`` block; its data stays in ``data_dir`` for the next start.
 
-    A restart on the same directory keeps the topics, the offsets and, where they are still free, the ports, so that
+    A restart on the same directory keeps the topics, the offsets and, if they are still free, the ports, so that
     clients find the broker again.
 
     Args:
-        data_dir: directory for the log segments, ``server.properties`` and ``kafka.log``; made if missing.
+        data_dir: directory for the log segments, ``server.properties`` and ``kafka.log``; created if missing.
         heap_mb: the JVM's heap, in MB.
         properties: broker settings to add or replace.
-        start_timeout_s: how long a start may take, in seconds.
+        start_timeout_s: the most time a start may take, in seconds.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class EmbeddedKafka(EmbeddedService):
         return f"{HOST}:{self._ports[0]}"
 
     def start(self) -> None:
-        """Format the directory if it is new, start the broker and wait until it serves. No effect if it runs.
+        """Format a new directory, start the broker and wait until it serves. No effect if it runs.
 
         Raises:
-            TransientError: the broker ended or did not serve in time; its last words are in the message. Or its
+            TransientError: the broker ended or did not serve in time (the message has the end of its log), or its
                 libraries could not be fetched.
             ConfigError: no Java.
         """
@@ -102,7 +102,7 @@ class EmbeddedKafka(EmbeddedService):
                 )
 
     def _choose_ports(self) -> tuple[int, int]:
-        """The ports of the last start on this directory if both are free, else two that the system gives."""
+        """The ports of the last start on this directory if both are free, else two free ports."""
         with contextlib.suppress(FileNotFoundError):
             kept = re.findall(rf"{re.escape(HOST)}:(\d+)", _listeners(self._config))
             if len(kept) == 2 and all(_is_free(int(port)) for port in kept):
@@ -127,7 +127,7 @@ class EmbeddedKafka(EmbeddedService):
     def _java(self, *arguments: str) -> list[str]:
         log = "-Dorg.slf4j.simpleLogger"
         classes = f"{resolve(KAFKA_BROKER, 'kafka-broker')[0].parent}/*"
-        # The info line of this one class says that the broker serves.
+        # The info line of this one class reports that the broker serves.
         levels = [f"{log}.defaultLogLevel=warn", f"{log}.log.kafka.server.KafkaRaftServer=info"]
         heap = ["-Xms64m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return [str(find_java().command), *heap, *levels, "-cp", classes, *arguments]
@@ -146,7 +146,7 @@ class EmbeddedKafka(EmbeddedService):
             )
 
     def _launch(self) -> str | None:
-        """Start the process and wait; None when it serves, else what went wrong (the process is gone then)."""
+        """Start the process and wait; None when it serves, else the error text after the process has ended."""
         self._spawn(self._java("kafka.Kafka", str(self._config)))
         return self._wait_until(lambda: _STARTED in self._printed(), pause_s=0.05)
 
@@ -158,7 +158,7 @@ def _listeners(config: Path) -> str:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As the broker binds: a port in TIME_WAIT is free.
+        # The same option as the broker's: a port in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

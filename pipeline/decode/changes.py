@@ -1,6 +1,6 @@
-"""The canonical change batch: what every format decodes to, and what the upsert room takes.
+"""The canonical change batch: every format decodes to it, and the upsert package takes it.
 
-All formats give the same batch for the same binlog, so everything after this page is format-free.
+All formats give the same batch for the same binlog, so all later code is independent of the format.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ META_NAMES = tuple(f.name for f in META_FIELDS)
 
 
 class Op(IntEnum):
-    """What a row of a change batch does to its key."""
+    """The effect of a row of a change batch on its record key."""
 
     UPSERT = 0
     DELETE = 1
 
 
 class ControlKind(StrEnum):
-    """Records that change no single row."""
+    """Kinds of records that concern a whole table and change no single row."""
 
     TRUNCATE = "truncate"
     DDL = "ddl"
@@ -44,7 +44,7 @@ class ControlKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table at the source, names exactly as MySQL spells them."""
+    """A table at the source. The names are spelled exactly as in MySQL."""
 
     database: str
     table: str
@@ -57,8 +57,8 @@ class SourceTable:
 class Column:
     """One column: its MySQL type text, how the JSON carries it (``wire``), and the type it has in the lake.
 
-    ``wire`` is a name of ``decode.wires`` (for example ``decimal_base64``); ``scale``, ``length`` and ``zone`` (the
-    time zone that a TIMESTAMP's text is in) serve those wires that need them.
+    ``wire`` is a name of ``decode.types.wires`` (for example ``decimal_base64``). ``scale``, ``length`` and ``zone``
+    (the time zone of a TIMESTAMP's text) are set for the wires that need them.
     """
 
     name: str
@@ -92,7 +92,7 @@ class TableSchema:
 
 @dataclass(frozen=True)
 class RawRecords:
-    """Consecutive Kafka records of one topic partition, as they came.
+    """Consecutive Kafka records of one topic partition, unchanged.
 
     ``offsets`` and ``timestamps_ms`` are int64 arrays of the same length as ``keys`` and ``values``; None stands for
     a null key or value (a tombstone).
@@ -114,7 +114,7 @@ class RawRecords:
         return list(map(len, filter(None, self.values)))
 
     def select(self, chosen: Sequence[int]) -> RawRecords:
-        """The records of these indices."""
+        """The records at these indices."""
         at = list(chosen)
         return RawRecords(
             self.topic,
@@ -126,7 +126,7 @@ class RawRecords:
         )
 
     def quarantined(self, at: int, reason: str, detail: str, source: SourceTable | None) -> Quarantined:
-        """The record of an index as one that cannot be applied."""
+        """The record at an index as one that cannot be applied."""
         return Quarantined(
             topic=self.topic,
             partition=self.partition,
@@ -145,9 +145,9 @@ class ChangeBatch:
     """Row changes of one source table under one schema, from one topic.
 
     ``rows``: the value columns of ``schema`` (lake types, after image; for deletes the before image or only the key
-    columns), then META_FIELDS. ``before``: only where the decoder was asked for it (DecodeOptions.before_of): the
-    before images, value columns of ``schema`` only, one row for every row of ``before_at`` (int64 indices into
-    ``rows``, ascending). ``origin``: the source table where a route gave the batch another name.
+    columns), then META_FIELDS. ``before``: the before images, value columns of ``schema`` only, one row for every row
+    of ``before_at`` (int64 indices into ``rows``, ascending); present only where the options (DecodeOptions.before_of)
+    or the message format require before images. ``origin``: the source table where a route gave the batch another name.
     """
 
     schema: TableSchema
@@ -160,7 +160,7 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and the detail.
+    """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and a detail text.
 
     ``origin``: the source table where a route gave the record another name.
     """
@@ -182,7 +182,7 @@ class Control:
     """A record about a whole table: TRUNCATE (with its ordering value) or a DDL statement (with its text).
 
     ``origin``: the source table where a route gave the record another name. ``record``: the record's value where it
-    defines the table: ``formats.table_changes`` reads it.
+    defines the table; ``formats.table_changes`` reads it.
     """
 
     kind: ControlKind
@@ -198,13 +198,13 @@ class Control:
 
 @dataclass
 class Decoded:
-    """What came out of a chunk of raw records.
+    """The result of decoding a chunk of raw records.
 
     Every record is in exactly one place: a row of ``changes`` (several rows where a message holds several),
     ``quarantined``, ``controls``, or counted in ``filtered`` by (table or None, kind: tombstone, heartbeat,
     transaction, ddl, notification, ignored, query, bootstrap).
-    ``unknown_columns`` names columns seen in rows of a table but not in its schema: the caller may learn a newer
-    schema and decode the chunk again; the rows concerned are in ``quarantined`` (reason ``unknown_column``) meanwhile.
+    ``unknown_columns`` names columns that occur in rows of a table but not in its schema. The caller may learn a newer
+    schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
@@ -214,11 +214,11 @@ class Decoded:
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
-        """Add ``n`` records that rightly change nothing."""
+        """Add ``n`` records that are valid and change nothing."""
         self.filtered[(source, kind)] = self.filtered.get((source, kind), 0) + n
 
     def extend(self, others: Iterable[Decoded]) -> None:
-        """Take in what other chunks gave."""
+        """Add the results of other chunks to this one."""
         for other in others:
             self.changes += other.changes
             self.quarantined += other.quarantined
@@ -230,12 +230,12 @@ class Decoded:
 
 
 def ordering_value(epoch: int, file_number: int, position: int) -> int:
-    """(epoch, binlog file number, position) -> one LONG that compares as the triple does.
+    """(epoch, binlog file number, position) -> one LONG with the same order as the triple.
 
-    11 | 20 | 32 bits, at most 2**63 - 1. Raises OverflowError when a part does not fit. The row number inside the
-    event is not in it: rows of one event are ordered before the write. Snapshot rows take file number 0 and the
-    snapshot's seconds since the Unix epoch as position, so that any streamed row of the same epoch beats them.
-    Source of the rule: one LONG is the only ordering type both judges read alike (measured, shared notes section 16).
+    The parts take 11, 20 and 32 bits, so the value is at most 2**63 - 1. Raises OverflowError when a part does not fit.
+    The row number inside the event is not part of it: rows of one event are ordered before the write. Snapshot rows
+    have file number 0 and the snapshot's seconds since the Unix epoch as position, so that every streamed row of the
+    same epoch is newer. One LONG is used because it is the only ordering type that both judges read alike (measured).
     """
     if not (0 <= epoch < 1 << EPOCH_BITS and 0 <= file_number < 1 << FILE_BITS and 0 <= position < 1 << POSITION_BITS):
         raise OverflowError(f"ordering parts out of range: epoch {epoch}, file {file_number}, position {position}")

@@ -1,4 +1,4 @@
-"""Row events of a chunk as columns of plain lists, whatever form they came in, and their order."""
+"""Row events of a chunk as columns of plain lists, independent of their form, and their order."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class RowEvents:
 
     Attributes:
         at: indices of the records in the chunk, ascending.
-        ops: Debezium's letter, ``d`` also for what the flat form marks as deleted, "" where a flat record has none.
-        databases, tables: the source's names; None where the message does not say.
-        files, positions: binlog place; "" and NO_POSITION where it is null; None as file where a flat record does
-            not carry a place at all.
+        ops: Debezium's letter. ``d`` also for flat records marked as deleted; "" for a flat record without one.
+        databases, tables: the source's names; None where the message does not have them.
+        files, positions: binlog place. "" and NO_POSITION where it is null; None as file where a flat record has no
+            place fields at all.
         rows, source_ms: row in the event; source.ts_ms, 0 if unknown.
         servers, gtids: None when no epoch depends on them.
-        images: the row the event is about: after, or before for deletes.
+        images: the row of the event: the after image, or the before image of a delete.
         befores: before images of envelopes; None for flat records.
     """
 
@@ -55,7 +55,7 @@ class RowEvents:
 
     @staticmethod
     def none(*, traced: bool) -> RowEvents:
-        """No events yet, to be added to; with before images, ``traced``: with servers and GTIDs."""
+        """Empty lists. ``traced``: with servers and GTIDs."""
         return RowEvents([], [], [], [], [], [], [], [], [] if traced else None, [] if traced else None, [], [])
 
     def add_envelopes(self, envelopes: list[Any], at: Sequence[int]) -> None:
@@ -76,25 +76,25 @@ class RowEvents:
         self.add_images(images, [e.before for e in envelopes])
 
     def add_images(self, images: Sequence[Buffer], befores: Sequence[Buffer]) -> None:
-        """Add the row images of events whose other lists are added to by the caller."""
+        """Add the row images of events; the caller adds to the other lists."""
         assert isinstance(self.images, list)
         assert isinstance(self.befores, list)
         self.images += images
         self.befores += befores
 
     def deletes(self) -> npt.NDArray[np.bool_]:
-        """Which events delete their row."""
+        """Which events delete their row, one truth value an event."""
         return np.fromiter(map("d".__eq__, self.ops), dtype=bool, count=len(self))
 
     def select(self, chosen: Sequence[int]) -> RowEvents:
-        """The events of these indices (into the lists)."""
+        """The events at these indices (into the lists)."""
         parts: dict[str, Any] = {
             name: values if values is None else selected(values, chosen) for name, values in vars(self).items()
         }
         return RowEvents(**parts)
 
     def extended(self, more: RowEvents) -> RowEvents:
-        """With the events of ``more``, which have the same lists, behind these."""
+        """These events followed by those of ``more``, which has the same lists."""
         parts: dict[str, Any] = {}
         for name, values in vars(self).items():
             others = getattr(more, name)
@@ -106,7 +106,7 @@ class RowEvents:
 
 
 def selected(values: list[Any] | Slices, chosen: Sequence[int]) -> list[Any] | Slices:
-    """The values of these indices."""
+    """The values at these indices."""
     return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]
 
 
@@ -131,7 +131,7 @@ def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: 
 
 
 def deletes_by_key(at: list[int], keys: list[Buffer], source: SourceTable) -> RowEvents:
-    """Events of flat tombstones: the key is all there is of the row."""
+    """Events of flat tombstones. The key is the only known part of the row."""
     n = len(at)
     return RowEvents(
         at=at,
@@ -150,7 +150,7 @@ def deletes_by_key(at: list[int], keys: list[Buffer], source: SourceTable) -> Ro
 
 
 def _either(flats: list[Any], name: str) -> list[Any]:
-    """A field by its two names: ``source.file`` becomes ``__source_file``, ``file`` becomes ``__file``."""
+    """A field under either of its two names: ``source.file`` becomes ``__source_file``, ``file`` becomes ``__file``."""
     longer = f"source_{name}"
     plain = [getattr(f, name) for f in flats]
     return [p if (s := getattr(f, longer)) is UNSET else s for p, f in zip(plain, flats, strict=True)]
@@ -164,8 +164,8 @@ def _known(values: list[Any], absent: Any) -> list[Any]:  # noqa: ANN401 - any J
 class Places:
     """The order of events.
 
-    ``orders``: ordering values. ``positions``: the ordering value of the binlog place itself, which finds the schema
-    in force; NO_PLACE where there is none. In both OUT_OF_RANGE marks what does not fit.
+    ``orders``: ordering values. ``positions``: ordering values of the binlog places alone, which select the schema in
+    force; NO_PLACE where there is none. In both, OUT_OF_RANGE marks a value that does not fit.
     """
 
     orders: _I64
@@ -173,7 +173,7 @@ class Places:
 
 
 def places(events: RowEvents, offsets: _I64, options: DecodeOptions) -> Places:
-    """The order of all events; ``offsets`` are their Kafka offsets, which order what carries no place."""
+    """The order of all events. ``offsets``: their Kafka offsets, which order records without a binlog place."""
     epochs = _epochs(events, options)
     positions = np.array(events.positions, dtype=np.int64)
     streamed = order.streamed_orders(epochs, events.files, positions)

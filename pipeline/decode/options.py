@@ -1,4 +1,4 @@
-"""How the connector was told to write its JSON, and the decoder's own limits."""
+"""Options of the decoder: how the connector writes its messages, and the decoder's own limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.errors import ConfigError
 
 
 class Format(StrEnum):
-    """Who wrote the change events; ``auto`` looks at each message."""
+    """The writer of the change events; ``auto`` detects the format of each message."""
 
     AUTO = "auto"
     DEBEZIUM = "debezium"
@@ -55,7 +55,7 @@ class BigintUnsignedHandlingMode(StrEnum):
 
 
 class BinaryHandlingMode(StrEnum):
-    """Debezium's ``binary.handling.mode``; ``bytes`` is base64 once it is JSON."""
+    """Debezium's ``binary.handling.mode``; ``bytes`` is base64 in JSON."""
 
     BYTES = "bytes"
     BASE64 = "base64"
@@ -65,7 +65,7 @@ class BinaryHandlingMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """The four switches that decide how a MySQL value looks in JSON where no schema travels with it."""
+    """The four switches that decide the form of a MySQL value in JSON where messages have no schema."""
 
     time_precision: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
     decimals: DecimalHandlingMode = DecimalHandlingMode.PRECISE
@@ -91,13 +91,13 @@ Form = JsonForm | CanalForm | MaxwellForm
 
 
 class SchemaLookup(Protocol):
-    """Gives the Avro schema of an id. Implementations are picklable: they travel to the tasks."""
+    """Gives the Avro schema of an id. Implementations are picklable: they are sent to the tasks."""
 
     def schema(self, schema_id: int, subject: str) -> str | None:
-        """The schema's JSON text; None if the registry has none of that id.
+        """The schema's JSON text; None if the registry has no schema of that id.
 
-        ``subject``: the name it is most likely registered under, for messages. Raises TransientError where the registry
-        gives no answer, ConfigError where it refuses to.
+        ``subject``: the name that it is most likely registered under, for messages. Raises TransientError where the
+        registry gives no answer, ConfigError where it refuses the request.
         """
         ...
 
@@ -108,23 +108,23 @@ class SchemaLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """What the decoder is told. Frozen and picklable: it travels to the tasks.
+    """Options of the decoder. Frozen and picklable: they are sent to the tasks.
 
     Attributes:
-        format: who wrote the messages.
-        time_zone: the zone that TIMESTAMP values are in where they come as text without one (Canal, Maxwell).
+        format: the writer of the messages.
+        time_zone: the zone of TIMESTAMP values that are text without a zone (Canal, Maxwell).
         maxwell_order: by binlog position, or by Kafka offset for a Maxwell that does not write positions.
-        registry: where the schemas of Avro messages are; None if there are no such messages.
+        registry: the schemas of Avro messages; None if there are no such messages.
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
-        flat_prefix: what ExtractNewRecordState puts before the names of added fields (``add.fields.prefix``).
+        flat_prefix: the prefix of added fields in ExtractNewRecordState (``add.fields.prefix``).
         flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
             default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
             ordered by Kafka offset, because a tombstone has no binlog position.
-        epoch: the first part of the ordering value, 0..2047; raised by the operator when file numbers start again.
+        epoch: the first part of the ordering value, 0..2047; the operator raises it when file numbers start again.
         epoch_of_server, epoch_of_gtid_domain: pairs (server id, epoch) and (GTID domain, epoch) that overrule
-            ``epoch`` for streamed records. The domain is what stands before the first ``-`` of a MariaDB GTID, or
-            before the ``:`` of a MySQL one. The GTID domain is asked first.
+            ``epoch`` for streamed records. The domain is the part before the first ``-`` of a MariaDB GTID, or
+            before the ``:`` of a MySQL one. The GTID domain takes precedence.
         before_of: the tables whose updates need their before image, or ``"all"``.
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does

@@ -1,4 +1,4 @@
-"""Ordering values of many records at once; the rule itself is ``changes.ordering_value``."""
+"""Ordering values of many records at once; ``changes.ordering_value`` defines the rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a record cannot be applied: the reason codes, and the search for the reason in one bad record."""
+"""Reasons why a record cannot be applied: their codes, and the search for the reason in one bad record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A reason and its detail; ``columns`` are the unknown ones."""
+    """A reason and its detail; ``columns`` are the unknown columns."""
 
     reason: Reason
     detail: str
@@ -59,9 +59,9 @@ _SHALLOW = 16
 
 
 def json_fault(text: Buffer, max_nesting: int) -> Fault | None:
-    """What is wrong with a JSON text as such; None if nothing is.
+    """The fault of a text as JSON; None if it has none.
 
-    Stricter than JSON: duplicate keys, NaN, lone surrogates and nesting beyond ``max_nesting`` are faults.
+    The check is stricter than JSON: duplicate keys, NaN, lone surrogates and nesting beyond ``max_nesting`` are faults.
     """
     try:
         decoded = bytes(text).decode("utf-8")
@@ -96,7 +96,7 @@ def _no_constants(name: str) -> NoReturn:
 
 
 def _value_fault(value: object) -> Fault | None:
-    """Faults that only decoded values show: lone surrogates, numbers beyond a double."""
+    """Faults that are visible in decoded values only: lone surrogates, numbers beyond a double."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -120,8 +120,8 @@ def _encodable(text: str) -> bool:
 
 
 def _nesting(text: str, limit: int) -> int:
-    """The deepest level of arrays and objects (an upper bound when small; no further than just beyond ``limit``),
-    without a parser's stack.
+    """The deepest level of arrays and objects, without a parser's stack. It is an upper bound when small; counting
+    stops just beyond ``limit``.
     """
     bound = text.count("[") + text.count("{")
     if bound <= _SHALLOW:
@@ -149,7 +149,7 @@ def _nesting(text: str, limit: int) -> int:
 
 
 def row_fault(text: Buffer, names: Set[str], max_nesting: int) -> Fault | None:
-    """What is wrong with one row image as such: its JSON, its shape, or columns nobody knows."""
+    """The fault of one row image by itself: its JSON, its shape, or unknown columns."""
     fault = json_fault(text, max_nesting)
     if fault is not None:
         return fault
@@ -161,6 +161,6 @@ def row_fault(text: Buffer, names: Set[str], max_nesting: int) -> Fault | None:
 
 
 def unknown_columns_fault(columns: Collection[str]) -> Fault:
-    """A row with columns that its schema does not have."""
+    """The fault of a row with columns that its schema does not have."""
     listed = tuple(sorted(columns))
     return Fault(Reason.UNKNOWN_COLUMN, f"columns the schema does not know: {', '.join(listed)[:_MAX_DETAIL]}", listed)

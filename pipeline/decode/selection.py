@@ -1,4 +1,4 @@
-"""Some of the rows of a change batch, with the before images that belong to them."""
+"""Selects rows of a change batch with their before images."""
 
 from __future__ import annotations
 

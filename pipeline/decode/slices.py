@@ -1,4 +1,4 @@
-"""Row images as pieces of one text, cut out when somebody asks, with their values if these were read already."""
+"""Row images as slices of one text, copied only on access, with their values if these are already read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ELSEWHERE = -1
 
 @dataclass(frozen=True)
 class Wanted:
-    """A column to be read. ``types``: those that the JSON reader would be told, the column's own first."""
+    """A column to be read. ``types``: candidate types for the JSON reader, the column's own first."""
 
     name: str
     types: tuple[pa.DataType, ...]
 
 
-#: One column as read: by type the values that came so, null elsewhere; None (never the first) where none did.
+#: One column as read: for each type the values of that type, null elsewhere; None (never the first) if there are none.
 Arrays = tuple[pa.Array | None, ...]
 
 
@@ -32,16 +32,16 @@ class Cells(Protocol):
     """The values of images, by their rows in the text."""
 
     def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
-        """Which of ``rows`` have no other columns and only values of these types; and of those each column."""
+        """Which of ``rows`` have no other columns and only values of these types; and each column of those rows."""
 
 
 @dataclass(frozen=True)
 class Slices(Sequence[Buffer]):
-    """Images: piece ``rows[i]`` of ``text``, or ``others[i]`` where that row is -1.
+    """Images: slice ``rows[i]`` of ``text``, or ``others[i]`` where that row is -1.
 
     Attributes:
         starts, ends: int64, by row. rows: int64, by image.
-        cells: what was read of the pieces.
+        cells: the values that were read from the slices.
     """
 
     text: bytes
@@ -70,7 +70,7 @@ class Slices(Sequence[Buffer]):
         return (self[i] for i in range(len(self)))
 
     def select(self, chosen: Sequence[int]) -> Slices:
-        """The images of these indices."""
+        """The images at these indices."""
         others = {i: self.others[at] for i, at in enumerate(chosen) if at in self.others} if self.others else {}
         return replace(self, rows=self.rows[np.asarray(chosen, dtype=np.int64)], others=others)
 
@@ -81,13 +81,13 @@ class Slices(Sequence[Buffer]):
         return replace(self, rows=rows, others={**self.others, **images})
 
     def extended(self, images: Sequence[Buffer]) -> Slices:
-        """With more images behind these."""
+        """These images followed by ``images``."""
         more = dict(enumerate(images, len(self)))
         rows = np.concatenate([self.rows, np.full(len(images), _ELSEWHERE)])
         return replace(self, rows=rows, others={**self.others, **more})
 
     def read(self, wanted: Sequence[Wanted]) -> tuple[_I64, list[Arrays]]:
-        """The images (indices) whose values were read and are as wanted, and of these each column."""
+        """Indices of the images whose values were read and are of the wanted types, and each column of these images."""
         at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
         if self.cells is None or not len(at):
             return at[:0], []

@@ -1,1 +1,1 @@
-"""The lake's tables on the driver: open tables, their part of a batch, upkeep, catalog, audit, quarantine."""
+"""The lake's tables on the driver: open tables, their part of a batch, table services, catalog, audit, quarantine."""

@@ -1,10 +1,10 @@
-"""Is every record accounted for that a table's commits say they read? The table alone is asked.
+"""Checks that a table's commits account for every record that they read. Only the table itself is examined.
 
-For each commit of a stream: ``read = applied + superseded + filtered + quarantined``, no number is negative, at least
-as many rows were written as records were applied (save where rows went by a TRUNCATE, or have no key), and the
-positions it leaves are not below the offsets it covers. Over all commits: the offset ranges follow one upon the other.
-Ranges twice covered are an error; what no commit covers is a gap, and may be idle time, for a batch that brings a table
-nothing but records that change no row makes no commit there. Commits in the history count.
+For each commit of a stream: ``read = applied + superseded + filtered + quarantined``, no count is negative, at least as
+many rows were written as records were applied (except where a TRUNCATE removed rows, or the table has no key), and the
+positions are not below the offsets that the commit covers. Over all commits: the offset ranges are consecutive. A range
+that is covered twice is an error. Offsets that no commit covers are a gap. A gap may be harmless: a batch makes no
+commit to a table for which it has only records that change no row. Commits in the history are included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.upsert.outcomes import OUTCOMES
 from pipeline.upsert.route import Counts
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
-#: Where the commits of a stream say what they cover.
+#: The keys under which the commits of a stream record the offsets they cover.
 OFFSET_KEYS = OffsetKeys(stream=RecordKey.STREAM.value, offsets=RecordKey.OFFSETS.value, counts=RecordKey.COUNTS.value)
 _ASK = "find out who wrote the commit"
 
@@ -44,11 +44,11 @@ class AuditedCommit:
 
 @dataclass
 class Audit:
-    """What a table's commits say.
+    """The result of an audit.
 
     Args:
-        commits: those of streams, oldest first.
-        foreign: how many commits other writers made.
+        commits: the commits of streams, oldest first.
+        foreign: the number of commits of other writers.
         findings: errors first, then gaps.
     """
 
@@ -58,12 +58,12 @@ class Audit:
 
     @property
     def errors(self) -> list[Finding]:
-        """What is wrong."""
+        """The findings that are errors."""
         return [f for f in self.findings if f.severity is Severity.ERROR]
 
     @property
     def gaps(self) -> list[Finding]:
-        """Offsets that no commit covers."""
+        """The findings about offsets that no commit covers."""
         return [f for f in self.findings if f.check is Check.OFFSETS and "no commit covers" in f.what]
 
     def sums(self) -> dict[str, Counts]:
@@ -124,7 +124,7 @@ def _check(commit: AuditedCommit, record: RecordReader, *, rows_count: bool) -> 
         what = f"{commit.counts.applied} records are said to be applied, but the files hold {commit.rows} rows"
         yield _error(what, commit.instant, "replay the offsets from Kafka")
     if record.positions is None and commit.archived:
-        return  # the history may keep the newest alone
+        return  # the history may keep only the newest positions
     positions = record.positions_of(commit.stream)
     for r in commit.ranges:
         if not positions.knows(r.topic, r.partition) or positions.at(r.topic, r.partition) < r.end:
@@ -134,7 +134,7 @@ def _check(commit: AuditedCommit, record: RecordReader, *, rows_count: bool) -> 
 
 
 def _skipped(record: RecordReader, instant: str) -> Iterator[Finding]:
-    """What was gone from Kafka and passed over on demand before this commit."""
+    """Findings about offsets that Kafka had deleted and that were skipped on demand before this commit."""
     for r in record.skipped:
         what = f"{r.topic}/{r.partition}: offsets {r.start} to {r.end - 1} were gone from Kafka and left out on demand"
         advice = "a new snapshot of the table at a raised source.epoch brings its rows back"

@@ -1,4 +1,4 @@
-"""The tables of a lake by name: for those who look after them without being the stream that writes them."""
+"""The tables of a lake by name, for processes other than the stream that writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SKIPPED = (".binlake", "_quarantine")
 
 @dataclass(frozen=True)
 class BrokenTable:
-    """A table that was named or found, and of which no more can be known."""
+    """A table that was named or found and cannot be opened."""
 
     name: str
     error: BinlakeError
@@ -25,7 +25,7 @@ class BrokenTable:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """Where a table of the lake is, and what the settings say of it."""
+    """The location of a table of the lake, and its rules from the settings."""
 
     source: SourceTable
     rules: TableRules
@@ -33,7 +33,7 @@ class CatalogTable:
 
     @property
     def name(self) -> str:
-        """As people name it."""
+        """The name that is shown to users."""
         return f"{self.source.database}.{self.source.table}"
 
 
@@ -42,10 +42,10 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
 
     Args:
         settings: of the lake.
-        root: the lake's.
+        root: the lake's root.
         name: ``database.table``, or a path below the root.
 
-    Raises ConfigError if there is none or its place is not that of the settings, CorruptDataError, StorageError.
+    Raises ConfigError if there is none or its path is not the one in the settings, CorruptDataError, StorageError.
     """
     database, dot, table = name.partition(".")
     if dot and "/" not in name:
@@ -67,7 +67,7 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
 
 
 def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:
-    """The tables of those names; without any all that the lake holds under these settings, by path.
+    """The tables of these names; without names, all tables that the lake holds under these settings, by path.
 
     A table that cannot be opened does not hide the others. Raises StorageError if the lake cannot be listed.
     """
@@ -84,7 +84,7 @@ def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ())
 
 
 def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTable | None:
-    """The table at a path, by the source table that its commits name; None if that one's place is another."""
+    """The table at a path; None if the settings give the source table that its commits name another path."""
     storage = root.sub(path)
     source = RecordReader.newest_of(HudiTable.open(storage)).source
     if source is None:
@@ -94,14 +94,14 @@ def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTab
 
 
 def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
-    """The tables of a lake, at most so many directories down; paths below its root."""
+    """The paths of a lake's tables below its root, at most ``depth`` directories deep."""
     found: list[str] = []
     for name in root.list_dirs(under):
         path = f"{under}/{name}" if under else name
         if name in _SKIPPED:
             continue
         if ".hoodie" in root.list_dirs(path):
-            if HudiTable.exists(root.sub(path)):  # else a run died while it made the table
+            if HudiTable.exists(root.sub(path)):  # else a run died while it created the table
                 found.append(path)
         elif depth > 1:
             found += table_paths(root, depth - 1, path)

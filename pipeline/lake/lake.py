@@ -14,7 +14,7 @@ from pipeline.upsert.target import Target
 
 
 def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:
-    """How a writer of that name shares the tables; arguments as for ``Locking``. Raises ConfigError."""
+    """The locking of a writer called ``owner``; arguments as for ``Locking``. Raises ConfigError."""
     config = LockConfig(
         provider=settings.lock,
         wait_s=settings.wait_seconds,
@@ -33,11 +33,11 @@ class Lake:
         self.root = root
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
-        #: How often a table was opened or made: what was found out of open tables holds until it grows.
+        #: How often a table was opened or created: facts derived from the open tables are valid until it grows.
         self.openings = 0
 
     def get(self, rules: TableRules) -> LakeTable | None:
-        """The open table at the rules' path; opened if it exists, None if it does not."""
+        """The table at the rules' path, opened if necessary; None if it does not exist."""
         known = self._open.get(rules.path)
         if known is None:
             storage = self.root.sub(rules.path)
@@ -48,7 +48,7 @@ class Lake:
         return known
 
     def look(self, rules: TableRules) -> LakeTable | None:
-        """The table at the rules' path as it is, opened for looking only: nothing is rolled back or repaired."""
+        """The table at the rules' path, opened read-only: nothing is rolled back or repaired."""
         storage = self.root.sub(rules.path)
         if not HudiTable.exists(storage):
             return None
@@ -56,7 +56,10 @@ class Lake:
         return self._open[rules.path]
 
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
-        """The table at the rules' path, created for ``target`` if need be. Raises ConfigError if it is another's."""
+        """The table at the rules' path, created for ``target`` if it does not exist.
+
+        Raises ConfigError if it does not belong to ``target``.
+        """
         known = self.get(rules)
         if known is None:
             known = self._created(rules, target, columns)
@@ -69,13 +72,13 @@ class Lake:
         storage = self.root.sub(rules.path)
         try:
             return LakeTable.create(storage, rules, target, columns, self._locking)
-        except AlreadyExistsError:  # another writer of the same table was first
+        except AlreadyExistsError:  # another writer created the table first
             return LakeTable.open(storage, rules, self._locking)
 
     def opened(self, path: str) -> LakeTable | None:
-        """The table at a path if it has been opened; asks no storage."""
+        """The table at a path if it has been opened; does not access the storage."""
         return self._open.get(path)
 
     def forget(self, path: str) -> None:
-        """Drop what is cached of a table, after a failure that leaves it in doubt."""
+        """Drop the cached table, after a failure that may have made it invalid."""
         self._open.pop(path, None)

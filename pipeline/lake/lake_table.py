@@ -1,4 +1,4 @@
-"""A table of the lake as the driver holds it, and what the records of its commits say of the stream."""
+"""An open table of the lake on the driver, with the stream's state from its commit records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LakeTable:
 
     @classmethod
     def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
-        """Open a table that exists, roll back what dead writers left, and read what it has applied."""
+        """Open an existing table, roll back the instants of dead writers, and read the newest commit records."""
         metadata = metadata_config(rules)
         table = HudiTable.open(storage, metadata=metadata, locking=locking)
         table.config.check_writable()
@@ -78,7 +78,7 @@ class LakeTable:
 
     @classmethod
     def look(cls, storage: Storage, rules: TableRules) -> LakeTable:
-        """A table that exists as it is, for somebody who writes nothing."""
+        """Open an existing table for reading; changes nothing."""
         opened = cls(storage, HudiTable.open(storage), rules)
         opened._load()
         return opened
@@ -87,7 +87,7 @@ class LakeTable:
     def create(
         cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema, locking: Locking | None = None
     ) -> LakeTable:
-        """Create the table of a target on first sight."""
+        """Create the table of a target."""
         metadata = metadata_config(rules)
         table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata, locking)
         return cls(storage, table, rules, keyless=None if target.key else KeylessState())
@@ -117,13 +117,14 @@ class LakeTable:
 
     @property
     def recorded(self) -> RecordReader:
-        """What its commits record, each value the newest."""
+        """The newest value of each key in the table's commit records."""
         return RecordReader.newest_of(self.table)
 
     def refresh(self, stream: str) -> None:
-        """Notice what others committed since; read again what this table has applied if they did.
+        """Load commits of other writers; if there are any, read the commit records again.
 
-        Raises LostOwnershipError if another run of ``stream`` has, ConfigError if somebody wrote to other buckets.
+        Raises LostOwnershipError if another run of ``stream`` has committed, ConfigError if another writer wrote to
+        other buckets.
         """
         self.table.refresh()
         if self.table.generation == self._seen:
@@ -153,9 +154,9 @@ class LakeTable:
         self.table.config.check_same_identity(table_config(target))
 
     def origin_of(self, report: TableReport) -> SourceTable | None:
-        """The one source table that this one is fed by; None where a shard column tells several apart.
+        """The only source table of this table; None if there are several and a shard column distinguishes their rows.
 
-        Raises UnsupportedError where there are several and no column distinguishes their rows.
+        Raises UnsupportedError if there are several and no column distinguishes their rows.
         """
         if report.sharded:
             return None
@@ -171,9 +172,9 @@ class LakeTable:
         return next(iter(origins), None)
 
     def schema_with(self, columns: pa.Schema) -> pa.Schema:
-        """The table's columns evolved to hold ``columns`` too; the table's own schema where it holds them already.
+        """The table's schema evolved to hold ``columns`` too; the table's own schema object if it holds them already.
 
-        Raises UnsupportedError where a column's type cannot become what came, or the table's rules refuse the change.
+        Raises UnsupportedError if a column's type cannot become the new type, or the table's rules refuse the change.
         """
         return evolved(self.table.schema, columns, self.rules.schema_changes)
 
@@ -183,18 +184,18 @@ class LakeTable:
         return self.context(self.table.begin(), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
-        """What the writers of an instant's files need, for files with the columns of ``schema``."""
+        """The write context of an instant, for files with the columns of ``schema``."""
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.table.write_context(instant, schema, self.rules.compression, level)
         return dataclasses.replace(context, base_from_rows=self.base_from_rows)
 
     def groups(self) -> set[tuple[str, int]]:
-        """The file groups there are, as (partition path, bucket)."""
+        """The existing file groups, as (partition path, bucket)."""
         return {(s.partition_path, bucket_of_file_id(s.file_id)) for s in self.table.file_slices()}
 
     @contextlib.contextmanager
     def undone_on_error(self, instant: str) -> Iterator[None]:
-        """Roll an instant back before an error goes on; not where the outcome is unknown or it is no longer ours."""
+        """Roll an instant back before an error goes on, unless its outcome is unknown or another writer owns it."""
         try:
             yield
         except (CommitUnknownError, LostOwnershipError):
@@ -209,10 +210,11 @@ class LakeTable:
             raise
 
     def commit(self, context: WriteContext, results: Sequence[WriteResult], record: CommitRecord) -> str:
-        """Publish an instant with the record of its batch; the completion time. Errors as ``HudiTable.commit``.
+        """Complete an instant with the commit record of its batch. Returns the completion time. Errors as
+        ``HudiTable.commit``.
 
-        ``record``: what the batch has truncated, and no positions: they are worked out from those of the table as of
-        ``begin``, since a commit that others have overtaken is refused.
+        ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived from the table's positions as
+        of ``begin``: a commit that another writer has overtaken is refused.
         """
         record = record.upon(self.positions, self.truncates)
         completed = self.table.commit(context.instant, results, record.to_extra(), context.arrow_schema)
@@ -231,18 +233,18 @@ class LakeTable:
         return set(self.standing(stream))
 
     def ahead_of(self, stream: str, positions: OffsetMap) -> Offsets:
-        """Where this table has applied more than lies below ``positions``; other partitions are left out."""
+        """The table's positions that are ahead of ``positions``; other partitions are left out."""
         return self.standing(stream).ahead_of(positions)
 
     def report(self, source: SourceTable) -> TableReport:
-        """An empty report, for a batch that brings no rows of this table but concerns it."""
+        """An empty report, for a batch that concerns this table and has no rows for it."""
         config = self.table.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
         target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
         return TableReport(TableSchema(source, (), key), target, pa.schema([]))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
-        """The live rows of a keyless table whose content has one of the digests, and that a TRUNCATE leaves there."""
+        """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
         found: dict[str, list[LiveRow]] = {}
         wanted = pa.array(sorted(digests), pa.string())
         names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
@@ -256,7 +258,7 @@ class LakeTable:
 
 
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
-    """What the table's metadata table shall keep; None for none."""
+    """The configuration of the table's metadata table; None for a table without one."""
     return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
 
 
@@ -274,7 +276,7 @@ def table_config(target: Target) -> TableConfig:
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
-    """The table's columns: the values, then what binlake adds."""
+    """The table's schema: the value columns, then the columns that binlake adds."""
     hidden = [pa.field(ORDER_FIELD, pa.int64())]
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]

@@ -1,7 +1,7 @@
-"""The upkeep of a table from a process of its own, beside the stream that writes it or without one: compaction,
-cleaning, archival, and that of the metadata table.
+"""Runs table services (compaction, cleaning, archival, and those of the metadata table) from a process of their own.
 
-What changes the timeline happens under the table's lock; what another living process has under way is left to it.
+A stream may write the table at the same time. The timeline is changed under the table's lock; compactions that another
+live process is running are left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pipeline.settings import CompactionSettings, TableRules
 
 @dataclass(frozen=True)
 class Wanted:
-    """What shall be done. ``now``: compact what there is, due or not. ``schedule``, ``execute``: the two steps of
+    """The requested services. ``now``: compact all log files, due or not. ``schedule``, ``execute``: the two steps of
     compaction; cleaning and archival follow the second."""
 
     now: bool = False
@@ -47,20 +47,20 @@ class Wanted:
 
 @dataclass
 class Report:
-    """What was done to a table.
+    """The result of the services of a table.
 
     Args:
-        table: its name.
-        due: why a compaction was scheduled; None if it was not.
-        scheduled: the compaction that was scheduled.
-        completed: the compactions that completed, those that a dead process had left among them.
-        pending: compactions that still are: another process works on them, or they were not to be executed.
-        file_groups, rows, bytes_written: of those that completed.
-        cleaned: files deleted.
-        archived: instants moved to the history.
-        seconds: all in all.
-        warning: what could not be done, though nothing failed.
-        error: what ended it early.
+        table: the table's name.
+        due: why a compaction was scheduled; None if none was.
+        scheduled: the instant of the compaction that was scheduled.
+        completed: the compactions that completed, including those that a dead process had left pending.
+        pending: compactions that are still pending: another process runs them, or execution was not requested.
+        file_groups, rows, bytes_written: totals of the completed compactions.
+        cleaned: number of files deleted.
+        archived: number of instants moved to the history.
+        seconds: the total time.
+        warning: a service that could not run, without an error.
+        error: the error that ended the services early.
     """
 
     table: str
@@ -78,7 +78,7 @@ class Report:
     error: BinlakeError | None = None
 
     def count(self, instant: Instant, files: Sequence[CompactedFile]) -> None:
-        """Take in a compaction that completed."""
+        """Add a completed compaction."""
         self.completed.append(instant.requested_time)
         self.file_groups += len(files)
         self.rows += sum(file.base_stat.num_writes for file in files)
@@ -86,13 +86,13 @@ class Report:
 
 
 def maintain(place: CatalogTable, locking: Locking, map_tasks: MapTasks, wanted: Wanted) -> Report:
-    """Do what is due to a table; an error of binlake's ends in the report.
+    """Run the services that are due for a table. A BinlakeError is put into the report and not raised.
 
     Args:
         place: the table.
-        locking: how it is shared with its writers.
-        map_tasks: where compactions work.
-        wanted: what shall be done.
+        locking: how the table is shared with its writers.
+        map_tasks: runs the work of compactions.
+        wanted: the requested services.
     """
     started, report = monotonic_s(), Report(place.name)
     try:
@@ -119,7 +119,7 @@ def _compact(table: HudiTable, rules: TableRules, map_tasks: MapTasks, wanted: W
         if wanted.execute:
             _carry_out(table, prepare(table, requested, config), map_tasks, report)
         else:
-            table.ownership.end(requested.requested_time)  # whoever executes it finds nobody at work on it
+            table.ownership.end(requested.requested_time)  # so that another process may execute it
     report.pending = [i.requested_time for i in pending_compactions(table.timeline)]
 
 
@@ -136,7 +136,7 @@ def _scheduled(
 
 
 def _carry_out(table: HudiTable, job: CompactionJob, map_tasks: MapTasks, report: Report) -> None:
-    """The work and the end of a compaction."""
+    """Run a compaction and complete it."""
     made: list[CompactedFile] = []
 
     def counted(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:

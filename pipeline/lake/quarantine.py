@@ -1,7 +1,7 @@
 """The quarantine table: every record that cannot be applied, raw, with its coordinates and the reason.
 
-It is a Hudi table like the others. Its key is (topic, partition, offset): a record quarantined twice is there once. A
-record that was replayed stays there, and says when and by which commit of its table.
+It is a Hudi table like the others. Its record key is (topic, partition, offset), so a record that is quarantined twice
+is stored once. A record that was replayed stays there, with the time and the commit of its table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KEY = ("topic", "partition", "offset")
 
 
 class QuarantineTable:
-    """Writes a stream's quarantined records; the table is made when the first one comes."""
+    """Writes a stream's quarantined records; the table is created with the first record."""
 
     def __init__(self, settings: Settings, lake: Lake, services: TableServices) -> None:
         self._stream = settings.name
@@ -67,9 +67,9 @@ class QuarantineTable:
         pool: Executor,
         notes: CommitNotes = NO_NOTES,
     ) -> None:
-        """Commit the records with the offsets of their batch; nothing happens where there are none.
+        """Commit the records with the offsets of their batch; does nothing if there are no records.
 
-        ``notes``: what else the commit records.
+        ``notes``: the optional entries of the commit record.
         """
         if not records:
             return
@@ -80,8 +80,8 @@ class QuarantineTable:
         self._commit(self._rules, rows, covered, self._stream, batch, pool, notes)
 
     def restate(self, rows: Sequence[Mapping[str, Any]], stream: str, pool: Executor) -> None:
-        """Replace the rows of records that are there, in a commit of another stream that covers no offsets. The table's
-        upkeep is left to the one that quarantines.
+        """Replace the rows of stored records, in a commit of another stream that covers no offsets. Table services are
+        left to the stream that quarantines.
 
         ``rows``: whole rows, by the names of ``COLUMNS``.
         """
@@ -146,7 +146,7 @@ def _row(record: Quarantined, stamp_us: int) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """The rows as a parcel holds them: the record key, the columns, what orders them."""
+    """The rows in the form of a parcel: the record key, the columns, the ordering values."""
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in COLUMNS.names}
     columns |= {
         KEY: [f"topic:{row['topic']},partition:{row['partition']},offset:{row['offset']}" for row in rows],

@@ -1,5 +1,7 @@
-"""Quarantined records of a stream that masks columns are kept sealed: what is masked in the tables must not lie
-readable in the quarantine, and what lies there must not be lost."""
+"""Encrypts quarantined records of a stream that masks columns.
+
+Values that are masked in the tables must not be readable in the quarantine, and the raw records must not be lost.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _MARK = b"binlake-sealed:1:"
 
 
 class Seal:
-    """Seals and opens under one secret; without a secret everything stays as it is. Picklable."""
+    """Seals and opens data with one secret; without a secret data stays as it is. Picklable."""
 
     def __init__(self, secret: str | None) -> None:
         digest = hashlib.sha256(b"binlake quarantine\0" + secret.encode()).digest() if secret else None
@@ -27,7 +29,10 @@ class Seal:
         return _MARK + Fernet(self._key).encrypt(data)
 
     def open(self, data: bytes | None) -> bytes | None:
-        """The reverse; what was never sealed comes back as it is. Raises ConfigError if the secret is not the one."""
+        """The reverse of ``seal``; data that was never sealed is returned as it is.
+
+        Raises ConfigError if the data was sealed with another secret.
+        """
         if data is None or not data.startswith(_MARK):
             return data
         try:

@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TableInput:
-    """What one batch brings for one table.
+    """The input of one batch for one table.
 
-    ``context`` is set when tasks have written for the table already (``written``). ``truncates``: what
-    TRUNCATE takes away in this batch. ``notes``: what else the commit records.
+    ``context`` is set if tasks have written files of the table already (``written``). ``truncates``: the TRUNCATEs of
+    this batch. ``notes``: the optional entries of the commit record.
     """
 
     report: TableReport
@@ -53,15 +53,15 @@ class TableInput:
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """What became of a table's part of a batch.
+    """The result of a table's part of a batch.
 
     Args:
-        instant: of the commit; None where nothing had to be written.
-        counts: of the table's records, settled.
-        bytes_written: of the commit's files.
-        visible_ms: when the commit was visible (epoch, milliseconds).
-        stage_ms: what writing and publishing took, in milliseconds.
-        services: what was done to the table after the commit.
+        instant: of the commit; None if nothing had to be written.
+        counts: the final counts of the table's records.
+        bytes_written: the size of the commit's files.
+        visible_ms: when the commit became visible (ms since the epoch).
+        stage_ms: the time of writing and publishing, in milliseconds.
+        services: the outcome of the table services after the commit.
     """
 
     instant: str | None
@@ -74,7 +74,8 @@ class TableOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows the driver holds, by file group; the next state of a keyless table; records superseded on the way."""
+    """The rows that the driver holds, by file group; the next state of a keyless table; the number of superseded
+    records."""
 
     groups: dict[Place, pa.Table]
     keyless: KeylessState | None
@@ -84,11 +85,11 @@ class _Rows:
 def write_and_commit(
     table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, services: TableServices
 ) -> TableOutcome:
-    """Write what the tasks left to the driver, commit all of it, then see to the table's upkeep.
+    """Write the rows that the tasks left to the driver, commit all files, then run the table services.
 
-    On an error the instant is rolled back before the error goes on; not where the outcome is unknown or the instant is
-    no longer ours. If another writer has overtaken the instant, what the driver holds is written again under the lock.
-    The upkeep is not: a compaction may have to wait for others, who wait for the lock.
+    On an error the instant is rolled back before the error goes on, unless its outcome is unknown or another writer
+    owns it. If another writer has overtaken the instant, the rows of the driver are written again under the lock. The
+    table services run without the lock: a compaction may wait for other writers, which wait for the lock.
     """
     try:
         outcome = _write_and_commit(table, table_input, stream, batch, pool, services)
@@ -104,9 +105,9 @@ def write_and_commit(
 
 
 def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Counts, stream: str, batch: int) -> None:
-    """Commit what ``table_input`` says beside its rows, of which none is left. Errors as ``LakeTable.commit``.
+    """Commit the record of ``table_input`` without rows, because none is left. Errors as ``LakeTable.commit``.
 
-    ``counts``: settled, of the records that came for the table.
+    ``counts``: the final counts of the table's records.
     """
     context = table.begin(table.table.schema)
     with table.undone_on_error(context.instant):
@@ -150,20 +151,21 @@ def _write_and_commit(
 
 
 def _context(table: LakeTable, table_input: TableInput, services: TableServices) -> WriteContext:
-    """The instant that the tasks have written under, or one that begins here. What the table's rules refuse is refused
-    before it begins."""
+    """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
+    are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
     schema = table.schema_with(columns)
     if begun is not None:
         return begun if schema is table.table.schema else table.context(begun.instant, schema)
     if retyped(table.table.schema, schema):
-        services.compact_now(table)  # hudi-rs reads one type a column in the log files of a slice (measured)
-        schema = table.schema_with(columns)  # the compaction may have taken in what another writer committed
+        services.compact_now(table)  # hudi-rs reads one type per column in the log files of a slice (measured)
+        schema = table.schema_with(columns)  # the compaction may have loaded another writer's commits
     return table.begin(schema)
 
 
 def _source_times(report: TableReport) -> tuple[int, int] | None:
-    """The source's times (ms) of the oldest and the newest change, where it gives them: how fresh a commit was."""
+    """The source's times (ms) of the oldest and the newest change, from which freshness is computed; None if the source
+    gives no times."""
     return (report.oldest_ms, report.newest_ms) if report.newest_ms else None
 
 
@@ -174,8 +176,8 @@ def _write(
     context: WriteContext,
     pool: Executor,
 ) -> tuple[list[WriteResult], int]:
-    """Write every file group the driver has rows for: the results, the tasks' among them, and how many records were
-    superseded while they were merged."""
+    """Write every file group that the driver has rows for. Returns the results, including those of the tasks, and the
+    number of records that were superseded during the merge."""
     existing = table.groups() if context.base_from_rows is not None else set()
 
     def write(item: tuple[Place, pa.Table]) -> tuple[Sequence[WriteResult], int]:
@@ -192,7 +194,7 @@ def _write(
 
 
 def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
-    """The rows the driver holds, without those that a TRUNCATE of this batch takes away."""
+    """The rows that the driver holds, without those that a TRUNCATE of this batch removes."""
     rows = _unpacked(table, table_input)
     if not table_input.truncates.news_to(table.truncates):
         return rows
@@ -210,7 +212,7 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
         return _Rows(groups, table.keyless)
     target, state = table_input.report.target, (table.keyless or KeylessState()).copy()
     rows = unpack(events)
-    order = table_input.truncates.whole  # a table without a key is not merged from others
+    order = table_input.truncates.whole  # a table without a key is never merged from several source tables
     fresh = rows.filter(pc.greater(rows.column("__order"), order))
     state.debts = [debt for debt in state.debts if debt[1] > order]
     resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order))
@@ -232,7 +234,8 @@ def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa
 def _without_truncated(
     table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]
 ) -> tuple[dict[Place, pa.Table], int]:
-    """Rows at or before a TRUNCATE go, and stored ones get deletes; how many records went."""
+    """Remove rows at or before a TRUNCATE and add deletes for stored ones. Returns the rows by file group and the
+    number of removed records."""
     groups, dropped = dict(held), 0
     for place, rows in held.items():
         groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))

@@ -1,10 +1,9 @@
-"""What is done to a table after its commits: its metadata table is tidied up, its log files are compacted, older file
-slices are cleaned, and older instants go to the history.
+"""The table services after a commit: maintenance of the metadata table, compaction, cleaning, and archival.
 
-A compaction has two ends that change the timeline, the schedule and the completion, and between them the work. Both
-ends take place here, in the thread that commits the table, so that no commit of ours can come in between; the work is
-done there too (inline), or in a thread of its own, on Spark, while commits go on (async). What a run leaves pending is
-done again by the next: base files bear names that a second attempt uses again.
+A compaction changes the timeline twice, when it is scheduled and when it is completed; the work lies in between. Both
+changes are made here, in the thread that commits the table, so that no commit of this process can interleave. The work
+runs in the same thread (inline), or in a thread of its own on Spark while commits continue (async). The next run
+repeats a compaction that a run leaves pending: a second attempt uses the same names of base files.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.position.record_reader import RecordKey
 from pipeline.settings import CompactionSettings, RetentionSettings, TableRules
 
-#: How long a table is left alone after upkeep that failed.
+#: How long no service runs on a table after one has failed.
 _PAUSE_S = 60.0
 #: Commits that stay in the active timeline beyond those that retention and compaction count there.
 _SPARE_COMMITS = 20
-#: Instants that go to the history together.
+#: Number of instants that are moved to the history together.
 _ARCHIVED_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
 class TableServicesOutcome:
-    """What was done after a commit. ``compacted``: the instant of a compaction that completed. ``warning``: what could
-    not be done; the commit stands, and it is tried again."""
+    """The outcome of the services after a commit. ``compacted``: the instant of a compaction that completed.
+    ``warning``: the service that failed; the commit stays, and the service is tried again."""
 
     compacted: str | None = None
     warning: str | None = None
@@ -64,7 +63,7 @@ class _Running:
 
 @dataclass
 class TableServices:
-    """Looks after all tables of one stream. ``map_tasks``: where compactions work."""
+    """Runs the services of all tables of one stream. ``map_tasks``: runs the work of compactions."""
 
     map_tasks: MapTasks
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -75,11 +74,12 @@ class TableServices:
     )
 
     def close(self) -> None:
-        """Begin nothing more. What is under way stays pending on its table."""
+        """Begin no more services. Compactions that are running stay pending on their tables."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def after_commit(self, table: LakeTable) -> TableServicesOutcome:
-        """To be called in the thread that commits the table, between two commits. Raises nothing of binlake's."""
+        """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
+        BinlakeError."""
         warning, path = table.table.maintain(), table.rules.path
         if monotonic_s() < self._paused_until.get(path, 0.0):
             return TableServicesOutcome(warning=warning)
@@ -93,8 +93,8 @@ class TableServices:
         return TableServicesOutcome(compacted, warning)
 
     def compact_now(self, table: LakeTable) -> None:
-        """Make base files of all log files, due or not, in the calling thread; between two commits. A table whose
-        compaction is off or left to another process is left as it is. Errors as ``run``."""
+        """Compact all log files into base files, due or not, in the calling thread. Call it between two commits. Does
+        nothing if the table's compaction is off or left to another process. Errors as ``run``."""
         rule = table.rules.compaction
         if rule is None or _left_to_others(table.rules):
             return
@@ -155,10 +155,10 @@ def _left_to_others(rules: TableRules) -> bool:
 
 
 def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
-    """Delete what is promised to nobody any more, and shorten the timeline, as the rules say.
+    """Delete files that the retention no longer keeps, and shorten the timeline, according to the rules.
 
-    ``clean``: a compaction has completed, for nothing else makes a file slice superfluous. Errors as ``cleaning.clean``
-    and ``archive``.
+    ``clean``: whether a compaction has completed; only a compaction makes a file slice superfluous. Errors as
+    ``cleaning.clean`` and ``archive``.
     """
     if clean:
         clean_if_due(table, rules)
@@ -166,26 +166,26 @@ def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
 
 
 def clean_if_due(table: HudiTable, rules: TableRules) -> Instant | None:
-    """Delete the files that the retention promises to nobody; the clean, if there was one."""
+    """Delete the files that the retention no longer keeps. Returns the clean's instant; None if there was none."""
     config = CleaningConfig.of(rules.retention) if rules.retention is not None else None
     return cleaning.clean(table, config) if config is not None and cleaning.due(table, config) else None
 
 
 def archive_if_long(table: HudiTable, rules: TableRules) -> int:
-    """Move instants to the history that the bounds leave no room for; how many."""
+    """Move the instants beyond the bounds to the history. Returns their number."""
     rule = rules.retention
     return archive(table, archival_config(rules, rule), CleaningConfig.of(rule)) if rule is not None else 0
 
 
 def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfig:
-    """The rules as archival takes them: what retention and the next compaction count stays active."""
+    """The archival configuration: instants that retention and the next compaction count stay active."""
     after = rules.compaction.after_commits if rules.compaction is not None else None
     least = max(rule.commits or 0, after or 0) + _SPARE_COMMITS
     return ArchivalConfig(least, least + _ARCHIVED_AT_ONCE, newest_only=(RecordKey.KEYLESS.value,))
 
 
 def compaction_config(rules: TableRules, rule: CompactionSettings) -> CompactionConfig:
-    """The rule as compaction takes it, with the table's codec."""
+    """The compaction configuration of a rule, with the table's codec."""
     return CompactionConfig.of(
         rule,
         compression=rules.compression,

@@ -1,1 +1,1 @@
-"""What a stream tells of itself: progress, metrics, health, status, and the log for machines."""
+"""Progress, metrics, health, status and structured log of a stream."""

@@ -1,7 +1,7 @@
-"""What a running stream measures of itself: metrics for Prometheus, and whether it is well.
+"""Measures a running stream: metrics for Prometheus, and the stream's health.
 
-All of it comes from what the process knows: the progress of its batches, its ledger, its open tables, and the ends of
-the topics, which are asked for at intervals. A scrape reads memory alone.
+All values come from the process itself: the progress of its batches, its ledger, its open tables, and the ends of the
+topics, which Kafka is asked for at intervals. A scrape reads memory only.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from pipeline.upsert.outcomes import DELIVERED_OUTCOMES
 
 _log = logging.getLogger(__name__)
 
-#: The table of records that belong to none.
+#: The table label of records that belong to no table.
 NO_TABLE = "-"
-#: How long a table's sizes are good for: they are counted between two batches.
+#: How long a table's sizes stay valid: they are counted between two batches.
 _SIZES_EVERY_S = 15.0
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Health:
-    """Whether a stream is well; if not, why."""
+    """The health of a stream: the reasons why it is not healthy, if there are any."""
 
     reasons: tuple[str, ...] = ()
 
     @property
     def well(self) -> bool:
-        """Whether there is nothing to say."""
+        """Whether the stream is healthy: there are no reasons."""
         return not self.reasons
 
 
 @dataclass
 class _Known:
-    """The stream from inside, once it is open."""
+    """The lake and the ledger of an open stream."""
 
     lake: Lake
     ledger: Ledger
@@ -54,7 +54,7 @@ class _Known:
 
 @dataclass
 class _Moment:
-    """What the last look saw. ``finished_s``: when the last batch was done, on the monotonic clock."""
+    """The state at the last reading. ``finished_s``: when the last batch finished, on the monotonic clock."""
 
     finished_s: float
     positions: Offsets = NO_OFFSETS
@@ -63,10 +63,10 @@ class _Moment:
 
 
 class Monitor:
-    """The metrics of one stream. ``update`` is for the thread of the batches, everything else for any.
+    """The metrics of one stream. ``update`` is for the thread of the batches, all other methods for any thread.
 
     Args:
-        stalled_s: after how long without a finished batch a stream that lags is not well.
+        stalled_s: a stream with a lag is not healthy if no batch has finished for this time (seconds).
         clock: monotonic seconds.
     """
 
@@ -76,17 +76,17 @@ class Monitor:
         self._known: _Known | None = None
         self._at = _Moment(clock())
         self._sizes_s: dict[str, float] = {}
-        self._lock = threading.RLock()  # over what the last look saw
+        self._lock = threading.RLock()  # guards the last reading
         self.metrics = StreamMetrics()
 
     def attach(self, lake: Lake, ledger: Ledger) -> None:
-        """The stream is open: from now on its positions and tables are known."""
+        """Attach the lake and the ledger of an open stream: its positions and tables are known from now on."""
         with self._lock:
             self._known = _Known(lake, ledger)
             self._look(finished=False)
 
     def update(self, event: ProgressEvent) -> None:
-        """Take in a finished batch, in the thread that ran it. Raises nothing of binlake's."""
+        """Take in a finished batch, in the thread that ran it. Raises no BinlakeError."""
         with self._lock:
             self._count(event)
             ends = Offsets.of_places((p.topic, p.partition, p.end) for p in event.partitions)
@@ -103,12 +103,12 @@ class Monitor:
             self._at.ends = self._at.ends.merge(ends or NO_OFFSETS)
 
     def positions(self) -> Offsets:
-        """Where the stream stands, as of the last look."""
+        """The positions of the stream at the last reading."""
         with self._lock:
             return self._at.positions
 
     def health(self) -> Health:
-        """Whether the stream gets on and no table is left behind."""
+        """The health of the stream: batches finish or there is no lag, and no table is behind."""
         with self._lock:
             reasons, age_s = [], self._clock() - self._at.finished_s
             lag = self._lags().total
@@ -120,14 +120,14 @@ class Monitor:
             return Health(tuple(reasons))
 
     def render(self) -> str:
-        """The metrics of this moment, as Prometheus reads them."""
+        """The present metrics in Prometheus' text format."""
         with self._lock:
             self.metrics.age_seconds.set(self._clock() - self._at.finished_s)
             self.metrics.healthy.set(self.health().well)
             self._set_positions()
         return self.metrics.render()  # without the lock, so that no batch waits for it
 
-    # -- inside, with the lock held -------------------------------------------------------------------------------
+    # -- private, with the lock held ------------------------------------------------------------------------------
 
     def _look(self, *, finished: bool) -> None:
         at, known = self._at, self._known
@@ -165,7 +165,7 @@ class Monitor:
         _add(metrics.errors, part.error is not None, name)
         _add(metrics.warnings, part.warning is not None, name)
         if part.error is not None:
-            return  # its records come again when it is caught up
+            return  # the table reads its records again when it is caught up
         for fate in DELIVERED_OUTCOMES:
             _add(metrics.records, getattr(part, fate), name, fate)
         _add(metrics.compactions, part.compaction_instant is not None, name)
@@ -182,8 +182,8 @@ class Monitor:
     # -- the thread of the batches --------------------------------------------------------------------------------
 
     def _measure(self, part: TableProgress) -> None:
-        """Count a table's bytes, at intervals: its files are listed in memory where it has a metadata table, and
-        are not counted where it has none."""
+        """Count a table's bytes at intervals. With a metadata table its files are listed in memory; without one they
+        are not counted."""
         name, now = part.table, self._clock()
         fresh = name in self._sizes_s and now - self._sizes_s[name] < _SIZES_EVERY_S
         if self._known is None or (fresh and part.compaction_instant is None):
@@ -197,7 +197,7 @@ class Monitor:
             pending = len(pending_compactions(opened.table.timeline))
             indexed = bool(opened.table.config.metadata_partitions)
             sizes = [(s.log_size, s.base_size) for s in opened.table.file_slices()] if indexed else None
-        except BinlakeError as error:  # the next batch fails too, if it is more than a passing outage
+        except BinlakeError as error:  # the next batch fails too, unless the outage is short
             _log.debug(
                 "%s: its files cannot be counted: %s", name, error, extra={"event": "not_counted", "table": name}
             )
@@ -218,6 +218,6 @@ class Monitor:
 
 
 def _add(counters: Children[Counter], amount: int, *labels: str) -> None:
-    counter = counters[labels]  # a counter that has never counted shows 0
+    counter = counters[labels]  # creates the counter, so that it shows 0 before the first count
     if amount:
         counter.inc(amount)

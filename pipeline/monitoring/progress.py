@@ -1,6 +1,6 @@
-"""What a running stream tells about itself after every batch: plain values, for a display, a log or a test.
+"""The progress of a running stream after every batch: plain values, for a display, a log or a test.
 
-Counts follow the promise that nothing vanishes: for every table
+Every record is counted once: for every table
 ``events_read = applied + superseded + filtered + quarantined + already_applied``.
 """
 
@@ -24,15 +24,15 @@ class TableProgress:
         filtered: records that rightly change no row (tombstones, heartbeats).
         quarantined: records that cannot be applied.
         already_applied: records below the offsets that the table has committed before.
-        commit_instant: the completed instant, None if the table made no commit.
+        commit_instant: the completed instant; None if the table made no commit.
         commit_latency_ms: from the batch's trigger to the visible commit.
         freshness_oldest_ms, freshness_newest_ms: visible commit time minus the source's timestamp of the oldest and
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
-        offsets: topic -> partition -> [first, end]: what the batch covered of the topics that brought records.
-        compaction_instant: a compaction that completed after this commit, None if none did.
+        offsets: topic -> partition -> [first, end]: the covered offsets of the topics that brought records.
+        compaction_instant: a compaction that completed after this commit; None if none did.
         error: why this table could not commit; the other tables did.
-        warning: what went wrong beside its commit, which stands.
+        warning: what failed besides the commit; the commit stays.
     """
 
     table: str
@@ -57,8 +57,8 @@ class TableProgress:
 class DdlProgress:
     """A DDL statement that was judged for a table before the batch.
 
-    ``place``: where it is in the source's log. ``verdicts``: what each of its clauses came to. ``instant``: the commit
-    that carried it out and records it, None where it ``error``: could not be yet, and is tried again.
+    ``place``: its position in the source's log. ``verdicts``: the verdict of each clause. ``instant``: the commit that
+    carried it out and records it; None if it failed. ``error``: why it failed; it is tried again.
     """
 
     table: str
@@ -76,7 +76,7 @@ class DdlProgress:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """Where the stream stands in a topic partition: the next offset it will read, and the log's end when last asked."""
+    """The stream's position in a topic partition (the next offset to read), and the partition's end as last read."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class PartitionProgress:
 
     @property
     def lag(self) -> int:
-        """Offsets between the position and the end of the log."""
+        """The number of offsets between the position and the end of the partition."""
         return max(0, self.end - self.position)
 
 
@@ -96,15 +96,15 @@ class ProgressEvent:
     Args:
         batch_id: Spark's number of the batch.
         latency_ms: from the trigger to the last table's visible commit.
-        stage_ms: time by stage, milliseconds. One after the other: ``plan`` (from the trigger on, Spark's part),
-            ``tasks``, ``commit``. Within tasks, of the longest one: ``fetch``, ``decode``, ``route``, and ``write``
-            where tasks do. Within commit, of the longest table: ``write`` (merge, encode, sync), ``publish``
-            (metadata table, instant).
+        stage_ms: time by stage, milliseconds. In sequence: ``plan`` (from the trigger on, Spark's part), ``tasks``,
+            ``commit``. Within tasks, of the longest task: ``fetch``, ``decode``, ``route``, and ``write`` if tasks
+            write. Within commit, of the longest table: ``write`` (merge, encode, sync), ``publish`` (metadata table,
+            instant).
         tables: one entry for every table the batch touched.
         partitions: the position in every topic partition after the batch.
         filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.
         quarantined: records that could not even be assigned to a table.
-        notices: what people should know beside, each told once (a topic's new partition, for example).
+        notices: further notices for people, each reported once (a topic's new partition, for example).
         ddl: statements that were judged before the batch.
     """
 
@@ -120,21 +120,21 @@ class ProgressEvent:
 
     @property
     def lag(self) -> int:
-        """Offsets not read yet, over all partitions."""
+        """The number of offsets not read yet, over all partitions."""
         return sum(p.lag for p in self.partitions)
 
     @property
     def events_read(self) -> int:
-        """Records of the batch, those of no table included."""
+        """The number of records in the batch, including those of no table."""
         return sum(t.events_read for t in self.tables) + sum(self.filtered.values()) + self.quarantined
 
     def to_json(self) -> dict[str, Any]:
-        """Only JSON types, field names as here; ``from_json`` reads it back."""
+        """The event as JSON types with these field names; ``from_json`` reads it back."""
         return {**dataclasses.asdict(self), "stage_ms": dict(self.stage_ms), "filtered": dict(self.filtered)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ProgressEvent:
-        """The event that ``to_json`` gave. Raises TypeError for unknown or missing fields."""
+        """The reverse of ``to_json``. Raises TypeError for unknown or missing fields."""
         tables = tuple(TableProgress(**t) for t in data["tables"])
         partitions = tuple(PartitionProgress(**p) for p in data["partitions"])
         told = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
@@ -142,5 +142,5 @@ class ProgressEvent:
         return ProgressEvent(**{**data, **told})
 
 
-#: What ``run_stream`` calls after every batch, from the driver's batch thread.
+#: The function that ``run_stream`` calls after every batch, in the driver's batch thread.
 OnProgress = Callable[[ProgressEvent], None]

@@ -1,4 +1,4 @@
-"""The log of a run: a record for everything that happened, with fields, through Python's ``logging``."""
+"""The log of a run: one record with fields for each event, through Python's ``logging``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgre
 from pipeline.upsert.outcomes import DELIVERED_OUTCOMES
 
 _log = logging.getLogger(__name__)
-#: The name of the logger. Who shows the progress of a run in another way can leave its records out by it.
+#: The name of the logger. A program that shows progress in another way can filter these records by the name.
 RUN_LOGGER = _log.name
 _Record = tuple[int, str, str, dict[str, Any]]
 
@@ -22,7 +22,7 @@ _Record = tuple[int, str, str, dict[str, Any]]
 class RunLog(AbstractContextManager["RunLog"]):
     """Logs the start, the batches and the end of a run.
 
-    Every record has the fields ``event`` and ``stream``; records about a table have ``table``, and where they apply
+    Every record has the fields ``event`` and ``stream``; records about a table have ``table``, and if they apply
     ``instant`` and ``offsets`` (topic -> partition -> [first, end]). An error that ends the run is logged and raised.
     """
 

@@ -1,4 +1,4 @@
-"""``/metrics`` and ``/health`` over HTTP, from a thread beside the stream."""
+"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of the stream's process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*arguments)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer a GET request."""
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._send(200, CONTENT_TYPE_PLAIN_0_0_4, self._monitor.render())
@@ -62,13 +62,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log what ended a request, a client that went away for instance; the standard library would print it."""
+        """Log an error that ended a request, such as a closed connection; the standard library would print it."""
         error = sys.exception()
         _log.warning("a request failed: %r", error, extra={"event": "http_failed", "client": str(client_address)})
 
 
 class MonitoringServer:
-    """Serves a monitor until closed. Raises ConfigError if the port cannot be had."""
+    """Serves a monitor until closed. Raises ConfigError if it cannot listen on the port."""
 
     def __init__(self, monitor: Monitor, host: str, port: int) -> None:
         try:
@@ -82,18 +82,18 @@ class MonitoringServer:
 
     @property
     def port(self) -> int:
-        """Where it listens; of use where port 0 was asked for."""
+        """The port on which it listens; useful if port 0 was requested."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 class _KafkaWatch:
-    """Tells a monitor the ends of the topics, at intervals, so that lag is known while no batch finishes."""
+    """Reports the ends of the topics to a monitor at intervals, so that the lag is known while no batch finishes."""
 
     def __init__(self, monitor: Monitor, config: dict[str, str]) -> None:
         self._monitor, self._config = monitor, config
@@ -123,7 +123,7 @@ class _KafkaWatch:
 
 @contextlib.contextmanager
 def monitored(settings: Settings) -> Iterator[Monitor | None]:
-    """A monitor that is served as the settings say; None where they say nothing. Raises ConfigError."""
+    """A monitor that is served according to the settings; None if they do not enable it. Raises ConfigError."""
     wanted = settings.monitoring
     if wanted.port is None:
         yield None

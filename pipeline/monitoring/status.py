@@ -1,4 +1,4 @@
-"""How a stream and its tables stand, seen from outside: by the ledger, the lease, Kafka and the tables themselves."""
+"""The status of a stream and its tables, read from outside: from the ledger, the lease, Kafka and the tables."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 @dataclass(frozen=True)
 class Writer:
-    """Somebody at work: who, where, and how long ago the last sign of life was (seconds).
+    """A writer: its owner, its host and process id, and the age of its last heartbeat in seconds.
 
-    ``instant``: what it works on; empty for a stream's run or a lock.
+    ``instant``: the instant that it works on; empty for a stream's run or a lock.
     """
 
     owner: str
@@ -40,8 +40,8 @@ class Writer:
 
 @dataclass
 class StreamStatus:
-    """A stream. ``ledger`` is None where it has none; ``lag`` where Kafka was not asked or gave no answer (``kafka``
-    says why)."""
+    """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
+    not answer (``kafka`` gives the reason)."""
 
     name: str
     run: Writer | None
@@ -51,7 +51,7 @@ class StreamStatus:
 
     @property
     def lag(self) -> int | None:
-        """Offsets not applied yet."""
+        """The number of offsets not applied yet."""
         if self.ledger is None or self.ends is None:
             return None
         return self.lags().total
@@ -63,20 +63,20 @@ class StreamStatus:
 
 @dataclass
 class TableStatus:
-    """A table.
+    """The status of a table.
 
     Args:
         name: ``database.table``.
         commit: requested time of the last delta commit; None if there is none.
-        age_ms: since it became visible.
-        freshness_ms: its visible time minus the source's time of its newest change; None where that is not known.
+        age_ms: time since that commit became visible, in milliseconds.
+        freshness_ms: its visible time minus the source's time of its newest change; None if that is not known.
         rows: upserts and deletes that it wrote.
         counts: the fates of its records; empty for a commit of another writer.
         pending: compactions that are not completed.
-        log_bytes, base_bytes: of the newest file slices.
-        behind: the stream passed records over that this table has yet to be given.
-        lock: who holds it.
-        writers: the heartbeats there are.
+        log_bytes, base_bytes: sizes in the newest file slices.
+        behind: whether the stream has passed records that this table has not applied.
+        lock: the holder of the table's lock.
+        writers: the writers with a heartbeat.
     """
 
     name: str
@@ -94,9 +94,9 @@ class TableStatus:
 
 
 def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:
-    """How the stream stands.
+    """The status of the stream.
 
-    ``kafka_timeout_s``: how long Kafka may take; None does not ask it. Raises CorruptDataError, StorageError.
+    ``kafka_timeout_s``: how long Kafka may take; with None it is not asked. Raises CorruptDataError, StorageError.
     """
     state = open_storage(settings.state_uri, settings.state_options())
     beat = StreamLease(state, settings.name).holder()
@@ -112,7 +112,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
 
 
 def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
-    """How a table stands. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
+    """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
     table = HudiTable.open(place.storage)
     status = TableStatus(place.name, behind=ledger is not None and place.source in ledger.behind)
     newest = next((i for i in reversed(table.timeline.completed()) if i.action == DELTA_COMMIT), None)
@@ -134,14 +134,14 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
 
 
 def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:
-    """The writers that beat for an instant of a table, the dead among them, by instant."""
+    """The writers with a heartbeat for an instant of a table, dead ones included, by instant."""
     beats = Heartbeats(storage, "", timeout_s)
     look = partial(_writer, timeout_s=timeout_s)
     return [look(beat, instant=name) for name in beats.instants() if (beat := beats.find(name)) is not None]
 
 
 def lock_holder(storage: Storage) -> Writer | None:
-    """Who holds a table's lock: the file lock of a disk or HDFS, or that of an object store. None if nobody does."""
+    """The holder of a table's lock: the file lock of a disk or HDFS, or that of an object store. None if it is free."""
     try:
         data = storage_lock.LockData.from_bytes(storage.read(storage_lock.LOCK_PATH), storage_lock.LOCK_PATH)
     except StorageNotFoundError:

@@ -1,1 +1,1 @@
-"""Where a stream stands: ledger, lease, checkpoint, topics, skipped offsets, the height of the binlog."""
+"""The position of a stream: ledger, lease, checkpoint, topics, skipped offsets, the newest binlog positions."""

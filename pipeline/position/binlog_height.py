@@ -1,10 +1,10 @@
-"""Whether the binlog's position goes on, as a topic partition shows it: later events must not lie before earlier ones.
+"""Detects a restart of the binlog: within a topic partition, newer events must not have lower binlog positions.
 
-After RESET MASTER or a failover the server counts its binlog from the start again, and new changes would lose to old
-ones. What a connector delivers twice lies before the newest place too, but is no news: its times are old as well. So a
-change before the newest place, with a later time than any seen, is new data at an old place (times are of whole
-seconds: a restart shows when the clock has moved on). Snapshot rows, and records without a place or a time, tell
-nothing.
+After RESET MASTER or a failover the server numbers its binlog from the start again, and new changes would lose to old
+ones. Records that a connector delivers twice also lie before the newest position, but their times are old as well. A
+change before the newest position with a later time than any seen so far is therefore new data at an old position. Times
+are whole seconds, so a restart is detected only when the clock has moved on. Snapshot rows, and records without a
+binlog position or a time, are not examined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.errors import BadInputError
 _FILES = (1 << FILE_BITS) - 1
 _POSITIONS = (1 << POSITION_BITS) - 1
 
-#: Of a table, by topic and partition: the newest ordering value and the newest source time (ms) among its changes.
+#: Table -> topic -> partition -> (newest ordering value, newest source time in ms) of its changes.
 Heights = Mapping[SourceTable, Mapping[str, Mapping[int, tuple[int, int]]]]
 
 
@@ -29,11 +29,12 @@ class Stretch:
     """Consecutive changes of a table in one topic partition.
 
     Args:
-        source, topic, partition: whose they are.
-        first_offset: of the first of them.
-        order, millis: the newest ordering value and source time.
-        newest: (offset, ordering value) of a change of that time.
-        back: (offset, ordering value, ordering value before) where new data lies before old; None if nowhere.
+        source, topic, partition: the table and the topic partition of the changes.
+        first_offset: the offset of the first change.
+        order, millis: the newest ordering value, and the newest source time in milliseconds.
+        newest: (offset, ordering value) of a change that has the newest source time.
+        back: (offset, ordering value, highest ordering value before it) of the first new change at an old position;
+            None if there is none.
     """
 
     source: SourceTable
@@ -47,11 +48,11 @@ class Stretch:
 
 
 class BinlogRestartedError(BadInputError):
-    """The binlog's positions began again; ``where`` holds topic, partition and the offset where they did."""
+    """The binlog's positions began again; ``where`` holds the topic, the partition and the offset of the restart."""
 
 
 def stretch_of(batch: ChangeBatch, source: SourceTable) -> Stretch | None:
-    """What a change batch shows; None if it has no change with a place in the binlog and a time."""
+    """The stretch of a change batch; None if no change of it has both a binlog position and a time."""
     rows = batch.rows
     orders, millis = rows.column("__order").to_numpy(), rows.column("__source_ms").to_numpy()
     offsets = rows.column("__offset").to_numpy()
@@ -88,7 +89,7 @@ def _back(orders: np.ndarray, millis: np.ndarray, offsets: np.ndarray) -> tuple[
 
 
 def climbed(heights: Heights, stretches: Iterable[Stretch]) -> Heights:
-    """The heights after these stretches. Raises BinlogRestartedError where new data lies before old."""
+    """The heights after these stretches. Raises BinlogRestartedError where new data lies before old data."""
     stretches = list(stretches)
     changed = {
         source: {topic: dict(parts) for topic, parts in heights.get(source, {}).items()}
@@ -100,14 +101,14 @@ def climbed(heights: Heights, stretches: Iterable[Stretch]) -> Heights:
         if stretch.back is not None:
             raise _restarted(stretch, *stretch.back)
         if stretch.newest[1] < order and stretch.millis > millis:
-            # its first change may be the first of the new ones; what is delivered again is dropped by the tables
+            # the first change may be the first new one; the tables drop records that are delivered again
             raise _restarted(stretch, stretch.first_offset, stretch.newest[1], order)
         parts[stretch.partition] = max(order, stretch.order), max(millis, stretch.millis)
     return {**heights, **changed}
 
 
 def place_of(order: int) -> str:
-    """An ordering value as people know it: the number of the binlog file, and the position in it."""
+    """An ordering value in readable form: the number of the binlog file, and the position in it."""
     return f"file {(order >> POSITION_BITS) & _FILES}, position {order & _POSITIONS}"
 
 
@@ -125,7 +126,7 @@ def _restarted(stretch: Stretch, offset: int, order: int, before: int) -> Binlog
 
 
 def heights_to_json(heights: Heights) -> list[list[object]]:
-    """For the ledger."""
+    """The heights as JSON values for the ledger."""
     return [
         [source.database, source.table, topic, partition, order, millis]
         for source, topics in heights.items()
@@ -135,7 +136,7 @@ def heights_to_json(heights: Heights) -> list[list[object]]:
 
 
 def heights_from_json(data: Iterable[tuple[str, str, str, int, int, int]]) -> Heights:
-    """What ``heights_to_json`` gave."""
+    """The reverse of ``heights_to_json``."""
     found: dict[SourceTable, dict[str, dict[int, tuple[int, int]]]] = {}
     for database, table, topic, partition, order, millis in data:
         found.setdefault(SourceTable(database, table), {}).setdefault(topic, {})[partition] = (order, millis)

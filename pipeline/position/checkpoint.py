@@ -1,4 +1,4 @@
-"""Reading the offsets that Spark planned for a batch, from the offset log of its checkpoint.
+"""Reads the offsets that Spark planned for a batch from the offset log of its checkpoint.
 
 Structured Streaming writes ``offsets/<batch id>`` before a batch runs: a version line, one line of JSON about the
 batch, one line of JSON of end offsets per source (Spark 3.5 and 4.0, ``OffsetSeqLog``).
@@ -18,21 +18,21 @@ _NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """What Spark planned: end offsets, and when the trigger fired (ms since the epoch)."""
+    """A batch that Spark planned: its end offsets, and the time of its trigger (ms since the epoch)."""
 
     end: Offsets
     trigger_ms: int
 
 
 def last_finished(checkpoint: Storage) -> Offsets:
-    """Where Spark goes on: the end of the last batch that it knows finished; empty for a new checkpoint."""
+    """The end offsets of the last batch that Spark has recorded as finished; empty for a new checkpoint."""
     finished = [int(name) for info in checkpoint.list("commits") if (name := info.path.rpartition("/")[2]).isdigit()]
     planned = planned_batch(checkpoint, max(finished)) if finished else None
     return planned.end if planned else NO_OFFSETS
 
 
 def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
-    """The plan of a batch, None if Spark has kept none. Raises UnsupportedError for a log of another form."""
+    """The plan of a batch; None if Spark has kept none. Raises UnsupportedError for a log of another format."""
     path = f"offsets/{batch_id}"
     try:
         lines = checkpoint.read(path).decode().splitlines()

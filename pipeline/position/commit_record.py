@@ -1,7 +1,7 @@
-"""The commit record: what the extra metadata of a table's commit says of the stream that made it.
+"""The commit record: the extra metadata that a stream writes into a table's commit.
 
-It is what makes the stream exactly-once: it tells which offsets the commit covers, and up to where each stream's events
-are in the table. The keys are in ``record_reader``.
+The commit record makes the stream exactly-once: it holds the offsets that the commit covers, and for each stream the
+offsets below which all events are in the table. ``record_reader`` defines the keys.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 @dataclass(frozen=True)
 class CommitNotes:
-    """What only some commits record. None, or no ranges: the key is left out.
+    """The optional entries of a commit record. The key of an entry that is None, or has no ranges, is left out.
 
     Args:
-        skipped: offsets that were gone from Kafka before they were read, and were passed over on demand.
-        transactions: of a stream of whole transactions.
+        skipped: offsets that Kafka had deleted before they were read, and that were skipped on demand.
+        transactions: the transactions of a stream that applies whole transactions only.
         portion: the portion of a dump that is replayed.
         portion_table: the table whose rows of the portion the commit holds.
         hours: all hours of dumps that were replayed so far.
         ddl: every statement that was judged for the table so far.
-        replayed: the quarantined records that the commit took up, name -> digest.
-        source_times: the source's time of the oldest and of the newest change, in ms since the epoch.
+        replayed: the quarantined records that the commit contains, name -> digest.
+        source_times: the source's times of the oldest and of the newest change, in ms since the epoch.
     """
 
     skipped: Ranges = NO_RANGES
@@ -65,19 +65,19 @@ NO_NOTES = CommitNotes()
 
 @dataclass(frozen=True)
 class CommitRecord:
-    """What one commit records.
+    """The entries of one commit.
 
     Args:
-        stream: who made the commit.
+        stream: the stream that made the commit.
         batch: the number of the stream's batch.
         counts: the fates of the batch's records.
         source: the source table whose rows the table holds.
-        origin: its name at the source, where a route names it otherwise and merges no others into it.
-        ranges: the offsets that the commit covers; a commit without any moves no position.
-        positions: stream -> offsets below which everything is in the table; None in a commit that moves none.
-        truncates: what TRUNCATE has taken away of the table.
-        keyless: of a table without a key.
-        notes: what only some commits record.
+        origin: its name at the source, where a route gives it another name and merges no other table into it.
+        ranges: the offsets that the commit covers; a commit without ranges moves no position.
+        positions: stream -> offsets below which everything is in the table; None in a commit that moves no position.
+        truncates: the rows that TRUNCATE has removed from the table.
+        keyless: the state of a table without a key.
+        notes: the optional entries.
     """
 
     stream: str
@@ -92,9 +92,9 @@ class CommitRecord:
     notes: CommitNotes = NO_NOTES
 
     def upon(self, positions: Mapping[str, Offsets], truncates: Truncates) -> CommitRecord:
-        """The record of a commit to a table that has these positions and has lost these rows.
+        """The record of a commit to a table with these positions and these earlier TRUNCATEs.
 
-        A batch that is cut anew after a crash may end earlier than the first time: positions never go back.
+        Positions never go back, although a batch that is cut again after a crash may end earlier than the first time.
         """
         record = replace(self, truncates=truncates.merged(self.truncates))
         if not self.ranges:
@@ -124,7 +124,7 @@ class CommitRecord:
 
     @staticmethod
     def from_extra(extra: Mapping[str, str]) -> CommitRecord | None:
-        """What a commit records; None for one that another writer made.
+        """The record of a commit; None for a commit of another writer.
 
         Raises UnsupportedError for a record of a later version; ValueError, KeyError, TypeError or AttributeError for
         a value that cannot be read.

@@ -1,7 +1,7 @@
-"""One run of a stream at a time: the run that reads and writes its ledger lets a heartbeat beat beside it.
+"""The lease of a stream: one run at a time reads and writes the ledger, and keeps a heartbeat beside it.
 
-A second run is refused while the first one lives. One that died on this machine is seen at once; of one that was
-somewhere else, or says nothing of itself, the silence is waited out.
+A second run is refused while the first one lives. A run that died on this machine is recognized at once. For a run on
+another machine, or one that does not name its process, the second run waits until the heartbeat has expired.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAUSE_S = 0.5
 
 
 class StreamLease:
-    """The right to run a stream; ``with`` takes it and gives it back.
+    """The right to run a stream; a ``with`` statement takes it and gives it back.
 
     Args:
         state: the stream's state directory.
@@ -47,11 +47,11 @@ class StreamLease:
         self.give_back()
 
     def holder(self) -> Heartbeat | None:
-        """The run that there is, or that died; None if there is none. Raises StorageError."""
+        """The run that holds the lease, alive or dead; None if there is none. Raises StorageError."""
         return self._beats.find(_NAME)
 
     def take(self) -> None:
-        """Begin to run. Waits for a silent run to be dead for certain.
+        """Take the lease. Waits until a run without a new heartbeat counts as dead.
 
         Raises LostOwnershipError if another run lives, StorageError.
         """
@@ -85,7 +85,7 @@ class StreamLease:
             )
 
     def give_back(self) -> None:
-        """The run is over."""
+        """Give the lease back at the end of the run."""
         self._beats.stop(_NAME)
         self._beats.close()
 

@@ -1,8 +1,8 @@
-"""The stream's own position: one small file, replaced after the last table of a batch has committed.
+"""The ledger: one small file with the stream's own position, replaced after the last table of a batch has committed.
 
-It is not what makes the stream exactly-once (every table's commits hold the offsets they cover); it says where to go on
-quickly, and shows a gap: records that Spark passed over without anybody having seen them. With the ledger lost, the
-start is worked out from the tables' newest commits (``recovery.recovered``).
+Exactly-once does not depend on it, since every table's commits hold the offsets they cover. The ledger gives the start
+position without reading the tables, and it reveals a gap: records that Spark skipped and no table applied. If the
+ledger is lost, the start is derived from the tables' newest commits (``recovery.recovered``).
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ LEDGER = "ledger.json"
 
 
 class Ledger:
-    """Where a stream stands. Only the methods of a ledger change it; what its properties give is read-only.
+    """The position of a stream. Only the methods of a ledger change it; the values of its properties are read-only.
 
-    ``table_met`` and ``table_committed`` may be called for different tables at once, all else by one thread at a time.
+    ``table_met`` and ``table_committed`` may be called for different tables at the same time; all other methods are for
+    one thread at a time.
 
     Args:
         stream: the stream's name.
         batch: number of batches finished.
         positions: the next offset of every partition; everything below is in the tables.
-        behind: tables that could not commit, and from where each must be caught up.
-        tables: every table ever seen, and its path below the lake's root.
+        behind: tables that could not commit -> the offsets from which each must be caught up.
+        tables: every table ever seen -> its path below the lake's root.
         transactions: the end of the transaction topic below ``positions``.
     """
 
@@ -57,7 +58,7 @@ class Ledger:
 
     @staticmethod
     def load(state: Storage, stream: str) -> Ledger | None:
-        """The stored ledger, None if there is none. Raises CorruptDataError for one that is not this stream's."""
+        """The stored ledger; None if there is none. Raises CorruptDataError for the ledger of another stream."""
         try:
             data = json.loads(state.read(LEDGER))
         except StorageNotFoundError:
@@ -94,41 +95,41 @@ class Ledger:
 
     @property
     def positions(self) -> Offsets:
-        """The next offset of every partition; everything below is in the tables, but for those ``behind``."""
+        """The next offset of every partition; everything below is in the tables, except those ``behind``."""
         return self._content.positions
 
     @property
     def behind(self) -> Mapping[SourceTable, Offsets]:
-        """Tables that could not commit, and from where each must be caught up."""
+        """Tables that could not commit -> the offsets from which each must be caught up."""
         return MappingProxyType(self._content.behind)
 
     @property
     def tables(self) -> Mapping[SourceTable, str]:
-        """Every table ever seen, and its path below the lake's root."""
+        """Every table ever seen -> its path below the lake's root."""
         return MappingProxyType(self._content.tables)
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
-        """What tells each topic from another one of its name."""
+        """The id of each topic, which differs from the id of another topic with the same name."""
         return MappingProxyType(self._content.topic_ids)
 
     @property
     def skipped(self) -> Ranges:
-        """Offsets that were gone from Kafka before they were read, and were passed over on demand."""
+        """Offsets that Kafka had deleted before they were read, and that were skipped on demand."""
         return self._content.skipped
 
     @property
     def heights(self) -> Heights:
-        """How far the binlog has come, for each table and topic partition."""
+        """The newest binlog position, for each table and topic partition."""
         return self._content.heights
 
     @property
     def transactions(self) -> PassedTransactions:
-        """The end of the transaction topic as far as it is below ``positions``."""
+        """The end of the part of the transaction topic that lies below ``positions``."""
         return self._content.transactions
 
     def skipped_before(self, ranges: Ranges, standing: OffsetMap) -> Ranges:
-        """What was passed over between the offsets at which a table stands and the ends of the ranges it commits."""
+        """The skipped offsets between a table's positions (``standing``) and the ends of the ranges it commits."""
         applied = Offsets(standing)
         return Ranges(
             gone
@@ -139,13 +140,13 @@ class Ledger:
         )
 
     def waiting(self, table: SourceTable) -> Ranges:
-        """The ranges that a table which is behind must still be given."""
+        """The ranges that must still be delivered to a table which is behind."""
         start = self._content.behind[table]
         positions = self._content.positions
         return start.ranges_to(Offsets.of_places((t, p, positions[t][p]) for t, p, _ in start.places()))
 
     def check_no_gap(self, spark_start: OffsetMap) -> None:
-        """Raise BadInputError when Spark goes on past records that this stream has not applied."""
+        """Raise BadInputError if Spark continues after records that this stream has not applied."""
         for topic, partition, start in Offsets(spark_start).places():
             mine = self._content.positions.at(topic, partition)
             known = max(mine, self._content.planned.at(topic, partition))
@@ -164,50 +165,50 @@ class Ledger:
     # -- how it changes --------------------------------------------------------------------------------------------
 
     def begin_at(self, start: OffsetMap) -> None:
-        """Take the offsets at which the stream starts for its positions."""
+        """Set the positions to the offsets at which the stream starts."""
         self._content.positions = self._content.positions.merge(start)
 
     def number(self, batch: int) -> None:
-        """Set the number of the batch in hand, for batches that are numbered by somebody else."""
+        """Set the number of the current batch, for batches that the caller numbers."""
         self._content.batch = batch
 
     def note_planned(self, end: OffsetMap) -> None:
-        """Note the end that Spark planned, where the batch may be cut before it."""
+        """Note the end that Spark planned, for a batch that may be cut before it."""
         self._content.planned = self._content.planned.merge(end)
 
     def advance(self, end: OffsetMap) -> None:
-        """A batch is finished: everything below ``end`` is in the tables, but for those noted as behind."""
+        """Note a finished batch: everything below ``end`` is in the tables, except those noted as behind."""
         self._content.batch += 1
         self._content.positions = self._content.positions.merge(end)
 
     def climb(self, heights: Heights) -> None:
-        """Note how far the binlog has come."""
+        """Note the newest binlog positions."""
         self._content.heights = heights
 
     def table_met(self, table: SourceTable, path: str) -> None:
-        """Note a table that is there, and its path."""
+        """Note a table that exists, and its path."""
         self._content.tables[table] = path
 
     def table_committed(self, table: SourceTable, path: str, standing: OffsetMap) -> None:
-        """Note a table that has committed. ``standing``: the stream's positions in it now."""
+        """Note a table that has committed. ``standing``: the stream's positions in the table after the commit."""
         self._content.tables[table] = path
         self._content.applied[table] = Offsets(standing)
 
     def note_behind(self, table: SourceTable, start: OffsetMap) -> None:
-        """Note from where a table must be caught up, unless it is from further back already."""
+        """Note the offsets from which a table must be caught up, unless earlier ones are noted already."""
         self._content.behind[table] = self._content.behind.get(table, NO_OFFSETS).earliest(start)
 
     def caught_up(self, table: SourceTable, ranges: Ranges) -> None:
-        """A table that is behind was given ranges; with nothing left to give it is not behind any more."""
+        """Note ranges that a table which is behind has applied; with no ranges left it is no longer behind."""
         self._content.behind[table] = self._content.behind[table].merge(ranges.ends())
         if not self.waiting(table):
             del self._content.behind[table]
 
     def notice_restore(self, table: SourceTable, standing: OffsetMap) -> bool:
-        """Note a table as behind that stands further back than when the ledger was saved: it was restored, and what it
-        had been given since must be delivered again. A partition it no longer knows is read from offset 0 on.
+        """Note a table as behind if its positions are lower than when the ledger was saved: the table was restored, and
+        the records since then must be delivered again. A partition without a position is read from offset 0.
 
-        Returns whether it was. ``standing``: the stream's positions in the table.
+        Returns whether the table was restored. ``standing``: the stream's positions in the table.
         """
         back = Offsets(standing).short_of(self._content.applied.get(table, NO_OFFSETS))
         if back:
@@ -216,20 +217,20 @@ class Ledger:
         return bool(back)
 
     def note_topic_ids(self, ids: Mapping[str, str]) -> None:
-        """Note what tells topics from others of their names."""
+        """Note the ids of topics."""
         self._content.topic_ids |= ids
 
     def note_skipped(self, gone: OffsetRange) -> None:
-        """Note offsets that were gone from Kafka before they were read, and are passed over because that was asked."""
+        """Note offsets that Kafka had deleted before they were read, and that are skipped on demand."""
         if gone not in self._content.skipped:
             self._content.skipped = Ranges([*self._content.skipped, gone])
 
     def skip_behind(self, table: SourceTable, gone: OffsetRange) -> None:
-        """Catch up a table that is behind only from the end of offsets that are gone from Kafka."""
+        """Catch up a table that is behind only from the end of offsets that Kafka has deleted."""
         self._content.behind[table] = self._content.behind[table].merge(Ranges([gone]).ends())
 
     def note_transactions(self, passed: PassedTransactions) -> None:
-        """Note how far the transaction topic was taken."""
+        """Note how far the transaction topic was read."""
         self._content.transactions = passed
 
 

@@ -1,4 +1,4 @@
-"""What a ledger holds, and the form of its file."""
+"""The content of a ledger, and the format of its file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ VERSION = 1
 
 @dataclass
 class LedgerContent:
-    """What is stored of a stream.
+    """The stored values of a stream.
 
     Args:
         stream: the stream's name.
         batch: number of batches finished.
         positions: the next offset of every partition; everything below is in the tables.
-        behind: tables that could not commit, and from where each must be caught up.
-        applied: where each table stood itself when the ledger was saved.
-        tables: every table ever seen, and its path below the lake's root.
-        topic_ids: what tells each topic from another one of its name.
-        skipped: the offsets that were gone from Kafka and passed over on demand.
-        heights: how far the binlog has come, for each table and topic partition.
+        behind: tables that could not commit -> the offsets from which each must be caught up.
+        applied: the stream's positions in each table when the ledger was saved.
+        tables: every table ever seen -> its path below the lake's root.
+        topic_ids: the id of each topic, which differs from the id of another topic with the same name.
+        skipped: the offsets that Kafka had deleted and that were skipped on demand.
+        heights: the newest binlog position, for each table and topic partition.
         planned: the end that Spark planned for the newest batch, where the batch was cut before it.
-        transactions: the end of the transaction topic as far as it is below ``positions``.
+        transactions: the end of the part of the transaction topic that lies below ``positions``.
     """
 
     stream: str
@@ -46,7 +46,7 @@ class LedgerContent:
     transactions: PassedTransactions = NO_TRANSACTIONS
 
     def to_json(self) -> dict[str, Any]:
-        """For ``json.dumps``."""
+        """The content as values for ``json.dumps``."""
         return {
             "version": VERSION,
             "stream": self.stream,

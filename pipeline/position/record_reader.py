@@ -1,6 +1,6 @@
-"""The keys of a commit's extra metadata, and how single values are read: of one commit, or the newest of a table.
+"""The keys of a commit's extra metadata, and the reader of single values: of one commit, or the newest of a table.
 
-A record has a version. Version 1 has no version key, so that records of before there was one are of version 1.
+A record has a version. A record without a version key has version 1: it was written before the key was introduced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.upsert.keyless import KeylessState
 from pipeline.upsert.route import Counts
 from pipeline.upsert.truncates import Truncates
 
-#: The newest version that is known here, and the one that is written.
+#: The newest version that can be read, and the version that is written.
 VERSION = 1
 
 
@@ -51,19 +51,19 @@ class NewestValues(Protocol):
 
     @property
     def storage(self) -> Storage:
-        """Where the table is."""
+        """The storage of the table."""
         ...
 
     def extra_values(self, key: str, *beside: str) -> Mapping[str, str]:
-        """The value of ``key`` in the newest commit that has it, and those of other keys beside it."""
+        """The value of ``key`` in the newest commit that has it, and the values of ``beside`` in the same commit."""
         ...
 
 
 class RecordReader:
-    """Values of commit records, each read when it is asked for.
+    """Values of commit records, each read on access.
 
     Every property raises UnsupportedError for a record of a later version, and ValueError, KeyError, TypeError or
-    AttributeError for a value that cannot be read. Of a table they raise CorruptDataError and StorageError too.
+    AttributeError for a value that cannot be read. A reader of a table raises CorruptDataError and StorageError too.
     """
 
     def __init__(self, values: Callable[[RecordKey], Mapping[str, str]], path: str | None = None) -> None:
@@ -76,12 +76,12 @@ class RecordReader:
 
     @staticmethod
     def newest_of(table: NewestValues) -> RecordReader:
-        """Of every key the value in the newest commit of a table that has it."""
+        """For every key, the value in the newest commit of the table that has the key."""
         return RecordReader(lambda key: table.extra_values(key, RecordKey.VERSION), table.storage.uri)
 
     @property
     def stream(self) -> str | None:
-        """Who made the commit; None for a commit of another writer."""
+        """The stream that made the commit; None for a commit of another writer."""
         return self._text(RecordKey.STREAM)
 
     @property
@@ -97,17 +97,17 @@ class RecordReader:
 
     @property
     def truncates(self) -> Truncates:
-        """What TRUNCATE has taken away of the table."""
+        """The rows that TRUNCATE has removed from the table."""
         return Truncates.from_text(self._text(RecordKey.TRUNCATED))
 
     @property
     def skipped(self) -> Ranges:
-        """Offsets that were gone from Kafka before they were read, and were passed over on demand."""
+        """Offsets that Kafka had deleted before they were read, and that were skipped on demand."""
         return Ranges.from_partitions(self._json(RecordKey.SKIPPED) or {})
 
     @property
     def transactions(self) -> RecordedTransactions | None:
-        """The transaction that the commit ends with, and how far the transaction topic was taken."""
+        """The transaction that the commit ends with, and how far the transaction topic was read."""
         text = self._text(RecordKey.TRANSACTIONS)
         return RecordedTransactions.from_text(text) if text is not None else None
 
@@ -137,13 +137,13 @@ class RecordReader:
 
     @property
     def replayed(self) -> Mapping[str, int] | None:
-        """The quarantined records that the commit took up, name -> digest."""
+        """The quarantined records that the commit contains, name -> digest."""
         names: Mapping[str, int] | None = self._json(RecordKey.REPLAYED)
         return names
 
     @property
     def source_times(self) -> tuple[int, int] | None:
-        """The source's time of the oldest and of the newest change, in ms since the epoch."""
+        """The source's times of the oldest and of the newest change, in ms since the epoch."""
         times = self._json(RecordKey.SOURCE_TIMES)
         return (times[0], times[1]) if times is not None else None
 
@@ -171,7 +171,7 @@ class RecordReader:
 
     @property
     def origin(self) -> SourceTable | None:
-        """The source table's name at the source, where a route names it otherwise."""
+        """The source table's name at the source, where a route gives it another name."""
         names = self._json(RecordKey.SOURCE) or ()
         return SourceTable(*names[2:4]) if len(names) > 2 else None
 

@@ -1,4 +1,4 @@
-"""Values that commits record beside offsets: the transaction they end with, and what they replay of a dump."""
+"""Values that commits record besides offsets: the last transaction, and the portion of a dump that is replayed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pipeline.decode.changes import SourceTable
 from pipeline.source.dump_layout import DumpFile
 
-#: Of dumps by their root: the hours that were replayed, from the first up to but not including the second.
+#: Root of a dump -> ranges of hours that were replayed; the end of a range is exclusive.
 DumpHours = Mapping[str, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class PassedTransactions:
-    """How far the transaction topic was taken.
+    """How far the transaction topic was read.
 
     Args:
-        ms: the time of its newest record, in ms since the epoch; 0 if none was taken.
-        ended: the transactions that ended at that very time.
-        torn: transactions that a connector died in.
+        ms: the time of the newest record that was read, in ms since the epoch; 0 if none was read.
+        ended: the transactions that ended at exactly that time.
+        torn: transactions that a connector did not complete because it died.
     """
 
     ms: int = 0
@@ -33,12 +33,12 @@ NO_TRANSACTIONS = PassedTransactions()
 
 @dataclass(frozen=True, slots=True)
 class RecordedTransactions:
-    """What a commit of whole transactions records.
+    """The transaction entries of a commit.
 
     Args:
         last: the newest transaction in it; None if the transaction topic brought none.
-        split: the batch ends anywhere, because a transaction was overdue.
-        passed: how far the transaction topic was taken.
+        split: whether the batch may end within a transaction, because one was overdue.
+        passed: how far the transaction topic was read.
         offsets: of the transaction topic, by partition.
     """
 
@@ -69,7 +69,7 @@ class RecordedPortion:
 
     Args:
         root: the dump's root, a URI.
-        name: the same for the same files.
+        name: the portion's name; the same files give the same name.
         tables: all tables that the portion has rows for.
         files: its files, with the hour and the identity of each.
         settled: the tables that get no commit of their own.

@@ -1,4 +1,4 @@
-"""The stream's topics as the driver sees them: where to start, whether they are what they were, and what they got."""
+"""The stream's topics on the driver: the start offsets, whether a topic was replaced, and new partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAPPING = (
 
 
 class Topics:
-    """The topics of one stream. ``ledger``: remembers what they were; it is changed, and saved by whoever owns it."""
+    """The topics of one stream. ``ledger``: holds their ids; this class changes it, and the owner saves it."""
 
     def __init__(self, kafka: KafkaSettings, ledger: Ledger) -> None:
         self._kafka = kafka
@@ -33,7 +33,7 @@ class Topics:
         self._notices: list[str] = []
 
     def start(self, *, whole: bool, skip_missing: bool) -> Start:
-        """Where the stream starts. Arguments and errors as for ``starting_positions``."""
+        """The start of the stream. Arguments and errors as for ``starting_positions``."""
         names = topics_of(self._config, self._kafka.read_topics, self._kafka.read_pattern)
         self._check_ids(names)
         known, kafka = self._ledger.positions, self._kafka
@@ -48,9 +48,9 @@ class Topics:
         return start
 
     def check(self) -> None:
-        """Ask, now and then, whether the topics are still those that the stream began with. Raises BadInputError.
+        """Check at intervals that the topics are still those that the stream began with. Raises BadInputError.
 
-        Kafka may be slow to answer: that is no reason to stop, and it is asked again.
+        If Kafka does not answer in time, the stream goes on, and the check is repeated later.
         """
         if monotonic_s() - self._checked_s >= _CHECK_EVERY_S:
             self._checked_s = monotonic_s()
@@ -61,20 +61,20 @@ class Topics:
                 _log.info("the topics could not be checked and will be checked later: %s", error, extra=fields)
 
     def check_all_there(self) -> None:
-        """Raise BadInputError where what the stream would read next is not there any more."""
+        """Raise BadInputError if Kafka no longer has the records that the stream would read next."""
         names = list(self._ledger.positions)
         self._check_ids(names)
         starting_positions(self._config, names, self._ledger.positions, self._kafka.start)
 
     def planned(self, end: OffsetMap) -> None:
-        """Notice partitions that a batch covers and the stream has not seen before."""
+        """Note partitions that a batch covers and that are new to the stream."""
         mine = self._ledger.positions
         for topic, partition, _ in Offsets(end).places():
             if mine.get(topic) and not mine.knows(topic, partition):
                 self._notice_added(topic, partition)
 
     def take_notices(self) -> tuple[str, ...]:
-        """What is to be told, once."""
+        """The notices for people; each is returned once."""
         found, self._notices = tuple(dict.fromkeys(self._notices)), []
         return found
 
@@ -85,7 +85,7 @@ class Topics:
         self._checked_s = monotonic_s()
 
     def _missing_for_tables_behind(self, *, skip_missing: bool) -> list[OffsetRange]:
-        """What is gone of the records that tables which could not commit have yet to be given."""
+        """The ranges that Kafka has deleted among the records that tables which are behind still need."""
         missing: dict[OffsetRange, None] = {}
         for table, start in dict(self._ledger.behind).items():
             for topic, partition, position in start.places():

@@ -1,1 +1,1 @@
-"""Records brought back: dumps written and replayed, quarantined records replayed."""
+"""Writes dumps of Kafka records, and replays dumps and quarantined records."""

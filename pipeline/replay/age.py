@@ -1,8 +1,8 @@
-"""Events too old for what a table still knows of deletes: replayed, they might bring deleted rows back.
+"""Refuses to replay events that are older than deletes which a table no longer stores.
 
-A compaction lets go of deletes that are older than ``tombstone_retention_hours``. An event that is older than such a
-delete, and comes after it, would not be kept out. So hours are refused that lie before the newest event a table had
-when it forgot: hours that follow it cannot hold an event that such a delete beat.
+A compaction drops deletes that are older than ``tombstone_retention_hours``. An older event of the same key that is
+replayed afterwards would restore the deleted row. Hours up to the newest event of the commits whose deletes may be
+dropped are therefore refused. Later hours cannot hold an event that loses to such a delete.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MS_PER_HOUR = 3_600_000
 
 
 def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile], step: int) -> None:
-    """Raise BadInputError if files hold events that a forgotten delete of their table might have to beat.
+    """Raise BadInputError if files may hold events that lose to a delete which their table has dropped.
 
     Args:
         settings: of the lake.
-        root: the lake's.
-        files: to be replayed.
-        step: hours of a directory.
+        root: the lake's root.
+        files: the files to be replayed.
+        step: the hours that one directory holds.
 
     Raises CorruptDataError, StorageError too.
     """
@@ -46,7 +46,7 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
             continue
         rules = settings.table_rules(source)
         if (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):
-            continue  # nothing so young is forgotten
+            continue  # deletes of these hours are not dropped yet
         known = _newest_when_forgotten(table, rules)
         if known is not None and hour * _MS_PER_HOUR <= known:
             raise BadInputError(
@@ -59,7 +59,7 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
 
 
 def _places(settings: Settings, root: Storage, oldest: dict[SourceTable | None, int]) -> dict[str, int]:
-    """The tables that there are, with the oldest hour that may hold events of each."""
+    """The existing tables -> the oldest hour that may hold events of each."""
     if None in oldest:
         hour = min(oldest.values())
         return dict.fromkeys(table_paths(root, settings.tables.path.count("/") + 1), hour)
@@ -72,7 +72,7 @@ def _retention_ms(rules: TableRules) -> int:
 
 
 def _newest_when_forgotten(table: HudiTable, rules: TableRules) -> int | None:
-    """The time (ms) of the newest event among commits whose deletes may be forgotten; None if there is none."""
+    """The time (ms) of the newest event in commits whose deletes may be dropped; None if there is none."""
     since = forgets_deletes_since(table, rules)
     if since is None:
         return None

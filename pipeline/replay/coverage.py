@@ -1,12 +1,12 @@
-"""Which files of a dump are in the tables already: the commits of replays say it, and nothing else is asked.
+"""Finds the files of a dump that are in the tables already. The commit records of replays are the only source.
 
-A replay takes files in portions. Every commit of a portion names its files and all tables that the portion has rows
-for, so a portion is done once each of these tables has its commit. One that a dead run left in between is repeated with
-the same files, for the tables that lack it. A table that is restored forgets its commits together with their rows, and
-its portions are taken again.
+A replay takes files in portions. Every commit of a portion names the portion's files and all tables that the portion
+has rows for, so a portion is done when each of these tables has its commit. A portion that a dead run left incomplete
+is repeated with the same files, for the tables that lack it. A table that is restored loses its commits together with
+their rows, and its portions are replayed again.
 
-A commit names the files of its own portion alone, and the hours of all: as ranges, so that it does not grow with time.
-They tell whether the archived commits, which are many, have to be read for the hours that are asked for.
+A commit names the files of its own portion only, but the hours of all portions, as ranges, so that its size is bounded.
+The hours show whether the archived commits, which are many, must be read for the requested hours.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from pipeline.source.dump_layout import DumpFile, Window
 from pipeline.storage import Storage
 
 _MOST_RANGES = 200
-#: A commit names the files of its portion, so they are bounded.
+#: The most files of a portion: a commit names all files of its portion.
 MOST_FILES = 500
 _PARALLEL_READS = 8
 
-#: Hours from the first up to but not including the second.
+#: Ranges of hours, as (first, end); the end is exclusive.
 Hours = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Portion:
-    """Files that are replayed together. ``done``: the tables that have them already, of a portion that is repeated."""
+    """Files that are replayed together. ``done``: the tables that have them already, if the portion is repeated."""
 
     files: tuple[DumpFile, ...]
     done: frozenset[SourceTable] = frozenset()
 
     @property
     def name(self) -> str:
-        """The same for the same files."""
+        """The portion's name; the same files give the same name."""
         said = json.dumps([file.identity for file in self.files])
         return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
 
     def span(self, step: int) -> tuple[int, int]:
-        """The hours from its first to its last file, the end not included."""
+        """The hours from the first to the last file; the end is exclusive. ``step``: the hours of one directory."""
         return self.files[0].hour, self.files[-1].hour + step
 
     def recorded(self, uri: str, tables: Iterable[SourceTable], settled: Iterable[SourceTable] = ()) -> RecordedPortion:
-        """What a commit records of it.
+        """The portion as commits record it.
 
         Args:
             uri: the dump's root.
-            tables: all that it has rows for.
+            tables: all tables that the portion has rows for.
             settled: tables that get no commit of their own.
         """
         return RecordedPortion(uri, self.name, _sorted(tables), self.files, _sorted(settled))
@@ -66,7 +66,7 @@ class Portion:
 
 @dataclass
 class _Seen:
-    """A portion as the commits tell of it."""
+    """A portion as found in the commits."""
 
     files: dict[str, DumpFile]
     wanted: set[SourceTable]
@@ -79,12 +79,12 @@ class _Seen:
 
 @dataclass
 class Coverage:
-    """What has been replayed of one dump.
+    """The replayed part of one dump.
 
     Args:
-        identities: of the files of portions that are done, as ``DumpFile.identity``.
-        hours: of these files.
-        open: portions that are not done.
+        identities: the identities of the files of portions that are done, as ``DumpFile.identity``.
+        hours: the hours of these files.
+        open: the portions that are not done.
     """
 
     identities: set[tuple[str, int, int]] = field(default_factory=set)
@@ -97,27 +97,27 @@ class Coverage:
         return {path for path, _, _ in self.identities}
 
     def with_files(self, files: Iterable[DumpFile]) -> Coverage:
-        """The same with more files."""
+        """This coverage with more files."""
         more = list(files)
         return Coverage(
             self.identities | {file.identity for file in more}, self.hours | {file.hour for file in more}, self.open
         )
 
     def changed(self, files: Iterable[DumpFile]) -> list[DumpFile]:
-        """Those that were replayed under the same path, and never as they are now."""
+        """The files whose path was replayed, but never with the present content."""
         paths = self.paths
         return [file for file in files if file.path in paths and file.identity not in self.identities]
 
     @classmethod
     def load(cls, settings: Settings, root: Storage, uri: str, stream: str, window: Window) -> Coverage:
-        """Ask the commits of all tables.
+        """Read the coverage from the commits of all tables.
 
         Args:
             settings: of the lake.
-            root: the lake's.
+            root: the lake's root.
             uri: the dump's root.
-            stream: the name that replays have in their commits.
-            window: the hours that matter.
+            stream: the stream name in the commits of replays.
+            window: the requested hours.
 
         Raises CorruptDataError, StorageError.
         """
@@ -142,7 +142,7 @@ class Coverage:
 def _recorded(
     storage: Storage, uri: str, stream: str, window: Window
 ) -> Iterator[tuple[RecordedPortion, SourceTable | None]]:
-    """What a table's commits record of portions of this dump, each with the source table of the commit."""
+    """The portions of this dump in a table's commits, each with the source table of the commit."""
     table = HudiTable.open(storage)
     for instant in table.timeline.completed():
         yield from _portion(table.timeline.commit_metadata(instant), uri, stream)
@@ -175,13 +175,16 @@ def _sorted(tables: Iterable[SourceTable]) -> tuple[SourceTable, ...]:
 
 
 def with_hours(hours: DumpHours, uri: str, span: tuple[int, int]) -> DumpHours:
-    """The hours of dumps, with more of one. Of too many ranges those closest together become one: hours between them
-    that were not replayed are then looked up in vain, and no more."""
+    """The hours of dumps, extended by ``span`` of the dump ``uri``.
+
+    If there are too many ranges, the closest ones are joined. The only effect is that archived commits are read for
+    hours in between that were not replayed.
+    """
     return {**hours, uri: fewer(united([*hours.get(uri, []), span]), _MOST_RANGES)}
 
 
 def united(ranges: Iterable[tuple[int, int]]) -> Hours:
-    """Hours in order, those that touch made one."""
+    """Hour ranges in order; ranges that touch are joined."""
     found: Hours = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:
@@ -192,7 +195,7 @@ def united(ranges: Iterable[tuple[int, int]]) -> Hours:
 
 
 def fewer(ranges: Hours, most: int) -> Hours:
-    """At most so many ranges, the smallest gaps filled."""
+    """At most ``most`` ranges: the ranges with the smallest gaps are joined."""
     gaps = sorted(range(1, len(ranges)), key=lambda at: ranges[at][0] - ranges[at - 1][1])
     filled = set(gaps[: max(0, len(ranges) - most)])
     found: Hours = []
@@ -205,7 +208,7 @@ def fewer(ranges: Hours, most: int) -> Hours:
 
 
 def portions(files: Sequence[DumpFile], most_bytes: int, bytes_of: Mapping[str, int]) -> Iterator[Portion]:
-    """Files in order, cut into portions of about so many bytes, at least one file each.
+    """Files in order, cut into portions of about ``most_bytes`` bytes, with at least one file each.
 
     ``bytes_of``: the bytes of a file's records by its path.
     """

@@ -1,12 +1,13 @@
-"""``binlake dump``: Kafka's records to files by hour or day, each record in one file and none in two.
+"""``binlake dump``: writes Kafka's records to files by hour or day, each record to exactly one file.
 
-What is dumped together is a roll: a range of offsets of every partition. Its ranges are noted, under the dump's own
-directory, before the first of its files is written. A run that dies in between is followed by one that does the same
-roll again: the same ranges give files of the same names and bytes, and those that are there are left alone. So nobody
-who lists the directories ever sees a record twice, and what a dead run left out comes before anything else.
+The records that are dumped together are a roll: a range of offsets of every partition. Its ranges are saved in the
+dump's own directory before the first of its files is written. If a run dies in between, the next run repeats the same
+roll before anything else: the same ranges give files of the same names and bytes, and existing files are not written
+again. A reader that lists the directories therefore never sees a record twice.
 
-The note (``_binlake/<name>/position.json``) holds the positions below which everything is in files, too. If it is lost,
-the files' names tell the same: the newest range of every partition may be incomplete, and is done again.
+The position file (``_binlake/<name>/position.json``) also holds the positions below which everything is in files. If it
+is lost, the position is derived from the files' names: the newest range of every partition may be incomplete, and is
+repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _RECORD_BYTES = 600.0
 
 @dataclass(frozen=True)
 class RollReport:
-    """A roll that is done: its ranges, the files with their records, bytes written, and offsets still to come."""
+    """A completed roll: its ranges, the files with their records, bytes written, and the offsets not dumped yet."""
 
     ranges: Ranges
     files: tuple[tuple[str, int], ...]
@@ -50,13 +51,13 @@ class RollReport:
 
     @property
     def records(self) -> int:
-        """How many records it has."""
+        """The number of records in the roll."""
         return sum(count for _, count in self.files)
 
 
 @dataclass
 class _Position:
-    """``done``: everything below is in files. ``roll``: what was begun on top of that. ``ids``: of the topics."""
+    """``done``: everything below is in files. ``roll``: the ranges begun after that. ``ids``: of the topics."""
 
     done: Offsets = NO_OFFSETS
     roll: Ranges = NO_RANGES
@@ -68,8 +69,8 @@ class DumpService:
 
     Args:
         settings: of the stream.
-        source: where records come from; None for Kafka.
-        storage: the dump's root; None for the settings'.
+        source: the source of the records; None for Kafka.
+        storage: the dump's root; None for the root in the settings.
     """
 
     def __init__(self, settings: Settings, source: RecordSource | None = None, storage: Storage | None = None) -> None:
@@ -89,10 +90,10 @@ class DumpService:
         on_roll: Callable[[RollReport], None] = lambda report: None,
         stop: threading.Event | None = None,
     ) -> None:
-        """Dump until stopped, or until what was there at the start is dumped.
+        """Dump until ``stop`` is set; with ``once``, until the records that existed at the start are dumped.
 
-        Raises LostOwnershipError if another dump of the stream is at work, BadInputError for offsets that are gone from
-        Kafka, ConfigError, TransientError; the next run goes on from there.
+        ``on_roll`` is called after every roll. Raises LostOwnershipError if another dump of the stream is running,
+        BadInputError for offsets that Kafka has deleted, ConfigError, TransientError; the next run continues the dump.
         """
         stopped = stop or threading.Event()
         with self._lease:
@@ -120,17 +121,17 @@ class DumpService:
         return waited_s >= rules.roll_seconds or ranges.records * self._mean_bytes >= rules.roll_bytes
 
     def _look(self) -> None:
-        """Take in topics and partitions that are new, and notice those that are not what they were."""
+        """Add new topics and partitions, and check that no topic was replaced."""
         self._position.done = self._position.done.merge(self._source.start(self._position.done))
         ids = self._source.ids(sorted(self._position.done))
         check_topic_ids(self._position.ids, ids)
         self._position.ids |= ids
         self._looked_s = monotonic_s()
 
-    # -- where it stands ------------------------------------------------------------------------------------------
+    # -- position -------------------------------------------------------------------------------------------------
 
     def _open(self, on_roll: Callable[[RollReport], None]) -> None:
-        """Find the position, and finish the roll that a dead run left."""
+        """Load the position, and complete the roll that a dead run left."""
         self._position = self._load() or self._told_by_names()
         if self._position.roll:
             on_roll(self._write(self._position.roll, self._source.read(self._position.roll), repeated=True))
@@ -152,7 +153,7 @@ class DumpService:
             ) from error
 
     def _told_by_names(self) -> _Position:
-        """The position as the files' names tell it. Lists the whole dump."""
+        """The position derived from the files' names. Lists the whole dump."""
         newest: dict[tuple[str, int], tuple[int, int]] = {}
         for info in self._storage.walk(""):
             told = None if info.path.startswith(f"{STATE}/") else range_of(info.path.rpartition("/")[2])
@@ -173,13 +174,13 @@ class DumpService:
     # -- a roll ---------------------------------------------------------------------------------------------------
 
     def _roll(self, ranges: Ranges, ends: Offsets) -> RollReport:
-        """Dump the ranges, or as much of them as one roll takes."""
+        """Dump the ranges, up to the size of one roll."""
         chunks, taken = self._take(ranges)
         self._save(taken)
         return self._write(taken, iter(chunks), ends)
 
     def _take(self, ranges: Ranges) -> tuple[list[RawRecords], Ranges]:
-        """Records up to the size of a roll, and the ranges that they are."""
+        """Records up to the size of a roll, and their ranges."""
         chunks: list[RawRecords] = []
         size = 0
         reading = self._source.read(ranges)
@@ -212,7 +213,7 @@ class DumpService:
 
         def put(file: NewFile) -> int:
             if repeated and self._storage.stat(file.path) is not None:
-                return 0  # whole, or it would not be there
+                return 0  # a file that exists is complete
             data = self._format.encode(file)
             self._storage.write(file.path, data)
             return len(data)

@@ -1,4 +1,4 @@
-"""Portions of a dump as batches: their commits say which files they hold, and cover no offsets."""
+"""The policy of portions of a dump: their commits name the files they hold, and cover no offsets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class DumpPolicy:
     """See BatchPolicy. The ledger holds the tables that this replay has met, and is never saved.
 
     Args:
-        settings: as ``replaying`` gives them.
+        settings: as returned by ``replaying``.
         lake: the tables.
-        state: of the replays.
+        state: the state directory of the replays.
         uri: the dump's root.
-        step: the hours of one of its directories.
+        step: the hours that one directory of the dump holds.
     """
 
     def __init__(self, settings: Settings, lake: Lake, state: Storage, uri: str, step: int) -> None:
@@ -45,17 +45,17 @@ class DumpPolicy:
         self._touched: frozenset[SourceTable] = frozenset()
 
     def begin(self, portion: Portion, number: int) -> None:
-        """Go over to a portion. Raises BinlakeError where a table cannot be opened."""
+        """Begin a portion. Raises BinlakeError if a table cannot be opened."""
         self._portion = portion
         self.ledger.number(number)
         self._open_hinted(portion.files)
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """See BatchPolicy: what a file has rows for is not known before it is read, so all that this replay has met."""
+        """See BatchPolicy: all tables that this replay has met; a file's tables are unknown before it is read."""
         return {*self.ledger.tables, *self._portion.done, *self._truncates}
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
-        """See BatchPolicy: tables that have the portion are passed over; positions are the stream's own."""
+        """See BatchPolicy: tables that have the portion are skipped; the positions are those of the stream only."""
         truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(truncates=truncates.merged(self._truncates.of(source)), skipped=source in self._portion.done)
 
@@ -64,20 +64,20 @@ class DumpPolicy:
         self.ledger.table_met(source, table.rules.path)
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """See BatchPolicy: the tables that the portion touches, and TRUNCATEs of tables that are not there yet."""
+        """See BatchPolicy: notes the tables that the portion touches, and TRUNCATEs of tables that do not exist yet."""
         if plan.only is None:
             self._touched = self._touched_by(outcome) | self._portion.done
         truncates = truncates_of(outcome.report.controls, self._settings.tables)
         self._truncates.keep({source: one for source, one in truncates.items() if self._table(source) is None})
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
-        """See BatchPolicy: the portion, and the table that gets no commit since all its records are in quarantine."""
+        """See BatchPolicy: the portion, and the table without a commit because all its records are in quarantine."""
         state = plan.states.get(plan.only) if plan.only is not None else None
         settled = {plan.only} if plan.only is not None and state is not None and state.refused is not None else set()
         return CommitNotes(portion=self._portion.recorded(self._uri, self._touched, settled))
 
     def commit_input(self, table_input: TableInput) -> TableInput | None:
-        """See BatchPolicy: a table that is not there is not made for rows of which none is left."""
+        """See BatchPolicy: a table that does not exist is not created if none of its rows is left."""
         source = table_input.report.target.source
         table = self._table(source)
         if table is None and not table_input.parcels and not table_input.written:
@@ -93,7 +93,7 @@ class DumpPolicy:
         return dataclasses.replace(table_input, ranges=NO_RANGES, truncates=truncates, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
-        """See BatchPolicy: a portion is done once each table that it touches has its commit."""
+        """See BatchPolicy: a portion is done when each table that it touches has its commit."""
         return source in self._touched
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
@@ -101,13 +101,13 @@ class DumpPolicy:
         self.ledger.table_met(source, table.rules.path)
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
-        """See BatchPolicy: no table is behind, for a portion that is not done is taken up again."""
+        """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""
 
     def _table(self, source: SourceTable) -> LakeTable | None:
         return self._lake.get(self._settings.table_rules(source))
 
     def _touched_by(self, outcome: Outcome) -> frozenset[SourceTable]:
-        """The tables that will have a commit, with rows or without: those with rows, and those that are there."""
+        """The tables that will have a commit, with rows or without: tables with rows, and existing tables."""
         report = outcome.report
         truncated = {c.source for c in report.controls if c.kind is ControlKind.TRUNCATE}
         found = set()
@@ -118,7 +118,7 @@ class DumpPolicy:
         return frozenset(found)
 
     def _open_hinted(self, files: Iterable[DumpFile]) -> None:
-        """Open the tables that paths name, so that the first plan knows them. The records decide, not the paths."""
+        """Open the tables that paths name, so that the first plan has them. The records decide, not the paths."""
         tables = self._settings.tables
         named = {SourceTable(f.database, f.table) for f in files if f.database is not None and f.table is not None}
         for source in {destination(s, tables) for s in named if tables.selects(s)} - self.ledger.tables.keys():

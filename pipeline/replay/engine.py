@@ -1,4 +1,4 @@
-"""How the files of a portion are read: as Spark tasks, each with a share of the files, or in this process."""
+"""Reads the files of a portion: in Spark tasks, each with a share of the files, or in this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pipeline.tasks.write_parcels import write_parcels
 
 @dataclass(frozen=True)
 class DumpPlace:
-    """Where a dump is, for tasks. ``options``: the store's own, which are never shown."""
+    """The location of a dump, for tasks. ``options``: options of the store, which are never shown."""
 
     uri: str
     options: Mapping[str, str]
@@ -36,12 +36,12 @@ class DumpPlace:
         return f"DumpPlace({self.uri!r})"
 
     def storage(self) -> Storage:
-        """Its root."""
+        """The dump's root."""
         return open_storage(self.uri, self.options)
 
 
 class SparkEngine:
-    """Tasks read files themselves: nothing of them crosses the JVM but the parcels.
+    """Runs a plan in tasks that read files themselves: only the parcels cross the JVM.
 
     Args:
         context: Spark's.
@@ -61,7 +61,7 @@ class SparkEngine:
 
 
 class LocalEngine:
-    """The same in this process, one file after the other; arguments as ``SparkEngine``."""
+    """Runs a plan in this process, one file after the other; arguments as ``SparkEngine``."""
 
     def __init__(self, place: DumpPlace, files: Iterable[DumpFile]) -> None:
         self._place = place
@@ -74,7 +74,7 @@ class LocalEngine:
 
 
 def shared_out(files: Sequence[DumpFile], tasks: int) -> list[list[DumpFile]]:
-    """Whole files shared among at most so many tasks, the largest first to whoever has least."""
+    """Whole files distributed over at most ``tasks`` tasks: the largest first, each to the task with the least work."""
     heap: list[tuple[int, int]] = [(0, at) for at in range(max(1, min(tasks, len(files))))]
     shares: list[list[DumpFile]] = [[] for _ in heap]
     for file in sorted(files, key=lambda f: (-record_bytes(f), f.path)):
@@ -85,7 +85,7 @@ def shared_out(files: Sequence[DumpFile], tasks: int) -> list[list[DumpFile]]:
 
 
 def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> Iterator[Item]:
-    """Read files and decode them: parcels, then one report."""
+    """Read files and decode them; yields parcels, then one report."""
     named = tuple(
         (file.path, SourceTable(file.database, file.table))
         for file in files
@@ -114,7 +114,7 @@ def _records(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> It
 
 
 def _is_ordered_by_offset(records: RawRecords, options: DecodeOptions) -> bool:
-    """Whether the events have no place in the binlog, as far as the first of them tells."""
+    """Whether the events are ordered by their offsets. If no format is set, the format of the first event decides."""
     form = options.format
     if form is Format.AUTO:
         form = detect_format(next((value for value in records.values if value is not None), b""))

@@ -1,19 +1,19 @@
-"""Quarantined records brought back: through the ordinary path, once, and never past a newer row.
+"""Replays quarantined records: through the same steps as the stream, exactly once, and never over a newer row.
 
-Each takes the way it would have taken (decode, prepare, ``write_and_commit``) with the ordering value of its own place
-in the binlog, so a row that is newer stays. What the ordinary path would drop, because it lies below the table's
-position, is taken here on purpose: the plan says nothing of positions, and the commit is one of another stream,
-``<name>.quarantine``, which covers no offsets and moves no position.
+Each record passes the steps of the stream (decode, prepare, ``write_and_commit``) with the ordering value of its own
+binlog position, so a newer row stays. The stream would drop the records, because they lie below the table's position.
+Here the plan holds no positions, so they are applied, and the commit belongs to another stream, ``<name>.quarantine``,
+which covers no offsets and moves no position.
 
-It is no batch of ``stream.sequence``: the records come table by table, nothing is learned or carried out beside the
-stream, what fails is restated in the quarantine table and not added to it, and nothing moves on.
+A replay is not a batch of ``stream.sequence``: the records come table by table, no new facts are kept, no DDL is
+carried out, records that fail are restated in the quarantine table and not added to it, and no position advances.
 
-Once: the commit records the names of the records it took up, so the table itself knows them. A run that dies
-between that commit and the mark in the quarantine table is followed by one that finds the names and only marks. A table
-that is restored forgets the commit together with its rows, and the records wait again. Records that the stream has yet
-to deliver itself (its table is behind, or the batch is not finished) are left to it.
+Exactly once: the commit records the names of the records it contains, so the table itself holds them. If a run dies
+between that commit and the mark in the quarantine table, the next run finds the names and only sets the mark. A table
+that is restored loses the commit together with its rows, and the records wait again. Records that the stream will
+deliver itself (its table is behind, or the batch is not finished) are left to the stream.
 
-What fails again stays, with its new reason.
+A record that fails again stays in the quarantine table with its new reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _THREADS = 4
 
 @dataclass
 class _Split:
-    """Records by what decoding makes of them."""
+    """Records, split by the result of decoding."""
 
     by_table: dict[SourceTable, list[Held]] = field(default_factory=dict)
     failed: dict[tuple[str, int, int], Quarantined] = field(default_factory=dict)
@@ -66,14 +66,14 @@ class _Split:
 
 
 def replay(settings: Settings, selection: Selection, *, even_too_old: bool = False) -> Replayed:
-    """Replay the selected records that wait.
+    """Replay the selected records that were not replayed yet.
 
     Args:
         settings: of the stream; it may be running.
-        selection: which.
-        even_too_old: those too that a delete might have to beat which was compacted away since.
+        selection: the records to replay.
+        even_too_old: also replay records that may be older than a delete which a compaction has dropped since.
 
-    Raises ConfigError if the stream has no ledger, LostOwnershipError if another replay is at work, StorageError,
+    Raises ConfigError if the stream has no ledger, LostOwnershipError if another replay is running, StorageError,
     TransientError. Errors of single tables are in the result.
     """
     state = open_storage(settings.state_uri, settings.state_options())
@@ -82,7 +82,7 @@ def replay(settings: Settings, selection: Selection, *, even_too_old: bool = Fal
 
 
 def replay_stream(name: str) -> str:
-    """The stream that the commits of a replay name. No stream of the settings can be called so."""
+    """The stream name in the commits of a replay. No stream of the settings can have this name."""
     return f"{name}.quarantine"
 
 
@@ -128,7 +128,7 @@ class _Replay:
             self._quarantine.restate([held.row() for held in changed], self._stream, pool)
 
     def _taken_back(self, selection: Selection) -> list[Held]:
-        """Records that a commit took up which a restore of their table has taken back since: they wait again."""
+        """Records whose commit was removed by a restore of their table: they wait again."""
         marked = held_records(self._held, dataclasses.replace(selection, replayed=True), self._seal, payload=False)
         gone: set[str] = set()
         for source, path in self._ledger.tables.items():
@@ -142,7 +142,7 @@ class _Replay:
         return [held.waiting() for held in held_records(self._held, again, self._seal, payload=True)]
 
     def _some(self, records: Sequence[Held], pool: ThreadPoolExecutor) -> list[Held]:
-        """Replay some; those whose row in the quarantine table is another now."""
+        """Replay records; returns those whose row in the quarantine table has changed."""
         split = self._split(records)
         self._done.filtered += len(split.filtered)
         changed = [held.replayed(now_ms(), None, None) for held in split.filtered]
@@ -157,7 +157,7 @@ class _Replay:
         before = {held.place: held for held in records}
         return changed + [held for held in again if held != before[held.place]]
 
-    # -- what becomes of each ---------------------------------------------------------------------------------------
+    # -- the decision for each record -------------------------------------------------------------------------------
 
     def _split(self, records: Sequence[Held]) -> _Split:
         found = _Split()
@@ -186,8 +186,8 @@ class _Replay:
         return found
 
     def _is_left_to_stream(self, source: SourceTable, held: Held) -> bool:
-        """Whether the stream will deliver a record itself: it is not past it, or its table is to be caught up."""
-        if "/" in held.topic:  # a file's path: it came from a dump that does not say where it was in Kafka
+        """Whether the stream will deliver a record itself: its position is not past it, or the table is behind."""
+        if "/" in held.topic:  # a file's path: it came from a dump without Kafka offsets
             return False
         topic, partition = held.topic, held.partition
         behind = self._ledger.behind.get(source, NO_OFFSETS)
@@ -214,7 +214,7 @@ class _Replay:
     def _too_old(
         self, source: SourceTable, records: Sequence[Held], table: LakeTable
     ) -> Collection[tuple[str, int, int]]:
-        """The records that would make a row where a newer delete may have been, of which nobody knows any more."""
+        """The records that would create a row although a newer delete, dropped since, may have removed it."""
         since = forgets_deletes_since(table.table, self._settings.table_rules(source))
         old = [held for held in records if since is not None and held.kafka_ms <= since]
         live = LiveKeys(table)
@@ -231,7 +231,7 @@ class _Replay:
         split: _Split,
         pool: ThreadPoolExecutor,
     ) -> list[Held]:
-        """The ordinary path. Records that it refuses join those that failed."""
+        """Write records as the stream does. Records that are refused are added to the failed ones."""
         written = self._writer.write(source, records, table, pool)
         if written.instant is not None:
             self._done.commits.setdefault(str(source), []).append(written.instant)

@@ -1,4 +1,4 @@
-"""The records of a quarantine table, for those who look at them or replay them."""
+"""Reads the records of a quarantine table, to show or to replay them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _STAMPS = {"kafka_time": "kafka_ms", "quarantined_at": "quarantined_ms", "replay
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One record of the quarantine. Times are milliseconds since the epoch.
+    """One record of the quarantine. Times are in milliseconds since the epoch.
 
     Args:
         topic, partition, offset: its coordinates.
         kafka_ms: its time in Kafka.
-        key, value: as they came; None also where they were not asked for.
+        key, value: the raw bytes; None also if they were not requested.
         reason, detail: why it cannot be applied.
-        source_table: ``database.table``; None where not even that is known.
+        source_table: ``database.table``; None if the table is unknown.
         quarantined_ms: when it was quarantined.
-        replayed_ms: when it was replayed; None if it waits.
-        replayed_to: the commit that took it up; None where it rightly changed no row.
+        replayed_ms: when it was replayed; None if it was not replayed yet.
+        replayed_to: the commit that contains it; None if it rightly changed no row.
     """
 
     topic: str
@@ -57,46 +57,46 @@ class Held:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """The coordinates."""
+        """The coordinates: topic, partition, offset."""
         return self.topic, self.partition, self.offset
 
     @property
     def digest(self) -> int:
-        """Tells it from another record of the same coordinates, in a topic that was made anew."""
+        """A hash that differs for another record with the same coordinates, in a topic that was created again."""
         parts = (str(self.kafka_ms).encode(), self.key, self.value)
         return zlib.crc32(b"".join(b"-" if p is None else b"%d:%s" % (len(p), p) for p in parts))
 
     def row(self) -> dict[str, Any]:
-        """As a row of the quarantine table."""
+        """The record as a row of the quarantine table."""
         return {
             **{name: getattr(self, name) for name in COLUMNS.names if name not in _STAMPS},
             **{column: None if (ms := getattr(self, name)) is None else ms * 1000 for column, name in _STAMPS.items()},
         }
 
     def failed_again(self, record: Quarantined) -> Held:
-        """With the reason of another attempt."""
+        """The record with the reason of another attempt."""
         source = str(record.source) if record.source is not None else self.source_table
         return replace(self, reason=str(record.reason), detail=record.detail, source_table=source)
 
     def waiting(self) -> Held:
-        """As one that was not replayed."""
+        """The record, marked as not replayed."""
         return replace(self, replayed_ms=None, replayed_to=None)
 
     def replayed(self, at_ms: int, to: str | None, source_table: str | None) -> Held:
-        """As one that was replayed."""
+        """The record, marked as replayed."""
         return replace(self, replayed_ms=at_ms, replayed_to=to, source_table=source_table or self.source_table)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which records are meant; what is empty or None leaves out nothing.
+    """A selection of records; an argument that is empty or None selects all.
 
     Args:
-        reasons: codes.
+        reasons: codes of reasons.
         tables: ``database.table``; ``-`` for records of no known table.
         names: ``topic/partition:offset``.
-        since_ms, until_ms: when they were quarantined; the end is exclusive.
-        replayed: those too that were replayed.
+        since_ms, until_ms: the time of quarantine (ms since the epoch); the end is exclusive.
+        replayed: whether records that were replayed are selected too.
     """
 
     reasons: frozenset[str] = frozenset()
@@ -107,7 +107,7 @@ class Selection:
     replayed: bool = False
 
     def takes(self, held: Held) -> bool:
-        """Whether a record is meant."""
+        """Whether a record is selected."""
         return (
             (not self.reasons or held.reason in self.reasons)
             and (not self.tables or (held.source_table or "-") in self.tables)
@@ -120,16 +120,16 @@ class Selection:
 
 @dataclass
 class Replayed:
-    """What a replay came to, in records.
+    """The result of a replay, in numbers of records.
 
     Args:
-        selected: all that were meant and had not been replayed.
-        applied: gone the ordinary way; a newer row or a TRUNCATE beats an older event there.
-        found: taken up by a commit of an earlier run that died before it said so.
-        filtered: such as rightly change no row.
-        failed: stay, with the reason they have now.
-        left_to_stream: stay: the stream has not passed them yet and delivers them itself.
-        too_old: stay: a newer delete of the same key may be forgotten already.
+        selected: records that were selected and had not been replayed.
+        applied: records that were applied as the stream does; an older event may lose to a newer row or a TRUNCATE.
+        found: records in a commit of an earlier run that died before it marked them.
+        filtered: records that rightly change no row.
+        failed: records that stay in quarantine, with their new reason.
+        left_to_stream: records that stay because the stream has not read them yet and delivers them itself.
+        too_old: records that stay because a newer delete of the same key may be dropped already.
         commits: the commits made, by table.
         errors: tables that could not be written.
     """
@@ -146,10 +146,10 @@ class Replayed:
 
 
 def held_records(storage: Storage, selection: Selection, seal: Seal, *, payload: bool) -> list[Held]:
-    """The records of the quarantine table at ``storage``, by coordinates; none where there is no table.
+    """The records of the quarantine table at ``storage``, by coordinates; an empty list if there is no table.
 
-    ``seal``: what they are sealed with; ``payload``: read keys and values too. Raises ConfigError for a seal that is
-    not theirs, CorruptDataError, StorageError.
+    ``seal``: the seal of the records; ``payload``: read keys and values too. Raises ConfigError if the records have
+    another seal, CorruptDataError, StorageError.
     """
     if not HudiTable.exists(storage):
         return []
@@ -165,7 +165,7 @@ def held_records(storage: Storage, selection: Selection, seal: Seal, *, payload:
 
 
 def named(text: str) -> str:
-    """A record's name as a person gives it. Raises ConfigError for text that is none."""
+    """The record name in a user's text. Raises ConfigError for text that is not a record name."""
     place, colon, offset = text.rpartition(":")
     topic, slash, partition = place.rpartition("/")
     if not (colon and slash and topic and partition.isdigit() and offset.isdigit()):
@@ -178,7 +178,7 @@ def named(text: str) -> str:
 
 
 def chunks(records: Sequence[Held]) -> Iterator[RawRecords]:
-    """The records as they came from Kafka, one chunk for every topic partition, by offset."""
+    """The records as raw records, one chunk for each topic partition, ordered by offset."""
     by_place: dict[tuple[str, int], list[Held]] = {}
     for held in sorted(records, key=lambda held: held.place):
         by_place.setdefault((held.topic, held.partition), []).append(held)

@@ -1,4 +1,4 @@
-"""What a table knows of records that were replayed into it, and what keeps older events out of it."""
+"""Reads from a table which records were replayed into it, and which deletes it may have dropped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
 
 
 def all_commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
-    """All completed instants that say something, archived ones included, with what they say. Errors as above."""
+    """All completed instants with metadata, archived ones included, and their metadata.
+
+    Errors as ``replayed_records``.
+    """
     for old in table.timeline.history().commits():
         yield old.requested_time, CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
     for instant in table.timeline.completed():
@@ -45,15 +48,16 @@ def all_commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
 
 
 def commit_times(table: HudiTable) -> set[str]:
-    """The requested times of all commits of a table, archived ones included. Errors as above."""
+    """The requested times of all commits of a table, archived ones included. Errors as ``replayed_records``."""
     archived = {old.requested_time for old in table.timeline.history().commits()}
     return archived | {instant.requested_time for instant in table.timeline.completed()}
 
 
 def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
-    """The time (ms) before which a delete may be forgotten, because a compaction has let go of it; None if none has.
+    """The time (ms) before which a compaction may have dropped deletes; None if none has.
 
-    A record that is older than that may have a newer delete that nobody knows of any more. Errors as above.
+    For a record older than that, a newer delete may have existed that is not stored any more. Errors as
+    ``replayed_records``.
     """
     compacted = [i.requested_time for i in table.timeline.completed() if i.action == COMMIT]
     compacted += [old.requested_time for old in table.timeline.history().commits() if old.action == COMMIT]
@@ -71,8 +75,8 @@ class LiveKeys:
         self._live: dict[Place, set[str]] = {}
 
     def lack(self, parcels: Sequence[Parcel]) -> bool:
-        """Whether any upsert of the parcels would make a row where there is none: one whose row is there is decided by
-        the order. Errors as ``read_file_slice``."""
+        """Whether any upsert of the parcels has a key without a live row and would create one. For a key with a live
+        row the ordering value decides. Errors as ``read_file_slice``."""
         for parcel in parcels:
             rows = unpack([parcel])
             upserts = rows.filter(pc.equal(rows.column("__op"), int(Op.UPSERT)))
@@ -91,5 +95,5 @@ class LiveKeys:
 
 
 def replaying_rules(rules: TableRules) -> TableRules:
-    """The rules of a table for one who replays into it: upkeep is left to its stream and to ``binlake compact``."""
+    """The rules of a table for a replay: table services are left to the table's stream and to ``binlake compact``."""
     return dataclasses.replace(rules, compaction=None, retention=None)

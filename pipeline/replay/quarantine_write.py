@@ -1,4 +1,4 @@
-"""Quarantined records of one table on the ordinary path: decoded, prepared, written and committed by another stream."""
+"""Decodes, prepares, writes and commits quarantined records of one table, under another stream's name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 @dataclass(frozen=True)
 class WrittenRecords:
-    """What became of records: those ``taken`` by the commit of ``instant`` (None: no row was left of them), and those
-    that ``failed`` again, by (topic, partition, offset)."""
+    """The result of a write: the records ``taken`` by the commit of ``instant`` (None: no row was left), and the
+    records that ``failed`` again, by (topic, partition, offset)."""
 
     taken: Sequence[Held]
     failed: Mapping[tuple[str, int, int], Quarantined]
@@ -44,10 +44,10 @@ class RecordWriter:
 
     Args:
         settings: of the stream that quarantined them.
-        stream: the name that the commits give.
+        stream: the stream name in the commits.
         lake: the tables.
-        registry: what is known of schemas.
-        ddl: statements; none is carried out.
+        registry: the known schemas.
+        ddl: the statements; none is carried out.
         known: the tables that the stream has met.
         services: compaction, cleaning and archival of the tables.
     """
@@ -72,7 +72,7 @@ class RecordWriter:
         table: LakeTable | None,
         before_of: frozenset[SourceTable] = frozenset(),
     ) -> Outcome:
-        """What the tasks' way makes of records of one table. Nothing is said of positions, so nothing is passed over.
+        """Records of one table, decoded and routed as in tasks. The plan holds no positions, so no record is skipped.
 
         ``before_of``: the source tables whose before images are decoded.
         """
@@ -95,8 +95,8 @@ class RecordWriter:
     def write(
         self, source: SourceTable, records: Sequence[Held], table: LakeTable | None, pool: Executor
     ) -> WrittenRecords:
-        """Write records of one table, and name them in its commit. Raises BinlakeError; a table that refuses them is
-        told by their failures instead."""
+        """Write records of one table, and name them in its commit. Raises BinlakeError; records that the table refuses
+        are returned as failed instead."""
         outcome = self._decoded_whole(source, records, table)
         task = outcome.report
         failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
@@ -121,7 +121,7 @@ class RecordWriter:
             return WrittenRecords([], failed | {held.place: _refused(held, source, str(error)) for held in taken}, None)
 
     def _decoded_whole(self, source: SourceTable, records: Sequence[Held], table: LakeTable | None) -> Outcome:
-        """As ``decoded``; with before images where the table needs them."""
+        """As ``decoded``, with before images if the table needs them."""
         outcome = self.decoded(source, records, table)
         seen = outcome.report.tables.get(source)
         if seen is None or not needs_before_images(seen.schema, seen.target, self._settings.table_rules(source)):

@@ -1,8 +1,8 @@
-"""Dumps of change events brought into the tables, by the way the stream takes: decode, route, merge, commit.
+"""Replays dumps of change events into the tables, through the same steps as the stream: decode, route, merge, commit.
 
-Once: commits name the files they hold (``replay_coverage``), so a second replay of the same hours finds nothing to do,
-a late file in an hour that was replayed is taken, and a replay that died goes on where it was. In any order, and beside
-the stream: the order of events decides, not that of their arrival.
+Exactly once: commits name the files they hold (``coverage``), so a second replay of the same hours finds nothing to do,
+a late file in an hour that was replayed is taken, and a replay continues where a dead one stopped. Hours may be
+replayed in any order and while the stream runs: the ordering values of the events decide, not the order of arrival.
 """
 
 from __future__ import annotations
@@ -31,39 +31,38 @@ from pipeline.stream.definitions import Definitions
 from pipeline.stream.engine import Engine
 from pipeline.stream.schemas import SchemaRegistry
 
-#: What to do with files that were replayed with another content: nothing and say so, take what they hold now, or leave
-#: them be.
+#: How to treat files that were replayed with another content: raise an error, take the present content, or leave them.
 Rewritten = Literal["refuse", "take", "skip"]
 _CHUNK_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where the work is done: what reads the files of a portion, and what compacts."""
+    """The workers of a replay: the engine that reads the files of a portion, and the executor of compactions."""
 
     engine: Callable[[DumpPlace, Iterable[DumpFile]], Engine]
     map_tasks: MapTasks
 
 
-#: Makes the workers once it is known that there is work.
+#: Creates the workers; called only if there is work.
 OpenWorkers = Callable[[], AbstractContextManager[Workers]]
 
 
 @dataclass
 class ReplayReport:
-    """What a replay did.
+    """The result of a replay.
 
     Args:
         uri: the dump's root.
-        step: hours of one of its directories.
-        found: the files of the hours asked for.
+        step: the hours that one directory of the dump holds.
+        found: the files of the requested hours.
         covered: how many of them were replayed before.
-        late: files of hours of which others were replayed before.
+        late: files of hours from which other files were replayed before.
         rewritten: files that were replayed with another content before, and were left or taken.
         repeated: portions that an earlier replay had begun.
-        taken: the files that this one took.
-        events: its progress.
-        stopped: whether it was asked to stop before all was taken.
+        taken: the files that this replay took.
+        events: the progress events.
+        stopped: whether a stop was requested before all files were taken.
     """
 
     uri: str
@@ -95,16 +94,16 @@ def replay_dumps(
     Args:
         settings: of the stream whose tables they go to; it may be running.
         source: the dump's root; None for ``dump.uri``.
-        window: which hours.
-        workers: where it is done.
-        rewritten: what to do with files that changed since they were replayed.
-        even_too_old: take hours too whose deletes a table may have forgotten (``replay_age``).
-        root: the lake's; None for that of the settings.
+        window: the hours to replay.
+        workers: creates the workers.
+        rewritten: how to treat files that changed since they were replayed.
+        even_too_old: also take hours whose deletes a table may have dropped (``age``).
+        root: the lake's root; None for the root in the settings.
         on_progress: called after every portion.
-        stop: set it to end the replay after the portion in hand.
+        stop: set it to end the replay after the current portion.
 
     Raises ConfigError, BadInputError for rewritten files or too much bad input, LostOwnershipError if another replay of
-    the stream is at work, StorageError; what was committed stays, and the next replay goes on from there.
+    the stream is running, StorageError; commits stay, and the next replay continues from there.
     """
     uri = _root(settings, source)
     place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake))
@@ -150,7 +149,7 @@ class _Replay:
         return self._report
 
     def _plan(self) -> list[Portion]:
-        """What is left to do: first what was begun."""
+        """The portions that are left to replay; those that were begun come first."""
         settings, report = self._settings, self._report
         report.found = self._layout.find(self._storage, self._window, (settings.dump.ddl_path,))
         coverage = Coverage.load(settings, self._root, report.uri, settings.name, self._window)
@@ -171,13 +170,13 @@ class _Replay:
         return [*begun, *portions(fresh, settings.dump.commit_bytes, sizes)]
 
     def _begun(self, coverage: Coverage) -> list[Portion]:
-        """The portions that were begun, if their files are still what they were."""
+        """The portions that were begun and whose files are unchanged."""
         found = {file.path: file for file in self._report.found}
         begun = []
         for portion in coverage.open:
             here = [found.get(file.path) or self._stat(file) for file in portion.files]
             if all(file is None or file.identity in coverage.identities for file in here):
-                continue  # what they hold now was taken since
+                continue  # their present content was replayed since
             if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):
                 begun.append(Portion(tuple(file for file in here if file is not None), portion.done))
             elif self._rewritten != "take":
@@ -185,7 +184,7 @@ class _Replay:
         return begun
 
     def _stat(self, file: DumpFile) -> DumpFile | None:
-        """A file outside of the hours asked for, of a portion that has others inside."""
+        """The present state of a file outside the requested hours, of a portion with other files inside them."""
         info = self._storage.stat(file.path)
         return None if info is None else DumpFile(file.hour, file.path, info.size, info.modified_ms)
 
@@ -214,7 +213,7 @@ class _Replay:
             runner.close()
 
     def _schemas(self) -> SchemaRegistry:
-        """What is known of schemas: the dumped DDL, else what the DDL topics say; the settings' in any case."""
+        """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings."""
         dumped = _ddl(self._storage, self._settings.dump.ddl_path)
         settings = self._settings
         if dumped:

@@ -1,7 +1,7 @@
-"""Portions of a dump carried out: batches as the stream's, but for where records come from and what commits say.
+"""Applies the portions of a dump as batches; they differ from the stream's in their source and their commit records.
 
-The commits are of another stream, ``<name>.replay``: they cover no offsets and move no position, so neither the stream
-nor its recovery sees them. Rows are decided by the order of their events, whoever wrote first.
+The commits belong to another stream, ``<name>.replay``: they cover no offsets and move no position, so the stream and
+its recovery ignore them. The ordering values of the events decide between rows, not the order of the writes.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.sequence import Applied, BatchSequence
 from pipeline.upsert.target import Target
 
-#: What stands before a file's path where a batch has the topic of an offset range.
+#: The prefix of a file's path in place of the topic of an offset range.
 FILE = "dump:"
-#: Bytes of a record, about: a batch is measured in records.
+#: The approximate size of a record in bytes: the size of a batch is given in records.
 _RECORD_BYTES = 600
 _ATTEMPTS = 3
 
 
 def replay_stream(name: str) -> str:
-    """The stream that the commits of a replay name. No stream of the settings can be called so."""
+    """The stream name in the commits of a replay. No stream of the settings can have this name."""
     return f"{name}.replay"
 
 
 def replaying(settings: Settings) -> Settings:
-    """The settings under which a replay writes: a stream of another name, with a state below that of the stream; the
-    same tables, the same quarantine."""
+    """The settings of a replay: another stream name, a state directory below the stream's, the same tables and the same
+    quarantine."""
     quarantine = settings.quarantine.model_copy(update={"path": settings.quarantine_path})
     state = settings.state.model_copy(update={"uri": f"{settings.state_uri}/replay_dumps"})
     return settings.model_copy(update={"name": replay_stream(settings.name), "quarantine": quarantine, "state": state})
 
 
 class ReplayLake(Lake):
-    """The lake's tables: compacted between two commits, since a replay ends; first rows may go to base files."""
+    """The lake's tables, with inline compaction, because a replay ends; the first rows may go to base files."""
 
     def __init__(self, root: Storage, settings: Settings) -> None:
         super().__init__(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
@@ -82,13 +82,13 @@ class ReplayRunner:
     """Carries out the portions of one replay.
 
     Args:
-        settings: as ``replaying`` gives them.
+        settings: as returned by ``replaying``.
         lake: the tables.
-        state: of the replays.
-        registry: what is known of schemas.
+        state: the state directory of the replays.
+        registry: the known schemas.
         services: compaction, cleaning and archival of the tables.
         uri: the dump's root.
-        step: the hours of one of its directories.
+        step: the hours that one directory of the dump holds.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class ReplayRunner:
         self._sequence.close()
 
     def replay(self, portion: Portion, number: int, engine: Engine) -> list[ProgressEvent]:
-        """Apply a portion to every table it has rows for; what was done, one event for each attempt.
+        """Apply a portion to every table it has rows for. Returns one progress event for each attempt.
 
-        A table whose commit was overtaken is tried again; the records of one that refuses them go to quarantine. Raises
-        BinlakeError: what is committed stays, and the portion is taken up again by the next replay.
+        A table whose commit was overtaken is tried again; records that a table refuses go to quarantine. Raises
+        BinlakeError: commits stay, and the next replay repeats the portion.
         """
         self._policy.begin(portion, number)
         records = {f"{FILE}{f.path}": max(1, record_bytes(f) // _RECORD_BYTES) for f in portion.files}
@@ -120,7 +120,7 @@ class ReplayRunner:
         unmeasured = Ranges(OffsetRange(name, 0, 0, 0) for name in records)  # not shuffled: the driver can redo it
         try:
             first = self._attempt(ranges, number, engine, None)
-        except OvertakenError:  # of every table: no other commit stands
+        except OvertakenError:  # no table has committed
             first = self._attempt(unmeasured, number, engine, None)
         events = [first.event]
         for source, error in first.failed.items():
@@ -130,7 +130,7 @@ class ReplayRunner:
     def _again(
         self, ranges: Ranges, number: int, engine: Engine, source: SourceTable, error: BinlakeError
     ) -> list[ProgressEvent]:
-        """A portion once more for a table that failed; the events of the attempts. Raises the error that stays."""
+        """Repeat a portion for a table that failed. Returns the events of the attempts; raises the last error."""
         events: list[ProgressEvent] = []
         for _ in range(_ATTEMPTS):
             if not (isinstance(error, TransientError) or source in self._sequence.refused):

@@ -1,7 +1,7 @@
-"""TRUNCATEs of tables that are not in the lake yet, kept until their older rows come.
+"""Stores TRUNCATEs of tables that are not in the lake yet, until older rows of these tables come.
 
-In the order of the binlog nothing need be remembered of them. A replay may meet them first, and rows from before them
-hours later, or in its next run.
+In binlog order they need not be stored. A replay may read a TRUNCATE first, and rows from before it hours later, or in
+its next run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VERSION = 1
 
 
 class EarlyTruncates:
-    """By lake table; kept in a replay's state."""
+    """TRUNCATEs by lake table, stored in a replay's state."""
 
     def __init__(self, state: Storage) -> None:
         self._state = state
@@ -29,11 +29,11 @@ class EarlyTruncates:
         return iter(self._known)
 
     def of(self, source: SourceTable) -> Truncates:
-        """What was taken away of a table."""
+        """The TRUNCATEs of a table."""
         return self._known.get(source, NOTHING_TRUNCATED)
 
     def keep(self, found: Mapping[SourceTable, Truncates]) -> None:
-        """Remember more. Raises StorageError."""
+        """Store more TRUNCATEs. Raises StorageError."""
         news = {source: one for source, one in found.items() if one.news_to(self.of(source))}
         if not news:
             return

@@ -1,1 +1,1 @@
-"""What DDL at the source does to names, columns and rows of lake tables: ``rules`` decide, ``apply`` carries out."""
+"""Applies DDL of the source to names, columns and rows of lake tables: ``rules`` decide, ``apply`` carries out."""

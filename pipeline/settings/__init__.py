@@ -1,4 +1,4 @@
-"""Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes at once."""
+"""Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes in one error."""
 
 from pipeline.settings.document import Problem
 from pipeline.settings.dumps import DumpSettings

@@ -23,7 +23,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: where it stands in the file, and what is wrong. The message never holds a value of the file."""
+    """One mistake: its place in the file, and its message. The message never contains a value of the file."""
 
     path: KeyPath
     message: str
@@ -51,8 +51,8 @@ def format_path(path: KeyPath) -> str:
 class Document:
     """A parsed file.
 
-    ``values``: the tree with references resolved. ``written``: the text as written of every string that holds a
-    reference. ``problems``: duplicate keys and references that lead nowhere.
+    ``values``: the tree with resolved references. ``written``: the original text of every string with a reference.
+    ``problems``: duplicate keys and references that cannot be resolved.
     """
 
     values: Any
@@ -61,7 +61,7 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def line_of(self, path: KeyPath) -> int | None:
-        """The line of a value, or of the nearest thing around it that the file has."""
+        """The line of a value, or of the nearest enclosing element in the file."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
@@ -72,8 +72,8 @@ def parse(text: str, directory: Path, environ: Mapping[str, str] | None = None) 
 
     Args:
         text: the YAML.
-        directory: where relative ``${file:...}`` paths start.
-        environ: where ``${env:...}`` looks; the process's environment if None.
+        directory: the base of relative ``${file:...}`` paths.
+        environ: variables for ``${env:...}``; the process's environment if None.
 
     Raises:
         yaml.YAMLError: the text is not YAML.

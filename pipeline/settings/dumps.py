@@ -12,9 +12,9 @@ from pipeline.settings.sections import LakeSettings
 from pipeline.settings.types import Options, plain
 from pipeline.validation import Count, Section, Text, mistake
 
-#: What a template may name: whose records a directory holds, and of which time.
+#: Placeholders of a template: the names of a directory's records, and their time.
 WHOSE, WHEN = frozenset({"database", "table", "topic"}), frozenset({"year", "month", "day", "date", "hour"})
-#: How ``binlake dump`` can write: the end of a template's file name.
+#: Endings of a template's file name that ``binlake dump`` can write.
 WRITTEN = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
 
@@ -75,7 +75,7 @@ class DumpSettings(Section):
         return self
 
     def storage_options(self, uri: str, lake: LakeSettings) -> dict[str, str]:
-        """The options for a dump, in the clear. ``uri``: its root."""
+        """The options for a dump, in clear text. ``uri``: its root."""
         if self.options is not None:
             return plain(self.options)
         return lake.storage_options() if _scheme(uri) == _scheme(lake.uri) else {}

@@ -1,4 +1,4 @@
-"""Fan-out rules: which lake table a source table goes to, and which columns of it, in what form."""
+"""Fan-out rules: the lake table of a source table, and the selection and form of its columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.validation import Section, Text, mistake
 
 @dataclass(frozen=True, slots=True)
 class ShardRule:
-    """The column that tells the rows of merged source tables apart, and its value for one of them."""
+    """The column that distinguishes the rows of merged source tables, and its value for one of these tables."""
 
     column: str
     value: str
@@ -26,7 +26,7 @@ class ShardRule:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the rows of a source table go: names as of a source table, and the shard column if there is one."""
+    """The lake table of a source table's rows: names as of a source table, and the shard column if there is one."""
 
     database: str
     table: str
@@ -35,7 +35,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """How the values of a column are made unreadable. ``salt`` serves ``hash``, ``text`` serves ``redact``."""
+    """The way that the values of a column are masked. ``hash`` uses ``salt``; ``redact`` uses ``text``."""
 
     column: str
     how: Literal["hash", "redact", "null"]
@@ -45,7 +45,7 @@ class MaskRule:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsRule:
-    """What becomes of a table's columns, in this order: computed ones are added, some are left out, some masked.
+    """The steps on a table's columns, in this order: computed ones are added, some are left out, some masked.
 
     ``computed``: (name, SQL expression). ``include``, ``exclude``: glob patterns on column names.
     """
@@ -56,7 +56,7 @@ class ColumnsRule:
     masks: tuple[MaskRule, ...] = ()
 
     def keeps(self, column: str) -> bool:
-        """Whether a column is written; MySQL's column names know no case."""
+        """Whether a column is written. Names are compared without case, as MySQL does."""
         name = column.lower()
         taken = any(fnmatchcase(name, p.lower()) for p in self.include)
         return taken and not any(fnmatchcase(name, p.lower()) for p in self.exclude)
@@ -102,11 +102,11 @@ class RouteSettings(Section):
         return self
 
     def found_in(self, source: str) -> re.Match[str] | None:
-        """The match where the route is about this ``database.table``."""
+        """The match if the route applies to this ``database.table``, else None."""
         return re.fullmatch(self.match, source)
 
     def destination(self, found: re.Match[str], database: str, table: str) -> Destination | None:
-        """Where a table goes that the route is about; None if it is left out."""
+        """The lake table of a source table that the route matches; None if the route leaves it out."""
         if self.to is None:
             return None
         names = {"database": database, "table": table, **{k: v or "" for k, v in found.groupdict().items()}}
@@ -157,7 +157,7 @@ class ColumnsSettings(Section):
         return computed
 
     def rule(self) -> ColumnsRule | None:
-        """The same as a rule; None if it asks for nothing."""
+        """The section as a rule; None if it changes nothing."""
         masks = tuple(
             MaskRule(name, m.how, m.salt.get_secret_value() if m.salt else "", m.text) for name, m in self.mask.items()
         )

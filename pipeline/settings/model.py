@@ -122,7 +122,7 @@ class Settings(Section):
         return self.state.uri or f"{self.lake.uri.rstrip('/')}/.binlake/{self.name}"
 
     def state_options(self) -> dict[str, str]:
-        """The state's storage options in the clear: its own, or the lake's."""
+        """The state's storage options in clear text: its own, or the lake's."""
         return self.lake.storage_options() if self.state.options is None else plain(self.state.options)
 
     @property
@@ -139,7 +139,7 @@ class Settings(Section):
         return self.tables.rules(source)
 
     def effective(self) -> dict[str, Any]:
-        """All settings with defaults filled in, fit for printing: references as written, secrets masked."""
+        """All settings with defaults, safe to print: references as written, secrets masked."""
         tree: dict[str, Any] = self.model_dump(mode="json")
         for section, field in _OPTIONS:
             values = getattr(getattr(self, section), field)

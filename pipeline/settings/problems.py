@@ -1,4 +1,4 @@
-"""pydantic's validation errors in our words: short, with the path in the file, and without the values."""
+"""Translates pydantic's validation errors: short messages, with the path in the file, and without values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SettingsError(ConfigError):
 
 
 def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[Problem]:
-    """The mistakes pydantic found, with their lines; those of values whose reference failed already are left out."""
+    """The mistakes that pydantic found, with their lines; values with an unresolved reference are left out."""
     broken = {p.path for p in document.problems}
     found = [_problem(details, model, document) for details in error.errors(include_url=False, include_input=False)]
     return [p for p in found if p.path not in broken]

@@ -13,7 +13,7 @@ from pipeline.settings.registry import RegistrySettings
 from pipeline.settings.types import Options, Regex, plain
 from pipeline.validation import Amount, Count, Fraction, Section, Text, mistake
 
-#: librdkafka properties that carry the exactly-once promise, and so are not the user's.
+#: librdkafka properties that exactly-once depends on, so users cannot set them.
 OWNED_PROPERTIES = frozenset(
     {
         "bootstrap.servers",
@@ -37,7 +37,7 @@ class LakeSettings(Section):
     """The store's own options (endpoint, region, credentials)."""
 
     def storage_options(self) -> dict[str, str]:
-        """The options in the clear, for ``open_storage``."""
+        """The options in clear text, for ``open_storage``."""
         return plain(self.options)
 
 
@@ -108,19 +108,19 @@ class KafkaSettings(Section):
 
     @property
     def read_topics(self) -> tuple[str, ...]:
-        """``topics``, with the transaction topic; empty where a pattern names them."""
+        """``topics`` and the transaction topic; empty if a pattern is set."""
         extra = (self.transaction_topic,) if self.transaction_topic else ()
         return tuple(dict.fromkeys((*self.topics, *extra))) if self.topics else ()
 
     @property
     def read_pattern(self) -> str | None:
-        """``topic_pattern``, with the transaction topic; None where topics are named."""
+        """``topic_pattern`` extended by the transaction topic; None if topics are listed."""
         if self.topic_pattern is None or self.transaction_topic is None:
             return self.topic_pattern
         return f"(?:{self.topic_pattern})|(?:{re.escape(self.transaction_topic)})"
 
     def client_properties(self) -> dict[str, str]:
-        """librdkafka's configuration in the clear: the brokers and the user's properties."""
+        """librdkafka's configuration in clear text: the brokers and the user's properties."""
         return {"bootstrap.servers": self.bootstrap_servers, **plain(self.properties)}
 
 
@@ -243,7 +243,7 @@ class QuarantineSettings(Section):
     secret. Required as soon as a column is masked."""
 
     def secret(self) -> str | None:
-        """The secret in the clear; None if there is none."""
+        """The secret in clear text; None if there is none."""
         return self.seal.get_secret_value() if self.seal is not None else None
 
     @field_validator("path")
@@ -286,9 +286,9 @@ class SparkSettings(Section):
 
     @property
     def brings_jars(self) -> bool:
-        """Whether the settings or spark-submit bring the Kafka connector, so that it need not be resolved."""
+        """Whether the settings or spark-submit provide the Kafka connector, so that it need not be resolved."""
         return self.master is None or bool({"spark.jars", "spark.jars.packages"} & set(self.conf))
 
     def properties(self) -> dict[str, str]:
-        """``conf`` in the clear."""
+        """``conf`` in clear text."""
         return plain(self.conf)

@@ -1,8 +1,8 @@
-"""What an SQL expression of the settings may be: over one row, and the same answer every time."""
+"""Checks SQL expressions of the settings: they use one row only, and give the same result every time."""
 
 from __future__ import annotations
 
-#: What DuckDB itself marks as not consistent, and what sqlglot calls such functions.
+#: Functions that DuckDB marks as not consistent, and sqlglot's names of such functions.
 _CHANGING = frozenset(
     [
         "current_connection_id",
@@ -47,12 +47,12 @@ _CHANGING = frozenset(
 
 
 def check_expression(text: str) -> str | None:
-    """What is wrong with an expression of DuckDB's dialect; None if nothing is.
+    """The fault of an expression in DuckDB's dialect; None if it is valid.
 
-    An event may be computed twice (redelivered, as a before image, in a replay), so what depends on more than the row
-    itself is refused.
+    An event may be computed twice (redelivered, as a before image, in a replay), so an expression that depends on more
+    than the row itself is refused.
     """
-    import sqlglot  # here, since it takes a tenth of a second and few settings have expressions
+    import sqlglot  # imported here: it takes a tenth of a second, and few settings have expressions
     from sqlglot import exp
     from sqlglot.errors import ParseError, TokenError
 

@@ -1,4 +1,4 @@
-"""The ``tables`` section: which source tables are taken, and the rules of each one's lake table."""
+"""The ``tables`` section: the selected source tables, and the rules of each lake table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class SourceName(Protocol):
-    """Whatever names a source table (``decode.changes.SourceTable`` does)."""
+    """Any object that names a source table (``decode.changes.SourceTable`` does)."""
 
     @property
     def database(self) -> str:
@@ -56,7 +56,7 @@ class PartitionSettings(Section):
 
     @property
     def field(self) -> str:
-        """The name of the partition field: the given one, or the one that follows from column and transform."""
+        """The name of the partition field: the given one, or the default from column and transform."""
         return self.name or (self.column if self.transform == "identity" else f"{self.column}_{self.transform}")
 
 
@@ -88,12 +88,12 @@ class RetentionSettings(RetentionPolicy):
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """All rules of one lake table, defaults and override merged. Picklable: it goes to tasks.
+    """All rules of one lake table, defaults and override merged. Picklable: they are sent to tasks.
 
-    ``path`` is relative to the lake's root. ``key`` None means the key the messages or the schema give.
+    ``path`` is relative to the lake's root. ``key`` None means the key of the messages or the schema.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
-    be read. ``metadata`` None means a table without a metadata table, ``compaction`` None one that is not compacted,
-    ``retention`` None one of which nothing is cleaned or archived. ``columns`` None means all columns, as they come.
+    be read. ``metadata`` None means no metadata table, ``compaction`` None no compaction, ``retention`` None neither
+    cleaning nor archival. ``columns`` None means all columns, unchanged.
     """
 
     path: str
@@ -187,7 +187,7 @@ class TablesSettings(Section):
         return taken and (not self.routes or self.destination(source) is not None)
 
     def destination(self, source: SourceName) -> Destination | None:
-        """The lake table that a source table's rows go to, by the first route that matches; None if it leaves them
+        """The lake table of a source table's rows, by the first route that matches; None if the route leaves the table
         out."""
         for route in self.routes:
             if (found := route.found_in(f"{source.database}.{source.table}")) is not None:
@@ -195,13 +195,13 @@ class TablesSettings(Section):
         return Destination(source.database, source.table)
 
     def override_of(self, source: SourceName) -> int | None:
-        """The place of the override that applies to the table: the first that matches; None if none does."""
+        """The index of the first override that matches the table; None if none does."""
         name = f"{source.database}.{source.table}"
         return next((i for i, o in enumerate(self.overrides) if fnmatchcase(name, o.match)), None)
 
     def rules(self, source: SourceName) -> TableRules:
-        """The rules of a lake table (named as ``destination`` does): the defaults, replaced by what the first matching
-        override gives."""
+        """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
+        override."""
         given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
         if (taken := self.override_of(source)) is not None:
             override = self.overrides[taken]
@@ -220,10 +220,10 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def path_name(identifier: str) -> str:
-    """A MySQL identifier as a path part, so that no two collide and none climbs out of its directory.
+    """A MySQL identifier as a path part. No two identifiers collide, and none leaves its directory.
 
-    Letters, digits, _ and - stay; every other UTF-16 code unit becomes ``@`` and four hexadecimal digits: the idea of
-    MySQL's own mapping of identifiers to file names.
+    Letters, digits, _ and - stay; every other UTF-16 code unit becomes ``@`` and four hexadecimal digits. The idea is
+    that of MySQL's own mapping of identifiers to file names.
     """
     return _NOT_IN_PATHS.sub(_code_units, identifier)
 

@@ -1,4 +1,4 @@
-"""Field types of the settings file: options of other software's clients, and what looks like a secret."""
+"""Field types of the settings file: options of other software's clients, and detection of secrets by name."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML held
 
 
 def plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Option values in the clear, for handing to a client; never for printing."""
+    """Option values in clear text, to be passed to a client; never for printing."""
     return {k: v.get_secret_value() for k, v in values.items()}
 
 
 def looks_secret(name: str) -> bool:
-    """Whether an option of that name usually holds a secret (``sasl.password``, ``aws_secret_access_key``...)."""
+    """Whether an option with this name usually holds a secret (``sasl.password``, ``aws_secret_access_key``...)."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -47,5 +47,5 @@ def _regex(value: str) -> str:
 
 Regex = Annotated[str, StringConstraints(min_length=1), AfterValidator(_regex)]
 
-#: Free options of somebody else's client. Numbers and booleans are taken as their text; every value is kept secret.
+#: Free options of another software's client. Numbers and booleans become text; every value is treated as secret.
 Options = Annotated[Mapping[str, SecretStr], BeforeValidator(_texts)]

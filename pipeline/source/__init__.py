@@ -1,1 +1,1 @@
-"""Raw records and offsets, from Kafka. Knows no tables."""
+"""Raw records and offsets, from Kafka. Does not depend on tables."""

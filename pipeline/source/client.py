@@ -1,7 +1,7 @@
-"""Clients of Kafka: how one is made, and what its failures mean. A secret of the settings is in no message.
+"""Clients of Kafka: their creation, and the classification of their failures. No message contains a secret.
 
-librdkafka tries again where an answer would help: a wrong password or certificate shows as a timeout. What went wrong
-it says beside, through a callback; those complaints are kept for each client and make the error.
+librdkafka retries instead of failing, so a wrong password or certificate appears as a timeout. It reports the cause
+separately, through a callback. These complaints are kept for each client and become part of the error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.storage.redaction import redact
 
-#: The stream's consumer group. It commits nothing there, but the client asks for the group's coordinator all the same,
-#: so a broker with access control must allow READ on it (measured).
+#: The stream's consumer group. The stream commits nothing there, but the client asks for the group's coordinator, so a
+#: broker with access control must allow READ on it (measured).
 GROUP = "binlake-fetch"
 
 _KEPT = 20
@@ -35,26 +35,26 @@ _RIGHTS = {
 
 
 class Complaints:
-    """What a client said through its error callback, the newest few."""
+    """The newest few errors that a client reported through its error callback."""
 
     def __init__(self) -> None:
         self._kept: deque[KafkaError] = deque(maxlen=_KEPT)
 
     def __call__(self, error: KafkaError) -> None:
-        """Keep one; the client calls this."""
+        """Keep one error; the client calls this."""
         self._kept.append(error)
 
     def take(self) -> list[KafkaError]:
-        """All there are; they are forgotten."""
+        """Return and forget all errors."""
         found = list(self._kept)
         self._kept.clear()
         return found
 
 
 def make_consumer(config: Mapping[str, object], **ours: object) -> tuple[Consumer, Complaints]:
-    """A consumer with the settings' properties and ours, which win.
+    """A consumer with the settings' properties and binlake's own, which take precedence.
 
-    Raises ConfigError where the client refuses them.
+    Raises ConfigError where the client refuses the properties.
     """
     complaints = Complaints()
     try:
@@ -71,14 +71,14 @@ def failure(
     what: str,
     **where: object,
 ) -> BinlakeError:
-    """The error by its class: the settings' fault, a right that lacks, or something that may pass.
+    """The error of the right class: a fault of the settings, a missing right, or a failure that may pass.
 
     Args:
         config: the client's properties.
-        error: what it failed with.
-        complaints: what it said meanwhile.
-        what: what it could not do.
-        where: facts that place it; ``topic`` is named in the advice.
+        error: the client's error.
+        complaints: the errors that it reported meanwhile.
+        what: the operation that failed.
+        where: facts about the place; ``topic`` is named in the advice.
     """
     causes = [error, *complaints]
     text = f"{what}: {words(causes, config)}"
@@ -90,19 +90,19 @@ def failure(
 
 
 def words(causes: Iterable[KafkaError | KafkaException], config: Mapping[str, object]) -> str:
-    """What they say, each once, without the configuration's secrets."""
+    """The texts of the causes, each once, without the configuration's secrets."""
     said = dict.fromkeys(str(_inner(cause).str()) for cause in causes)
     return redact("; ".join(list(said)[:_TOLD]), secrets_of(config))
 
 
 def secrets_of(config: Mapping[str, object]) -> list[str]:
-    """The values that may not be printed: whole, and the lines of a PEM text."""
+    """The values that must not be printed: each value, and the lines of a PEM text."""
     found = [str(value) for name, value in config.items() if any(word in name.lower() for word in _SECRETS)]
     return found + [line for value in found for line in value.splitlines()]
 
 
 def _advice(config: Mapping[str, str], codes: set[int], text: str, topic: object) -> str | None:
-    """What to do about a failure that is the settings' or the rights' fault; None for one that may pass."""
+    """Advice for a failure that the settings or missing rights cause; None for one that may pass."""
     group = config.get("group.id", GROUP)
     rights = [right for code, right in _RIGHTS.items() if code in codes]
     if rights:
@@ -118,7 +118,7 @@ def _advice(config: Mapping[str, str], codes: set[int], text: str, topic: object
 
 
 def config_advice(text: str) -> str:
-    """What to do about properties that the client refuses."""
+    """Advice for properties that the client refuses."""
     named = _BAD_FILE.search(text)
     if named is None:
         return "correct kafka.properties"

@@ -1,7 +1,7 @@
-"""Where dumps of change events are: directories by whose events they hold and by hour or day (UTC), from a template.
+"""The layout of dumps of change events: directories by table or topic and by hour or day (UTC), from a template.
 
-Files are found by listing the directories of the hours asked for, and of no others; only where everything is asked for
-are the directories above them listed too.
+Files are found by listing the directories of the requested hours only. The directories above them are listed only when
+all hours are requested.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _PATTERNS: Mapping[str, str] = {
 }
 _TIME = frozenset(_PATTERNS)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-#: Names that are somebody's scratch, by the customs of Hadoop and Spark.
+#: Prefixes of temporary files by the conventions of Hadoop and Spark.
 _HIDDEN = ("_", ".")
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DumpFile:
-    """A file of a dump: path below the dump's root, the hour it is of (hours since 1970; the first one where the layout
-    is by day), size in bytes, time of the last change (ms), and whose events it holds as far as its path tells."""
+    """A file of a dump: path below the dump's root, its hour (hours since 1970; the first of the day in a layout by
+    day), size in bytes, time of the last change (ms), and the database, table and topic where its path has them."""
 
     hour: int
     path: str
@@ -49,7 +49,7 @@ class DumpFile:
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """What tells it from another file, and from another content under the same name."""
+        """The values that distinguish it from other files, and from other content under the same name."""
         return self.path, self.size, self.modified_ms
 
 
@@ -64,7 +64,7 @@ class Window:
         return isinstance(hour, int) and (self.first or 0) <= hour and (self.end is None or hour < self.end)
 
     def periods(self, step: int) -> list[int] | None:
-        """The beginnings of its periods of ``step`` hours; None for one without an end or a beginning."""
+        """The first hours of its periods of ``step`` hours; None for a window without an end or a beginning."""
         if self.first is None or self.end is None:
             return None
         return list(range(self.first, self.end, step))
@@ -76,7 +76,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Layout:
-    """A template of paths, taken apart."""
+    """A parsed template of paths."""
 
     template: str
 
@@ -87,7 +87,7 @@ class Layout:
 
     @property
     def step(self) -> int:
-        """How many hours a directory holds."""
+        """The number of hours in a directory."""
         return 1 if "{hour}" in self.template else 24
 
     @property
@@ -100,8 +100,8 @@ class Layout:
         return self.template.rpartition("/")[2]
 
     def directory(self, topic: str, hour: int) -> str:
-        """Where records of a topic and an hour go, for a dump that is written. Names are written so that any store
-        takes them, as ``path_name`` does."""
+        """The directory for records of a topic and an hour in a dump that is written. Names are spelled so that every
+        store accepts them, as ``path_name`` does."""
         database, table = split_topic(topic)
         whose = {"database": path_name(database), "table": path_name(table), "topic": safe_topic(topic)}
         return "/".join(part.format(**whose, **times(hour)) for part in self._parts)
@@ -112,9 +112,9 @@ class Layout:
         Args:
             storage: the dump's root.
             window: which hours.
-            hidden: directories below the root that hold something else.
+            hidden: directories below the root that contain other files.
 
-        Raises ConfigError for a window that cuts a directory in two, StorageError.
+        Raises ConfigError for a window that splits a directory, StorageError.
         """
         if not window.aligned(self.step):
             raise ConfigError(
@@ -143,7 +143,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Walk:
-    """Goes down the directories of a template."""
+    """Walks the directories of a template."""
 
     storage: Storage
     parts: list[str]
@@ -151,8 +151,8 @@ class _Walk:
     hidden: frozenset[str]
 
     def below(self, prefix: str, depth: int, names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-        """(directory, what its path names) of all directories that the template describes. What ``names`` knows already
-        is not looked for."""
+        """(directory, names in its path) of all directories that match the template. Parts whose names are all in
+        ``names`` are not listed."""
         if depth == len(self.parts):
             if _hour(names) in self.window:
                 yield prefix, dict(names)
@@ -189,7 +189,7 @@ def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def _may_be_in(names: Mapping[str, str], window: Window) -> bool:
-    """Whether a directory of which so much is known may hold hours of the window."""
+    """Whether a directory with these known names may contain hours of the window."""
     try:
         if "date" in names or {"year", "month", "day"} <= names.keys():
             day = _hour({k: v for k, v in names.items() if k != "hour"})
@@ -207,7 +207,7 @@ def _hour(names: Mapping[str, str]) -> int:
 
 
 def times(hour: int) -> dict[str, str]:
-    """What a template may say of an hour."""
+    """The values of a template's time placeholders for an hour."""
     moment = datetime.fromtimestamp(hour * 3600, UTC)
     return {
         "date": f"{moment:%Y-%m-%d}",
@@ -219,22 +219,22 @@ def times(hour: int) -> dict[str, str]:
 
 
 def told(hour: int, step: int = 1) -> str:
-    """An hour (``2026-11-21T05``) or, for a step of 24, a day."""
+    """The text of an hour (``2026-11-21T05``) or, for a step of 24, of a day."""
     moment = datetime.fromtimestamp(hour * 3600, UTC)
     return f"{moment:%Y-%m-%d}" if step == 24 else f"{moment:%Y-%m-%dT%H}"
 
 
 def split_topic(topic: str) -> tuple[str, str]:
-    """(database, table) as Debezium names its topics: the last two parts; one part alone is both."""
+    """(database, table) of a topic with Debezium's naming: the last two parts; a single part is both."""
     parts = topic.split(".")
     return (parts[-2], parts[-1]) if len(parts) > 1 else (topic, topic)
 
 
 def safe_topic(topic: str) -> str:
-    """A topic as part of a path: Kafka's own signs are harmless, but for a name of dots alone."""
+    """A topic as part of a path. Kafka's allowed characters are safe, except in a name of dots alone."""
     return topic.replace(".", "@002e") if not topic.strip(".") else topic
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is scratch by custom: ``_SUCCESS``, ``.part-0.crc``, ``part-0.tmp``."""
+    """Whether a name is temporary by convention: ``_SUCCESS``, ``.part-0.crc``, ``part-0.tmp``."""
     return name.startswith(_HIDDEN) or name.endswith(_UNFINISHED)

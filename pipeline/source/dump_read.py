@@ -1,7 +1,7 @@
-"""Reading a file of a dump, in chunks: JSON lines (plain, gzip, zstd), Parquet, Avro. What it is its first bytes say.
+"""Reads a dump file in chunks: JSON lines (plain, gzip, zstd), Parquet, Avro. Its first bytes give the format.
 
-Where a file does not say where its records were in Kafka, a record is known by the file's path and its place in the
-file; its order comes from the event all the same.
+Where a file does not give the Kafka coordinates of its records, a record is identified by the file's path and its place
+in the file. Its order still comes from the event.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pipeline.storage import Storage
 from pipeline.storage.ranged import StoredFile
 
 _READ_BYTES = 8 << 20
-#: Bytes after which a chunk ends, however few its records.
+#: A chunk ends after this many bytes, however few its records are.
 _CHUNK_BYTES = 64 << 20
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 _GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
-#: How much larger a file's records are than the file, about: for sharing out work, not for promises.
+#: The approximate size of a file's records as a multiple of the file size; used to divide work only.
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
 
 
@@ -39,9 +39,9 @@ class _Bytes(Protocol):
 
 
 def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RawRecords]:
-    """The records of a file, in chunks of at most about so many, of one topic partition each.
+    """The records of a file, in chunks of approximately ``chunk_records`` at most, of one topic partition each.
 
-    Raises CorruptDataError for a file that is damaged or of no known kind, StorageError.
+    Raises CorruptDataError for a file that is damaged or of an unknown format, StorageError.
     """
     first, stamp = 0, file.hour * 3_600_000
     try:
@@ -59,7 +59,7 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
 
 
 def record_bytes(file: DumpFile) -> int:
-    """How many bytes of records a file holds, about, as far as its name tells."""
+    """The approximate number of record bytes in a file, estimated from its name and size."""
     return file.size * next((factor for end, factor in _BY_NAME.items() if file.path.endswith(end)), 1)
 
 
@@ -91,7 +91,7 @@ def _json_lines(stream: _Bytes, chunk_records: int) -> Iterator[Rows]:
 
 
 def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
-    """The lines that are not empty, in chunks; a last line without an end is one too."""
+    """The non-empty lines, in chunks; a last line without a line break counts too."""
     rest, held, size = b"", list[bytes](), 0
     while data := stream.read(_READ_BYTES):
         *whole, rest = (rest + data).split(b"\n")

@@ -1,8 +1,8 @@
-"""Kafka records as lines and rows of dump files, both ways.
+"""Kafka records as lines and rows of dump files, in both directions.
 
-A record is ``{topic, partition, offset, timestamp, key, value}``; in JSON ``key`` and ``value`` are their text, or
-``key_base64`` and ``value_base64`` where the bytes are no UTF-8. A key or value that a foreign writer has put in as an
-object is taken as the bytes that stand there.
+A record is ``{topic, partition, offset, timestamp, key, value}``. In JSON ``key`` and ``value`` are their text, or
+``key_base64`` and ``value_base64`` where the bytes are not UTF-8. If a foreign writer stored a key or value as a JSON
+object, its bytes in the file are used.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass
 class Rows:
-    """Records in the order in which a file has them, column by column. ``topic`` None, at any place: the file does not
-    say where the record was in Kafka."""
+    """Records in file order, column by column. ``topic`` is None where the file does not give a record's Kafka
+    coordinates."""
 
     topics: list[str | None] = field(default_factory=list)
     partitions: list[int] = field(default_factory=list)
@@ -66,10 +66,9 @@ class Rows:
         """One chunk for every topic partition, offsets ascending.
 
         Args:
-            elsewhere: stands for the topic of records that do not name theirs (partition 0); their place in the file is
-                their offset.
+            elsewhere: the topic for records without one (partition 0); their place in the file is their offset.
             first: the place of the first of these rows in the file.
-            timestamp_ms: of records that do not say it.
+            timestamp_ms: for records without a timestamp, in milliseconds.
         """
         places: dict[tuple[str, int], list[int]] = {}
         for at, (topic, partition) in enumerate(zip(self.topics, self.partitions, strict=True)):
@@ -90,7 +89,7 @@ class Rows:
 
 
 def is_record(line: bytes) -> bool:
-    """Whether a line is a record with its coordinates, and not an event itself."""
+    """Whether a line is a record with its coordinates, rather than a bare event."""
     try:
         parsed = _LINE.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -99,7 +98,7 @@ def is_record(line: bytes) -> bool:
 
 
 def records_of(lines: Sequence[bytes]) -> Rows:
-    """The records of lines; a line that is none is taken for an event itself, so that nothing of it is lost."""
+    """The records of lines. A line that is not a record is taken as a bare event, so that nothing is lost."""
     rows = Rows()
     for line in lines:
         try:
@@ -115,7 +114,7 @@ def records_of(lines: Sequence[bytes]) -> Rows:
 
 
 def events_of(lines: Sequence[bytes]) -> Rows:
-    """Lines that are the events themselves."""
+    """Lines that are bare events."""
     count = len(lines)
     return Rows([None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(lines))
 

@@ -1,4 +1,4 @@
-"""Where the records of a dump come from: Kafka, or what a test puts in its place."""
+"""Sources of the records of a dump: Kafka, or a replacement in tests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TIMEOUT_S = 60.0
 
 
 class RecordSource(Protocol):
-    """Where records come from."""
+    """A source of records."""
 
     def start(self, known: Offsets) -> Offsets:
-        """The next offset of every partition there is, given those that are known."""
+        """The next offset of every existing partition, given the known ones."""
         ...
 
     def ids(self, topics: Sequence[str]) -> TopicIds:
-        """What tells topics from others of their names; those that have no such thing are left out."""
+        """The ids that distinguish topics from others of the same name; topics without an id are left out."""
         ...
 
     def ends(self, places: Offsets) -> Offsets:
@@ -31,14 +31,14 @@ class RecordSource(Protocol):
         ...
 
     def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
-        """The records of ranges, those of a partition in order."""
+        """The records of the ranges, in order within each partition."""
         ...
 
 
 class KafkaRecords:
-    """The topics of the settings, the schema change topics among them.
+    """The topics of the settings, including the schema change topics.
 
-    ``skip_missing``: go on without offsets that were deleted from Kafka before they were dumped.
+    ``skip_missing``: continue without offsets that Kafka deleted before they were dumped.
     """
 
     def __init__(self, settings: Settings, *, skip_missing: bool = False) -> None:

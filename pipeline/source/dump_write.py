@@ -1,8 +1,8 @@
-"""The files of a dump as they are written: one for each topic partition and hour of what is dumped together.
+"""The files of a dump in their written form: one for each topic partition and hour of the records dumped together.
 
-A file's name tells the offsets, ``<topic>+<partition>+<first>-<end>``: those of all that was dumped together, also
-where records of other hours have gone to other files. The hour is that of the record's Kafka timestamp (UTC). Names and
-bytes depend on the records alone, so that a dump that is done again gives the same files.
+A file's name contains the offsets, ``<topic>+<partition>+<first>-<end>``: those of all records dumped together,
+including records of other hours in other files. The hour is that of the record's Kafka timestamp (UTC). Names and bytes
+depend on the records alone, so a repeated dump gives the same files.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _GZIP_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to write: path below the dump's root, the records of one partition and hour, and how many they are."""
+    """A file to write: path below the dump's root, the records of one partition and hour, and their number."""
 
     path: str
     chunks: tuple[RawRecords, ...]
 
     @property
     def records(self) -> int:
-        """How many records it holds."""
+        """The number of records."""
         return sum(map(len, self.chunks))
 
 
 class DumpFormat:
-    """Where records go, and as what bytes.
+    """The paths and the encoding of dump files.
 
     Args:
-        settings: the template's end says how.
+        settings: the end of the template gives the encoding.
         ddl_topics: the topics that go to ``ddl_path``, by day.
 
-    Raises ConfigError for a template by which nothing can be written.
+    Raises ConfigError for a template that does not allow writing.
     """
 
     def __init__(self, settings: DumpSettings, ddl_topics: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class DumpFormat:
         self._encode = _ENCODERS[suffix]
 
     def files(self, whole: OffsetRange, chunks: Sequence[RawRecords]) -> Iterator[NewFile]:
-        """The files of what a range of offsets holds, in order of hours."""
+        """The files for the records of a range of offsets, in order of hours."""
         by_hour: dict[int, list[RawRecords]] = {}
         for chunk in chunks:
             stamps = np.maximum(chunk.timestamps_ms, 0)
@@ -97,7 +97,7 @@ class DumpFormat:
 
 
 def range_of(name: str) -> tuple[str, int, int, int] | None:
-    """(topic as it stands in names, partition, first offset, end) of a file by its name; None for another's file."""
+    """(topic as spelled in names, partition, first offset, end) from a file's name; None for another program's file."""
     found = _NAME.search(name)
     return (found["topic"], int(found["partition"]), int(found["first"]), int(found["end"])) if found else None
 

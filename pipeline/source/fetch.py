@@ -1,8 +1,8 @@
-"""Fetch offset ranges straight from Kafka, inside a task: no record crosses the JVM.
+"""Fetches offset ranges directly from Kafka, inside a task: no record crosses the JVM.
 
-One consumer is kept per process. Traps that shaped this module (measured): ``consume(n, timeout)`` waits for n
-messages, so its time limit is short; compacted topics and transaction markers leave holes in the offsets, so a range
-is finished when the consumer's position reaches its end, not when its last message arrives.
+One consumer is kept per process. Reasons for this design (measured): ``consume(n, timeout)`` waits for n messages, so
+its time limit is short. Compacted topics and transaction markers leave gaps in the offsets, so a range is finished when
+the consumer's position reaches its end, and not when its last message arrives.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 
 def consumer_for(config: Mapping[str, str]) -> Consumer:
-    """The consumer of this process for these client settings (librdkafka names); made on first use.
+    """This process's consumer for these client settings (librdkafka names), created on first use.
 
-    Raises ConfigError where the client refuses them.
+    Raises ConfigError where the client refuses the settings.
     """
     return _client(config)[0]
 
 
 def broker_failure(config: Mapping[str, str], error: KafkaException, what: str, **where: object) -> BinlakeError:
-    """What a failed call of ``consumer_for``'s consumer means; see ``client.failure``."""
+    """The error for a failed call of ``consumer_for``'s consumer; see ``client.failure``."""
     consumer, complaints = _client(config)
     with contextlib.suppress(KafkaException):
-        consumer.poll(0)  # lets the client say what it has to say
+        consumer.poll(0)  # lets the client report its errors
     return failure(config, error, complaints.take(), what, **where)
 
 
@@ -54,13 +54,13 @@ def _client(config: Mapping[str, str]) -> tuple[Consumer, Complaints]:
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
             "fetch.max.bytes": 64 << 20,
-            # what is fetched beyond a range is dropped with its assignment: little of it, and asked for again at once
-            # (librdkafka's own pause, when its queue was full, is a second: one batch in three met it)
+            # messages beyond a range are dropped with the assignment: there are few, and they are fetched again at once
+            # (librdkafka's own pause with a full queue is one second; one batch in three had that pause)
             "max.partition.fetch.bytes": 1 << 20,
             "fetch.queue.backoff.ms": 5,
             "queued.min.messages": 10_000,
             "queued.max.messages.kbytes": 64 << 10,
-            "log_level": 2,  # what matters comes back as errors; a broker that is away would fill the log
+            "log_level": 2,  # failures are returned as errors; an unreachable broker would fill the log
             **config,
         }
         _consumers[key] = make_consumer(
@@ -78,15 +78,15 @@ def _client(config: Mapping[str, str]) -> tuple[Consumer, Complaints]:
 def fetch(
     config: Mapping[str, str], ranges: Sequence[OffsetRange], *, timeout_s: float, chunk_records: int
 ) -> Iterator[RawRecords]:
-    """The records of the ranges, in chunks of at most about ``chunk_records`` of one topic partition each.
+    """The records of the ranges, in chunks of at most approximately ``chunk_records`` of one topic partition each.
 
-    Raises TransientError when nothing arrives for ``timeout_s`` seconds, BadInputError when offsets are gone,
-    ConfigError when the brokers refuse us.
+    Raises TransientError when no record arrives for ``timeout_s`` seconds, BadInputError when offsets are deleted,
+    ConfigError when the brokers refuse access.
     """
     by_place: dict[Place, list[OffsetRange]] = {}
     for r in ranges:
         by_place.setdefault((r.topic, r.partition), []).append(r)
-    # one range of a partition at a time: ranges of one task are contiguous unless a task got two cuts of a partition
+    # one range of a partition at a time: a task has several only if it got two pieces of a partition
     while by_place:
         wave = {place: pieces.pop(0) for place, pieces in by_place.items()}
         by_place = {place: pieces for place, pieces in by_place.items() if pieces}
@@ -123,7 +123,7 @@ def _fetch_wave(
 
 
 class _Piece:
-    """What has come of one range and was not handed on yet, as columns: no message outlives its batch."""
+    """The received part of one range, as columns, until it is handed on: no message outlives its batch."""
 
     def __init__(self, of: OffsetRange) -> None:
         self.range, self.reached = of, of.start
@@ -140,11 +140,11 @@ class _Piece:
 
     @property
     def missing(self) -> int:
-        """Offsets still to come."""
+        """The number of offsets still missing."""
         return self.range.end - self.reached
 
     def take(self, run: Sequence[Message]) -> None:
-        """Messages of this partition, in order; what lies beyond the range is dropped."""
+        """Add messages of this partition, in order; messages beyond the range are dropped."""
         offsets = [offset or 0 for offset in map(Message.offset, run)]
         self.reached = max(self.reached, offsets[-1] + 1)
         if offsets[-1] >= self.range.end:
@@ -156,7 +156,7 @@ class _Piece:
         self._values += map(Message.value, run)
 
     def records(self) -> RawRecords:
-        """All that is held, which is forgotten here."""
+        """Return and forget all records."""
         found = RawRecords(
             topic=self.range.topic,
             partition=self.range.partition,
@@ -172,7 +172,7 @@ class _Piece:
 def _without_marks(
     config: Mapping[str, str], messages: list[Message], pending: Mapping[Place, _Piece]
 ) -> list[Message]:
-    """The messages that are records; a mark at the end of a partition says how far it is read."""
+    """The messages that are records. An end-of-partition mark gives the position that is reached."""
     marked = [message for message in messages if message.error() is not None]
     if not marked:
         return messages
@@ -186,7 +186,7 @@ def _without_marks(
 
 
 def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
-    """Stretches of messages of one partition, as they came."""
+    """Runs of messages of one partition, in received order."""
     start = 0
     for place, same in groupby(zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)):
         end = start + len(list(same))

@@ -1,8 +1,8 @@
-"""Client properties by the names of Kafka's Java client, which Spark has; the settings have librdkafka's.
+"""Client properties under the names of Kafka's Java client, which Spark uses; the settings have librdkafka's names.
 
-Spark's Kafka source plans every batch, whoever fetches the records, so what it cannot take cannot be used at all.
-Certificates and keys travel as text, not as paths: a path would have to exist on every executor. What has no equal in
-Java and matters for security is refused; what only tunes librdkafka is left out.
+Spark's Kafka source plans every batch, whichever way the records are fetched, so a property that it cannot take cannot
+be used at all. Certificates and keys are sent as text, because a path would have to exist on every executor. A property
+that matters for security and has no equivalent in Java is refused. One that only tunes librdkafka is left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RENAMED = {
     "socket.send.buffer.bytes": "send.buffer.bytes",
     "socket.timeout.ms": "request.timeout.ms",
 }
-#: Ours to set, or librdkafka's own way of working: Spark's reader has other means.
+#: Properties that binlake sets, or that concern librdkafka alone: Spark's reader has others.
 _LEFT_OUT = re.compile(
     r"bootstrap\.servers|group\.id|isolation\.level|log_level|debug|log\..*|queued\..*|statistics\..*|topic\.metadata\..*|"
     r"metadata\.(?!max\.age\.ms).*|api\.version\..*|broker\.(address|version)\..*|socket\.(keepalive|nagle|max).*|"
@@ -53,7 +53,7 @@ _MECHANISMS = {
 }
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
 _OTHER_KEY = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----")
-#: Turns an encrypted private key (PEM) and its password into the key in the clear.
+#: Converts an encrypted private key (PEM) and its password into the key in clear text.
 Unlock = Callable[[str, str], str]
 
 
@@ -61,9 +61,9 @@ def java_properties(properties: Mapping[str, str], unlock: Unlock | None = None)
     """The properties for Kafka's Java client, without the brokers.
 
     Args:
-        properties: by librdkafka's names.
-        unlock: opens an encrypted private key, of which Java 17's Kafka client knows old kinds only; without it the key
-            and its password are handed on as they are.
+        properties: under librdkafka's names.
+        unlock: decrypts a private key, because Java 17's Kafka client supports old encryptions only; without it the key
+            and its password are passed on unchanged.
 
     Raises:
         ConfigError: one of them cannot be given to the Java client, or names a file that cannot be read.
@@ -102,7 +102,7 @@ def _login(left: dict[str, str]) -> dict[str, str]:
 
 
 def _trust(left: dict[str, str]) -> dict[str, str]:
-    """Whose certificates count, and whether the broker's name must be in its own."""
+    """The trusted certificates, and whether the broker's name must match its own."""
     result: dict[str, str] = {}
     if (verify := left.pop("enable.ssl.certificate.verification", "true")) != "true":
         raise ConfigError(
@@ -118,7 +118,7 @@ def _trust(left: dict[str, str]) -> dict[str, str]:
 
 
 def _key_store(left: dict[str, str]) -> dict[str, str]:
-    """Our own certificate and key in one PKCS#12 file, which must be where Spark runs."""
+    """The client's certificate and key in one PKCS#12 file, which must exist where Spark runs."""
     location, password = left.pop("ssl.keystore.location", None), left.pop("ssl.keystore.password", None)
     if location is None:
         return {}
@@ -127,7 +127,7 @@ def _key_store(left: dict[str, str]) -> dict[str, str]:
 
 
 def _identity(left: dict[str, str], unlock: Unlock | None) -> dict[str, str]:
-    """Our own certificate and key, for mutual TLS."""
+    """The client's certificate and key, for mutual TLS."""
     certificate = _text(left, "ssl.certificate.pem", "ssl.certificate.location")
     key, password = _text(left, "ssl.key.pem", "ssl.key.location"), left.pop("ssl.key.password", None)
     if certificate is None and key is None:
@@ -149,7 +149,7 @@ def _identity(left: dict[str, str], unlock: Unlock | None) -> dict[str, str]:
 
 
 def _text(left: dict[str, str], inline: str, location: str) -> str | None:
-    """A PEM text that is given as it is, or by its file."""
+    """A PEM text, given directly or by its file."""
     text, path = left.pop(inline, None), left.pop(location, None)
     if text is not None or path is None:
         return text

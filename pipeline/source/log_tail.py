@@ -1,4 +1,4 @@
-"""Following one small topic from its beginning, on the driver (the connector's schema-change topic)."""
+"""Follows one small topic from its beginning, on the driver (the connector's schema-change topic)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASK_S = 10.0
 
 
 class LogTail:
-    """Reads what has been added to a topic since the last look."""
+    """Reads the records that were added to a topic since the last call."""
 
     def __init__(self, config: Mapping[str, str], topic: str) -> None:
         self._config = dict(config)
@@ -23,7 +23,7 @@ class LogTail:
         self._next: dict[int, int] = {}
 
     def poll(self) -> list[RawRecords]:
-        """All records added since; at the first call all records there are. Raises TransientError, ConfigError."""
+        """All records added since the last call; at the first call all records. Raises TransientError, ConfigError."""
         if not self._next:
             self._next = dict.fromkeys(partitions_of(self._config, self._topic), 0)
         ranges = []
@@ -37,7 +37,7 @@ class LogTail:
 
 
 def partitions_of(config: Mapping[str, str], topic: str) -> list[int]:
-    """The partitions of a topic. Raises ConfigError if there is no such topic, TransientError."""
+    """The partitions of a topic. Raises ConfigError if the topic does not exist, TransientError."""
     try:
         found = consumer_for(config).list_topics(topic, timeout=_ASK_S).topics[topic]
     except KafkaException as error:
@@ -53,7 +53,7 @@ def partitions_of(config: Mapping[str, str], topic: str) -> list[int]:
 
 
 def watermarks(config: Mapping[str, str], topic: str, partition: int) -> tuple[int, int]:
-    """The first offset that is there, and the next one to be written (of committed transactions)."""
+    """The first available offset, and the next one to be written (of committed transactions)."""
     try:
         low, high = consumer_for(config).get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_S)
     except KafkaException as error:

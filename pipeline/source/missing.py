@@ -1,4 +1,4 @@
-"""Offsets that a stream needs and Kafka has no more: said exactly, and never passed over without being told to."""
+"""Errors for offsets that a stream needs and Kafka no longer has. They are skipped only on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GO_ON = (
 
 
 def missing_error(missing: Iterable[OffsetRange]) -> BadInputError:
-    """That offsets were deleted before they were read: by retention, or by hand."""
+    """The error for offsets that were deleted before they were read: by retention, or by hand."""
     found = sorted(missing, key=lambda r: (r.topic, r.partition, r.start))
     count = sum(len(r) for r in found)
     what = "offset was" if count == 1 else "offsets were"
@@ -25,12 +25,12 @@ def missing_error(missing: Iterable[OffsetRange]) -> BadInputError:
 
 
 def describe(ranges: Iterable[OffsetRange]) -> str:
-    """The ranges as people write them, both ends included: ``shop.orders/0: 5..99``."""
+    """The ranges as text, both ends included: ``shop.orders/0: 5..99``."""
     return ", ".join(f"{r.topic}/{r.partition}: {r.start}..{r.end - 1}" for r in ranges)
 
 
 def made_anew(topic: str, partition: int, position: int, end: int) -> BadInputError:
-    """That a topic was deleted and made again: what it held beyond our position is unknown, and offsets mean others."""
+    """The error for a topic that was deleted and created again: unread records are unknown, and offsets mean others."""
     return BadInputError(
         f"the stream stands at offset {position} but the partition ends at {end}: the topic "
         "was deleted and created again",

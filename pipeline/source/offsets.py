@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-#: What offsets may be given as: topic -> partition -> offset.
+#: The form in which offsets may be given: topic -> partition -> offset.
 OffsetMap = Mapping[str, Mapping[int, int]]
 #: (topic, partition, offset).
 Place = tuple[str, int, int]
@@ -27,9 +27,9 @@ class OffsetRange:
 
 
 class Offsets(Mapping[str, Mapping[int, int]]):
-    """Topic -> partition -> offset, as a rule the next one to read. Never changed: each method gives a new value.
+    """Topic -> partition -> offset, usually the next one to read. Immutable: each method returns a new value.
 
-    Topics and partitions keep the order in which they were given. A partition that is not known counts as offset 0.
+    Topics and partitions keep their given order. An unknown partition counts as offset 0.
     """
 
     __slots__ = ("_topics",)
@@ -39,7 +39,7 @@ class Offsets(Mapping[str, Mapping[int, int]]):
 
     @staticmethod
     def of_places(places: Iterable[Place]) -> Offsets:
-        """The offsets of topic partitions; of one that comes twice the last."""
+        """The offsets of topic partitions; the last one counts for a partition that is given twice."""
         topics: dict[str, dict[int, int]] = {}
         for topic, partition, offset in places:
             topics.setdefault(topic, {})[partition] = offset
@@ -47,7 +47,7 @@ class Offsets(Mapping[str, Mapping[int, int]]):
 
     @staticmethod
     def from_json(data: Mapping[str, Mapping[str, int]]) -> Offsets:
-        """Offsets from decoded JSON, whose partitions are texts. Raises ValueError, TypeError, AttributeError."""
+        """Offsets from decoded JSON, with partitions as text. Raises ValueError, TypeError, AttributeError."""
         return Offsets({topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data.items()})
 
     @staticmethod
@@ -94,7 +94,7 @@ class Offsets(Mapping[str, Mapping[int, int]]):
         return sum(offset for _, _, offset in self.places())
 
     def at(self, topic: str, partition: int) -> int:
-        """The offset of a partition, 0 for one that is not known."""
+        """The offset of a partition, 0 for an unknown one."""
         return self._topics.get(topic, {}).get(partition, 0)
 
     def knows(self, topic: str, partition: int) -> bool:
@@ -110,11 +110,11 @@ class Offsets(Mapping[str, Mapping[int, int]]):
         return Offsets({**self._topics, **{t: {**self._topics.get(t, {}), **parts} for t, parts in newer.items()}})
 
     def furthest(self, other: OffsetMap) -> Offsets:
-        """Of each partition the greater offset of the two."""
+        """The greater offset of the two for each partition."""
         return self._either(other, max)
 
     def earliest(self, other: OffsetMap) -> Offsets:
-        """Of each partition the smaller offset of the two; a partition that only one of them has keeps its offset."""
+        """The smaller offset of the two for each partition; a partition that only one of them has keeps its offset."""
         return self._either(other, min)
 
     def _either(self, other: OffsetMap, choose: Callable[[int, int], int]) -> Offsets:
@@ -128,11 +128,11 @@ class Offsets(Mapping[str, Mapping[int, int]]):
         return Offsets.of_places((t, p, o) for t, mine, its in both for p, o in mine.items() if p in its and o > its[p])
 
     def short_of(self, other: OffsetMap) -> Offsets:
-        """These offsets where they are smaller than those of ``other``, 0 for a partition that is not known here."""
+        """These offsets where they are smaller than those of ``other``; a partition missing here counts as 0."""
         return Offsets.of_places((t, p, self.at(t, p)) for t, p, o in Offsets(other).places() if self.at(t, p) < o)
 
     def minus(self, other: OffsetMap) -> Offsets:
-        """How many offsets of each partition here lie at or above those of ``other``, at least 0."""
+        """For each partition, the number of offsets here at or above those of ``other``, at least 0."""
         below = Offsets(other)
         return Offsets({t: {p: max(0, o - below.at(t, p)) for p, o in ps.items()} for t, ps in self._topics.items()})
 
@@ -143,21 +143,21 @@ class Offsets(Mapping[str, Mapping[int, int]]):
 
 
 class Ranges(tuple[OffsetRange, ...]):
-    """Offset ranges, in an order that is kept. Never changed."""
+    """Offset ranges, in a fixed order. Immutable."""
 
     __slots__ = ()
 
     @property
     def records(self) -> int:
-        """How many offsets the ranges have in all."""
+        """The total number of offsets in the ranges."""
         return sum(map(len, self))
 
     def starts(self) -> Offsets:
-        """Where the ranges begin."""
+        """The start offsets of the ranges."""
         return Offsets.of_places((r.topic, r.partition, r.start) for r in self)
 
     def ends(self) -> Offsets:
-        """Where the ranges end; of a partition that has several the furthest end."""
+        """The end of each partition; the furthest end where a partition has several ranges."""
         furthest: dict[str, dict[int, int]] = {}
         for r in self:
             parts = furthest.setdefault(r.topic, {})
@@ -177,9 +177,9 @@ class Ranges(tuple[OffsetRange, ...]):
         return Ranges(r for r in cut if len(r))
 
     def split(self, tasks: int) -> list[Ranges]:
-        """Share the ranges among at most ``tasks`` tasks, nearly the same number of records each, cut where needed.
+        """Divide the ranges among at most ``tasks`` tasks, nearly the same number of records each, split where needed.
 
-        Ranges of one partition may end up in two tasks: the order of changes is kept by their ordering values.
+        Ranges of one partition may go to two tasks: the ordering values keep the order of changes.
         """
         share = room = max(1, -(-self.records // max(1, tasks)))
         shares: list[list[OffsetRange]] = [[]]

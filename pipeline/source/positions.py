@@ -1,4 +1,4 @@
-"""Where a stream may start: the topics' partitions as Kafka has them, checked against where the stream says it is."""
+"""Starting positions of a stream: the topics' partitions in Kafka, checked against the stream's own positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.source.log_tail import partitions_of, watermarks
 from pipeline.source.missing import NEW_TOPIC, made_anew, missing_error
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Place
 
-#: What tells a topic from another one that had its name before.
+#: Topic -> id, which distinguishes it from an earlier topic of the same name.
 TopicIds = dict[str, str]
 _NO_ID = "0" * 32
 _ASK_S = 10.0
@@ -26,12 +26,12 @@ _ASK_S = 10.0
 
 @dataclass
 class Start:
-    """Where a stream starts.
+    """The starting point of a stream.
 
     Args:
         positions: the next offset of every partition.
-        missing: what was deleted before it was read, and is passed over because that was asked for.
-        added: partitions that a topic has got since the stream read it last.
+        missing: ranges that were deleted before they were read, and are skipped on request.
+        added: partitions that a topic has got since the stream last read it.
     """
 
     positions: Offsets = NO_OFFSETS
@@ -40,7 +40,7 @@ class Start:
 
 
 def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | None) -> list[str]:
-    """The topics by name, or those whose whole name the pattern matches. Raises ConfigError if there are none."""
+    """The named topics, or those whose whole name matches the pattern. Raises ConfigError if there are none."""
     if not pattern:
         return list(names)
     try:
@@ -64,11 +64,11 @@ def starting_positions(
     whole: bool = True,
     skip_missing: bool = False,
 ) -> Start:
-    """The next offset of every partition: the known one, else the first there is (or the end, for ``latest``).
+    """The next offset of every partition: the known one, else the first available (or the end, for ``latest``).
 
-    A partition that a known topic has got since is read from its beginning; ``whole``: ``known`` has all partitions
-    that the stream ever saw, so that others are new. Raises BadInputError with all of them where offsets are not there
-    any more (aged out), unless ``skip_missing``; or not there yet (topic recreated).
+    A partition that was added to a known topic is read from its beginning. ``whole``: ``known`` has all partitions that
+    the stream ever saw, so that others are new. Raises BadInputError with all affected partitions where offsets are no
+    longer there (aged out), unless ``skip_missing``, or do not exist yet (topic created again).
     """
     result, places = Start(), list[Place]()
     for topic in topics:
@@ -92,7 +92,7 @@ def starting_positions(
 
 
 def end_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) -> Offsets:
-    """The next offset of every partition (of committed transactions), asked for at once.
+    """The next offset of every partition (of committed transactions), in one call.
 
     Raises TransientError, ConfigError.
     """
@@ -106,7 +106,7 @@ def end_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) ->
 
 
 def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
-    """The ids of topics; those that are not there, or have none, are left out. Raises TransientError, ConfigError."""
+    """The ids of topics; missing topics and topics without an id are left out. Raises TransientError, ConfigError."""
     found: TopicIds = {}
     if not topics:
         return found
@@ -127,7 +127,7 @@ def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
 
 
 def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise BadInputError where a topic is not the one it was: offsets below the stream's mean other records now."""
+    """Raise BadInputError where a topic was created again: offsets below the stream's now mean other records."""
     changed = sorted(topic for topic, was in remembered.items() if now.get(topic, was) != was)
     if changed:
         raise BadInputError(
@@ -140,7 +140,7 @@ def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> No
 
 @contextmanager
 def _admin(config: Mapping[str, str], what: str) -> Iterator[AdminClient]:
-    """A client for questions of administration; what it fails with becomes an error of ours."""
+    """An administration client; its errors become binlake's own."""
     complaints = Complaints()
     try:
         client = AdminClient({"log_level": 0, **config, "error_cb": complaints})  # type: ignore[dict-item]

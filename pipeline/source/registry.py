@@ -1,7 +1,7 @@
-"""The schema registry over HTTP (Confluent's REST interface): the Avro schema of an id, asked for once a process.
+"""The schema registry over HTTP (Confluent's REST interface): the Avro schema of an id, requested once per process.
 
-This is not ``confluent_kafka.schema_registry``, because its extra brings a second HTTP stack of eight packages for one
-GET request, and holds the version of confluent-kafka back.
+``confluent_kafka.schema_registry`` is not used: its extra adds a second HTTP stack of eight packages for one GET
+request, and limits the version of confluent-kafka.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _kept: dict[tuple[str, int], str] = {}
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Credentials are for the registry alone."""
+    """Refuses redirects: credentials are for the registry alone."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - urllib's
-        """Follow none: it becomes an error."""
+        """Follow no redirect: it becomes an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistryClient:
-    """Asks one registry. Can be pickled; never prints its credentials.
+    """A client of one registry. Picklable; never prints its credentials.
 
     Args:
-        url: without a slash at the end.
-        authorization: the header's value, None for none.
-        ca_file: PEM certificates to trust; the system's if None.
-        timeout_s: of one request.
-        retry_s: how long a failing request is repeated.
+        url: the registry's URL, without a slash at the end.
+        authorization: the value of the header; None for none.
+        ca_file: PEM certificates to trust; None for the system's.
+        timeout_s: of one request, in seconds.
+        retry_s: how long a failing request is repeated, in seconds.
     """
 
     url: str
@@ -58,13 +58,13 @@ class SchemaRegistryClient:
     retry_s: float = 30.0
 
     def describe(self) -> str:
-        """Where it is."""
+        """The registry's address."""
         return self.url
 
     def schema(self, schema_id: int, subject: str) -> str | None:
         """The schema's text; None if the registry does not know the id.
 
-        Raises TransientError if it gives no answer in time, ConfigError if it refuses us or is no registry.
+        Raises TransientError if there is no answer in time, ConfigError if access is refused or it is not a registry.
         """
         kept = _kept.get((self.url, schema_id))
         if kept is not None:
@@ -86,7 +86,7 @@ class SchemaRegistryClient:
         return text
 
     def probe(self) -> None:
-        """Ask for a schema that no registry has, to see that it answers. Raises as ``schema``."""
+        """Request a schema that no registry has, to check that it answers. Raises as ``schema``."""
         self._ask(0, "none")
 
     def _ask(self, schema_id: int, subject: str) -> dict[str, Any] | None:
@@ -146,7 +146,7 @@ class SchemaRegistryClient:
 
 
 def _unless_unknown(error: urllib.error.HTTPError, where: dict[str, Any]) -> None:
-    """Raise for every answer but the one that there is no such id."""
+    """Raise for every error except that the id is unknown."""
     if error.code in _PASSING:
         raise TransientError(
             f"the schema registry answers {error.code} {error.reason}", do_next="look at the registry", **where
@@ -170,7 +170,7 @@ def _no_registry(what: str, where: dict[str, Any]) -> ConfigError:
 
 
 def schema_registry(settings: Settings) -> SchemaRegistryClient | None:
-    """The client of the settings' registry; None if they name none."""
+    """The client of the settings' registry; None if the settings have none."""
     rules = settings.source.registry
     if rules.url is None:
         return None

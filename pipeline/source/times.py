@@ -1,4 +1,4 @@
-"""Kafka's times: where a topic stood at a moment, and how new what was read is."""
+"""Times in Kafka: the offset of a topic at a time, and the time of the newest record read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pipeline.source.log_tail import watermarks
 from pipeline.source.offsets import OffsetRange, Offsets
 
 _ASK_S = 10.0
-#: Not every offset has a record: transaction markers and compaction leave holes.
+#: Not every offset has a record: transaction markers and compaction leave gaps.
 _LOOK_BACK = 100
 
 
 def newest_read_ms(config: Mapping[str, str], positions: Offsets) -> int:
     """The time (ms since the epoch) of the newest record below the positions, 0 if none is there.
 
-    The records of a partition are taken to be in the order of their times. Raises TransientError, ConfigError.
+    The records of a partition are assumed to be in order of time. Raises TransientError, ConfigError.
     """
     found = 0
     for topic, partition, position in positions.places():
@@ -30,7 +30,7 @@ def newest_read_ms(config: Mapping[str, str], positions: Offsets) -> int:
 
 
 def offset_at(config: Mapping[str, str], topic: str, partition: int, time_ms: int) -> int:
-    """The offset of the first record of that time or later; the topic's end where there is none.
+    """The offset of the first record at or after a time (ms since the epoch); the topic's end if there is none.
 
     Raises TransientError, ConfigError.
     """

@@ -1,4 +1,4 @@
-"""How connectors name the topics of a table."""
+"""The names that connectors give to the topics of a table."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from pipeline.decode.changes import SourceTable
 
 
 def topic_suffix(source: SourceTable) -> str:
-    """How the connector spells ``database.table`` at the end of a topic's name (recorded: other signs become ``_``)."""
+    """``database.table`` as the connector spells it at the end of a topic name (recorded: other signs become ``_``)."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", f"{source.database}.{source.table}")

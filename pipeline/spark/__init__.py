@@ -1,1 +1,1 @@
-"""Spark itself: session, Java, jars, the Kafka source, tasks as plain functions, tables as DataFrames."""
+"""Access to Spark: session, Java, jars, the Kafka source, tasks as plain functions, tables as DataFrames."""

@@ -16,14 +16,14 @@ from pipeline.errors import ConfigError
 
 
 def cached(name: str, make: Callable[[Path], Path]) -> Path:
-    """The directory of an entry; where several processes want it at the same time, one of them makes it.
+    """The directory of an entry; if several processes need it at the same time, one of them makes it.
 
     Args:
         name: of the entry.
-        make: called if there is no such entry: it works in the empty directory it is given, and returns the directory
-            in there that becomes the entry.
+        make: called if there is no such entry, with an empty directory to work in; it returns the directory below it
+            that becomes the entry.
 
-    Raises ConfigError if the cache cannot be written, and what ``make`` raises.
+    Raises ConfigError if the cache cannot be written, and the errors of ``make``.
     """
     entry = cache_entry(name)
     if not entry.is_dir():
@@ -36,7 +36,7 @@ def cached(name: str, make: Callable[[Path], Path]) -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock of an entry: of several processes that want the same thing, one does the work.
+    """Hold the lock of an entry, so that one of several processes does the work.
 
     Raises ConfigError if the cache cannot be written.
     """
@@ -48,7 +48,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def cache_entry(name: str) -> Path:
-    """Where an entry of the cache is, if it is there."""
+    """The path of a cache entry, whether or not it exists."""
     return _root() / name
 
 

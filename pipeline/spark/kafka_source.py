@@ -1,6 +1,6 @@
 """Spark's Kafka source for a stream: it triggers and plans the batches, and with ``kafka.fetch: spark`` brings records.
 
-Its options hold secrets, and keys in the clear; Spark is told to hide them by their names (``session.REDACTED``).
+Its options hold secrets and decrypted keys; ``session.REDACTED`` makes Spark hide them by their names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.spark.java_keys import unlocked
 
 
 def kafka_source(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
-    """The stream's topics from ``start`` on. Raises ConfigError for properties that Spark's client cannot be given."""
+    """The stream's topics from ``start`` on. Raises ConfigError for properties that Spark's client does not support."""
     kafka = settings.kafka
     config = kafka.client_properties()
     reader = (

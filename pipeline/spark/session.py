@@ -19,20 +19,20 @@ from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
 
 _log = logging.getLogger(__name__)
 
-#: Names (or values) that Spark hides in its UI, its event log and its plans: its own default, and what Kafka's client
-#: is told in ``kafka.fetch: spark``.
+#: Names (or values) that Spark hides in its UI, its event log and its plans: its own default, and the properties of
+#: Kafka's client with ``kafka.fetch: spark``.
 REDACTED = r"(?i)secret|password|passwd|token|credential|access[.]?key|account[.]?key|jaas|keystore|ssl[.]key"
-#: No record crosses the JVM: it plans batches and launches tasks, so that compilers and collectors made for throughput
-#: cost more than they give (measured: 430 -> 250 ms of CPU a batch).
+#: No record crosses the JVM: it plans batches and launches tasks, so compilers and collectors made for throughput cost
+#: more than they save (measured: 430 -> 250 ms of CPU per batch).
 _LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: Properties by which a user tells Spark where packages come from: Spark then resolves the connector itself.
+#: Properties by which a user sets the source of Spark's packages: Spark then resolves the connector itself.
 _OWN_RESOLVER = {"spark.jars.ivySettings", "spark.jars.repositories", "spark.jars.ivy"}
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _POOLS = Path(__file__).with_name("pools.xml")
 
 
 def spark_session(settings: Settings) -> SparkSession:
-    """A session with what a stream needs; the settings' ``spark.conf`` overrules everything.
+    """A session with the properties that a stream needs; ``spark.conf`` of the settings overrides all of them.
 
     Raises ConfigError when no session can be made, and TransientError when the Kafka connector cannot be fetched.
     """
@@ -48,7 +48,7 @@ def spark_session(settings: Settings) -> SparkSession:
     _log.info("starting Spark: %s", settings.spark.master or "in the JVM of spark-submit")
     try:
         session = builder.getOrCreate()
-    except Exception as error:  # whatever the gateway says: no JVM, no jars, no master
+    except Exception as error:  # of many types: no JVM, no jars, no master
         raise ConfigError(
             f"no Spark session: {error}", do_next="check JAVA_HOME (Java 17) and the spark section of the settings"
         ) from error
@@ -57,7 +57,7 @@ def spark_session(settings: Settings) -> SparkSession:
 
 
 def prepare_spark() -> None:
-    """Fetch and make what a session needs and the cache lacks. Raises as ``kafka_connector`` does."""
+    """Fetch and make the files that a session needs and the cache lacks. Raises as ``kafka_connector``."""
     kafka_connector()
     make_archive()
 
@@ -71,8 +71,9 @@ def session_properties(settings: Settings) -> dict[str, str]:
 
 
 def _prepare_environment(settings: Settings) -> None:
-    """Java for the driver; and in local mode workers of this very Python, whatever ``python3`` is on the path."""
-    if settings.spark.master:  # under spark-submit there is a JVM already
+    """Set the Java of the driver; in local mode also set this Python for the workers, instead of ``python3`` on the
+    path."""
+    if settings.spark.master:  # under spark-submit a JVM exists already
         os.environ.update(java_environment())
     if (settings.spark.master or "").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -111,7 +112,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
 
 
 def _connector(settings: Settings) -> dict[str, str]:
-    """The Kafka connector: jars that are resolved once. What the settings say of jars and repositories goes first."""
+    """The Kafka connector: jars that are resolved once. The settings of jars and repositories take precedence."""
     if settings.spark.brings_jars:
         return {}
     if not _needs_connector(settings):
@@ -125,9 +126,9 @@ def _needs_connector(settings: Settings) -> bool:
 
 
 def _own_java() -> dict[str, str]:
-    """Properties of a JVM that binlake starts: classes from the archive, and no warnings of what is fine.
+    """Properties of a JVM that binlake starts: classes from the archive, and no warnings about harmless conditions.
 
-    The files beside this module are missing where it is imported from a zip.
+    The files beside this module are missing if the module is imported from a zip.
     """
     options = [archive_options()]
     if _LOG4J.is_file() and not _has_log4j():
@@ -145,7 +146,7 @@ def _has_log4j() -> bool:
 
 
 def _own_daemon() -> dict[str, str]:
-    """Workers fork from our daemon where they run this very Python; on a cluster the settings decide."""
+    """Workers fork from binlake's daemon if they run this Python; on a cluster the settings decide."""
     spec = importlib.util.find_spec("pipeline")
     if spec is None or not spec.submodule_search_locations:
         return {}

@@ -1,4 +1,4 @@
-"""Plain functions over plain values, as Spark tasks; and what Spark says of those that fail."""
+"""Runs plain functions over plain values as Spark tasks, and extracts the cause of a failure from Spark's errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
 
 
 def cause_of(error: Exception) -> str:
-    """The line that tells: the last error that a traceback in the text names, else the first line."""
+    """The line with the cause: the last error that a traceback in the text names, else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and not line.startswith("py4j.")]
     return (named or lines or [type(error).__name__])[-1 if named else 0]

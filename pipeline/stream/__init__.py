@@ -1,1 +1,1 @@
-"""The running stream: the micro-batch from planned offsets to visible commits, and what it must know."""
+"""The running stream: the micro-batch from planned offsets to visible commits, and the schemas and state it needs."""

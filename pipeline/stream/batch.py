@@ -48,8 +48,8 @@ class BatchRunner:
         self._sequence.close()
 
     def run(self, batch_id: int, end: OffsetMap, trigger_ms: int, engine: Engine) -> ProgressEvent:
-        """Apply everything from the ledger's positions to ``end``, or to the last transaction boundary before it where
-        only whole transactions are wanted. Raises BinlakeError; nothing is lost by it."""
+        """Apply everything from the ledger's positions to ``end``, or to the last transaction boundary before it if
+        only whole transactions are wanted. Raises BinlakeError; no data is lost then."""
         ranges = self.ledger.positions.ranges_to(end)
         cut = self._transactions.cut(ranges) if self._transactions is not None else None
         if cut is not None:
@@ -59,7 +59,7 @@ class BatchRunner:
         try:
             event = self._sequence.apply(Batch(batch_id, ranges, trigger_ms, Offsets(end)), engine).event
         except BinlogRestartedError as restart:
-            # what lies before is applied, so that a new epoch begins right there
+            # records before the restart are applied, so that a new epoch begins exactly there
             place = {str(restart.where["topic"]): {int(restart.where["partition"]): int(restart.where["offset"])}}
             if self.ledger.positions.ranges_to(before := Offsets(end).merge(place)):
                 self.run(batch_id, before, trigger_ms, engine)
@@ -67,12 +67,12 @@ class BatchRunner:
         return event if cut is None else dataclasses.replace(event, notices=cut.notices)
 
     def settle(self) -> ProgressEvent | None:
-        """Carry out DDL that came without data; what became of it, None where there was none. Raises BinlakeError."""
+        """Carry out DDL that came without data. Returns its progress, None if there was none. Raises BinlakeError."""
         notes = self._sequence.settle()
         return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
 
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
-        """Bring a table that is behind up to the ledger's positions, a batch's worth at a time; None when it failed."""
+        """Bring a table that is behind up to the ledger's positions, one batch size per call; None if it failed."""
         try:
             self._lake.get(self._settings.table_rules(source))
         except BinlakeError:
@@ -80,6 +80,6 @@ class BatchRunner:
         self._policy.notice_restore(source)
         ranges = self.ledger.waiting(source)
         if self._transactions is None:
-            ranges = ranges.at_most(self._settings.batch.max_events)  # else all of it: between it may be no boundary
+            ranges = ranges.at_most(self._settings.batch.max_events)  # else all: a part may end within a transaction
         applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
         return None if applied.failed else applied.event

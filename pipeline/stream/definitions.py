@@ -1,8 +1,8 @@
-"""Definitions of tables that came among the rows (Maxwell's DDL), kept in the stream's state.
+"""Stores table definitions that arrive among the rows (Maxwell's DDL) in the stream's state.
 
-A topic of rows is not read again from its beginning, so what it said of tables must be remembered. Lost with the state,
-no row is lost: rows of tables that nobody describes go to quarantine, and come back once ``source.schemas`` declares
-them.
+A topic of rows is not read again from its beginning, so the definitions in it must be stored. If the state is lost, no
+row is lost: rows of tables without a definition go to quarantine, and can be replayed once ``source.schemas`` declares
+the tables.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ class Definitions:
         self._loaded = False
 
     def load(self) -> list[bytes]:
-        """What earlier runs kept, at the first call; nothing at the others. Raises CorruptDataError, StorageError."""
+        """The records that earlier runs stored, at the first call; later calls return an empty list.
+
+        Raises CorruptDataError, StorageError.
+        """
         if self._loaded or not self._wanted:
             return []
         self._loaded = True
         return [record.encode() for record in self._read()]
 
     def keep(self, records: Sequence[bytes]) -> None:
-        """Add records to what is there by now: a replay may be at work beside the stream. Raises as ``load``."""
+        """Add records to those stored by now: a replay may write at the same time. Raises as ``load``."""
         kept = dict.fromkeys([*self._read(), *(record.decode() for record in records)])
         document = {"version": _VERSION, "records": list(kept)}
         open_storage(self._uri, self._options).write(FILE, json.dumps(document, ensure_ascii=False).encode())

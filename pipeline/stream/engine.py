@@ -32,10 +32,10 @@ _SOURCE_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 class Engine(Protocol):
-    """Runs a plan over the batch's ranges; parcels that no task wrote and all reports come back to the driver."""
+    """Runs a plan over the batch's ranges; parcels that no task wrote and all reports return to the driver."""
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """Everything the tasks gave."""
+        """All items that the tasks returned."""
         ...
 
 
@@ -53,7 +53,7 @@ class DirectEngine:
         return run_shares(self._context, plan, shares, fetch_and_decode, shuffle=shuffle)
 
     def survey(self, kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Survey:
-        """What the records of the ranges say of transactions; ``topic``: the transaction topic."""
+        """The transaction survey of the records in the ranges; ``topic``: the transaction topic."""
         whole, found = Ranges(ranges), Survey()
         if not whole.records:
             return found
@@ -74,7 +74,7 @@ def run_shares(
     *,
     shuffle: bool,
 ) -> list[Item]:
-    """One task for each share of work, which ``decoded`` turns into items; with ``shuffle`` other tasks write them."""
+    """Run one task per share of work. ``decoded`` turns a share into items; with ``shuffle`` other tasks write them."""
     shared = context.broadcast(plan)
     try:
         items = context.parallelize(shares, len(shares)).mapPartitions(
@@ -100,7 +100,7 @@ class SourceEngine:
         self._batch = batch
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See Engine; ``ranges`` cut off what an earlier run of this batch has applied, and what it may not apply."""
+        """See Engine; records outside ``ranges`` are cut off: an earlier run applied them, or this batch may not."""
         cuts = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
         slots = max(2, self._batch.sparkSession.sparkContext.defaultParallelism)
         decoded = self._batch.select(*_SOURCE_COLUMNS).mapInArrow(
@@ -129,7 +129,7 @@ def _unpickled(batches: Iterable[pa.RecordBatch]) -> Iterator[Item]:
 def _raw_records(
     batches: Iterable[pa.RecordBatch], cuts: dict[tuple[str, int], tuple[int, int]]
 ) -> Iterator[RawRecords]:
-    """The source's rows as raw records, one chunk per topic partition and Arrow batch."""
+    """The source's rows as raw records, one chunk for each topic partition and Arrow batch."""
     for batch in batches:
         topics = batch.column("topic").dictionary_encode()
         codes = topics.indices.to_numpy().astype(np.int64) << 32 | batch.column("partition").to_numpy()

@@ -1,8 +1,8 @@
-"""What batches teach that is not in their plans: kept from one batch to the next.
+"""Keeps facts that a batch reveals and its plan lacked, from one batch to the next.
 
-A plan is made of what is known before the batch is read. What the batch itself teaches (a column the schema lacked, a
-table that needs before images, a TRUNCATE behind rows that tasks have written) is put into a second plan, and the
-batch is run again: rare, and simpler than guessing.
+A plan is made from the facts known before the batch is read. A batch may reveal more: a column that the schema lacked,
+a table that needs before images, a TRUNCATE after rows that tasks have written. A second plan then holds these facts,
+and the batch runs again. This is rare, and simpler than predicting them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pipeline.upsert.target import needs_before_images
 
 
 class Lessons:
-    """What the batches so far have taught.
+    """The facts that the batches so far have revealed.
 
     ``before_of``: source tables whose before images are decoded. ``refused``: lake tables whose records go to
-    quarantine, and why.
+    quarantine -> the reason.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Lessons:
         self._registry, self._ddl, self._policy = registry, ddl, policy
 
     def take_in(self, outcome: Outcome, *, last: bool) -> bool:
-        """Take in what a batch taught; True if running it again will do better. ``last``: it is not waited for DDL."""
+        """Take in the facts of a batch; True if the batch must run again. ``last``: do not wait for DDL any more."""
         again = False
         for source, report in outcome.report.tables.items():
             again |= self._take_in_table(source, report)

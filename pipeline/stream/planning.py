@@ -1,4 +1,4 @@
-"""The plan of a batch: what the driver knows before the batch is read, for the tasks."""
+"""Makes the plan of a batch: the facts that the driver knows before the batch is read, for the tasks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Planner:
     Args:
         settings: of the stream.
         lake: the tables.
-        registry: what is known of schemas.
-        ddl: statements; what waits is carried out before each plan.
+        registry: the known schemas.
+        ddl: the statements; pending ones are carried out before each plan.
         policy: of the batches.
-        lessons: what earlier batches taught.
+        lessons: the facts that earlier batches revealed.
         services: compacts a table before a statement that changes a type.
         files: writes the file groups that statements restate.
     """
@@ -51,17 +51,17 @@ class Planner:
         self._notes: list[DdlOutcome] = []
 
     def settle(self) -> None:
-        """Carry out the statements that wait. Raises BinlakeError."""
+        """Carry out the pending statements. Raises BinlakeError."""
         known = self._policy.ledger.tables
         self._notes += self._ddl.settle(known, self._settings.name, self._files, self._services)
 
     def take_notes(self) -> list[DdlOutcome]:
-        """What became of statements since the last call."""
+        """The outcomes of statements since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
     def plan(self, batch: Batch, *, shuffle: bool) -> BatchPlan:
-        """What the tasks of a batch must know; with ``shuffle``, an instant begins for every table they may write.
+        """The plan for the tasks of a batch; with ``shuffle``, an instant begins for every table they may write.
 
         Raises BinlakeError.
         """
@@ -83,7 +83,7 @@ class Planner:
         )
 
     def abort(self, writers: Mapping[str, TableWriter]) -> None:
-        """Give up the instants of a plan (by table path) under which nothing will be committed."""
+        """Abandon the instants of a plan (by table path) that will not be committed."""
         for path, writer in writers.items():
             table = self._lake.opened(path)
             if table is not None:

@@ -1,4 +1,4 @@
-"""The questions that a batch of the stream and a portion of a dump answer differently (see ``sequence``)."""
+"""The decisions in which a batch of the stream and a portion of a dump differ (see ``sequence``)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Batch:
     """Records that are applied together.
 
     Args:
-        number: as progress names it.
-        ranges: the records.
-        trigger_ms: when it was asked for (epoch, milliseconds).
-        end: where the stream stands afterwards; more than the ranges cover where there was nothing to cover. Empty for
-            a batch that does not move the stream: of one table, or of a dump.
-        only: when set, records of all other tables are left alone.
+        number: the batch number in progress events.
+        ranges: the offset ranges of the records.
+        trigger_ms: the time of the trigger (ms since the epoch).
+        end: the stream's positions after the batch; they also include partitions for which there was nothing to read.
+            Empty for a batch that does not move the stream: a batch of one table, or of a dump.
+        only: if set, records of all other tables are ignored.
     """
 
     number: int
@@ -39,50 +39,53 @@ class Batch:
 
     @cached_property
     def starts(self) -> Offsets:
-        """Where each partition begins."""
+        """The first offset of each partition."""
         return self.ranges.starts()
 
 
 class BatchPolicy(Protocol):
-    """Answers for one source of batches, in the order in which the sequence asks. Any answer may raise BinlakeError.
+    """Decides for one source of batches, in the order of the sequence's calls. Any method may raise BinlakeError.
 
-    ``ledger`` holds the tables that were met and the heights of the binlog. A replay's is never saved.
+    ``ledger`` holds the known tables and the newest binlog positions. The ledger of a replay is never saved.
     """
 
     ledger: Ledger
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """The tables that are known to have records in these topics."""
+        """The known tables whose records come from these topics."""
         ...
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
-        """What tasks must know of a table, which is None where it is not open. The planner adds why it is refused."""
+        """The table's state for the tasks; ``table`` is None if it is not open. The planner adds why it is refused."""
         ...
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
-        """Note a table that was in the lake before the ledger knew it."""
+        """Note a table that exists in the lake and is missing in the ledger."""
         ...
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """Note what the batch holds, before anything of it is written."""
+        """Note the content of the batch, before any of it is written."""
         ...
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
-        """What else the commit that holds the batch's quarantined records records."""
+        """The optional entries for the commit record of the batch's quarantined records."""
         ...
 
     def commit_input(self, table_input: TableInput) -> TableInput | None:
-        """The input with all that its commit says; None where the table is to get none. Asked in the table's thread."""
+        """The input with the entries for its commit record; None if no commit shall be made.
+
+        Called in the table's thread.
+        """
         ...
 
     def commits_without_rows(self, source: SourceTable) -> bool:
-        """Whether a table gets a commit though none of its rows is left."""
+        """Whether a table gets a commit although none of its rows is left."""
         ...
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
-        """Note what a table has applied now. Asked in the table's thread."""
+        """Note what a table has applied now. Called in the table's thread."""
         ...
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
-        """Move on, now that every table has committed or is in ``failed``."""
+        """Advance the source of the batch, after every table has committed or is in ``failed``."""
         ...

@@ -1,4 +1,4 @@
-"""The fate of every record of a batch: counted for the commit, judged against the threshold, told as progress."""
+"""Counts the fates of a batch's records: for the commit, for the quarantine threshold and for progress events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, TaskReport
 from pipeline.upsert.prepare import UNCOUNTED_REASONS
 
-#: The share of bad records is judged in batches of at least so many: one poison message in a quiet hour is no flood.
+#: The share of bad records is checked only in batches of at least this many records: in a small batch, one bad record
+#: would exceed the threshold.
 _SHARE_JUDGED_FROM = 100
 
 
 def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Ranges) -> None:
-    """Raise BadInputError, before anything is written, when too much of a batch cannot be applied."""
+    """Raise BadInputError, before anything is written, if too many records of a batch cannot be applied."""
     bad = report.quarantined_count
     judged = report.records >= _SHARE_JUDGED_FROM
     if bad <= rules.max_records_per_batch and not (judged and bad > rules.max_fraction * report.records):
@@ -45,7 +46,7 @@ def table_progress(
     error: BinlakeError | None,
     ranges: Ranges,
 ) -> TableProgress:
-    """What a table's part of the batch came to."""
+    """The progress of a table's part of the batch."""
     visible, counts, instant = outcome.visible_ms, outcome.counts, outcome.instant
     return TableProgress(
         table=str(report.target.source),
@@ -68,7 +69,7 @@ def table_progress(
 
 
 def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
-    """What became of DDL, statement by statement."""
+    """The outcomes of DDL, one entry for each statement."""
     found: list[DdlProgress] = []
     for note in notes:
         if note.error is not None:
@@ -80,7 +81,7 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
 
 
 def count_records(table: TableReport, source: SourceTable, report: TaskReport) -> None:
-    """Put the records that became no row into the table's counts."""
+    """Add the records that became no row to the table's counts."""
     counts = table.counts
     counts.quarantined = sum(q.source == source for q in report.quarantined)
     counts.filtered = sum(n for (s, _), n in report.filtered.items() if s == source)
@@ -88,7 +89,7 @@ def count_records(table: TableReport, source: SourceTable, report: TaskReport) -
 
 
 def loose_tables(report: TaskReport) -> list[TableProgress]:
-    """Tables of which only records came that change no row."""
+    """The progress of tables that received only records that change no row."""
     found: dict[SourceTable, list[int]] = {}
     for (source, _), count in report.filtered.items():
         if source is not None and source not in report.tables:

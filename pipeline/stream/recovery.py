@@ -1,4 +1,4 @@
-"""A lost ledger: the tables of the lake are opened, and their commit records tell where the stream stands."""
+"""Recovers a lost ledger: opens the tables of the lake and reads the stream's position from their commit records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
-    """The ledger that the tables' commits tell, as ``recovered``. Raises CorruptDataError, StorageError."""
+    """The ledger derived from the tables' commits, as ``recovered``. Raises CorruptDataError, StorageError."""
     ledger = recovered(settings.name, _records(settings, root, lake), settings.kafka.transaction_topic)
     if ledger.tables:
         fields = {"event": "ledger_recovered", "stream": ledger.stream, "positions": ledger.positions.to_json()}

@@ -48,11 +48,11 @@ _LOOK_S = 1
 
 
 class _StopAsked(Exception):
-    """Raised inside a batch that must not begin any more."""
+    """Raised inside a batch that must not begin because the stream is to stop."""
 
 
 class Stream:
-    """One stream from start to stop, on a session (``spark``) that is left running. ``monitor``: what measures it."""
+    """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Stream:
             ledger.save(state)
         finished = last_finished(self._checkpoint)
         if start.missing or (saved is None and not finished):
-            self._checkpoint.delete_tree("")  # it may have planned what is there no more
+            self._checkpoint.delete_tree("")  # it may have planned offsets that no longer exist
         else:
             ledger.check_no_gap(finished)
 
@@ -131,14 +131,18 @@ class Stream:
                 pass
 
     def _checkpoint_place(self) -> str:
-        """Spark's checkpoint is disposable, so it lies beside the ledger only where Spark can write as it is."""
+        """The directory of Spark's checkpoint. It is disposable, so it lies beside the ledger only if Spark can write
+        there without further configuration."""
         uri = self._settings.state_uri
         if "://" not in uri or uri.startswith("file:"):
             return f"{uri}/checkpoint"
         return tempfile.mkdtemp(prefix=f"binlake-{self._settings.name}-")
 
     def run(self, *, once: bool) -> None:
-        """Run until stopped, or until everything there was at the start is applied. Raises BinlakeError."""
+        """Run until stopped; with ``once``, until all records that existed at the start are applied.
+
+        Raises BinlakeError.
+        """
         source = kafka_source(self._spark, self._settings, self._start)
         writer = source.writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)
@@ -159,14 +163,14 @@ class Stream:
             self._lease.give_back()
 
     def _watch(self, query: StreamingQuery) -> None:
-        """Wait for the end of the query, or end it between two batches when asked to."""
+        """Wait for the end of the query, or end it between two batches when a stop is requested."""
         try:
             while not query.awaitTermination(_LOOK_S):
                 if self._stop.is_set() and not self._busy:
                     query.stop()
                 try:
                     self._settle(_SETTLE_EVERY_S)
-                except BinlakeError as error:  # the next batch meets it too, and raises it
+                except BinlakeError as error:  # the next batch raises it again
                     _log.debug(
                         "DDL was not carried out: %s", error, extra={"event": "not_settled", "error": error.what}
                     )
@@ -216,7 +220,7 @@ class Stream:
         self._on_progress(event)
 
     def _settle(self, every_s: float) -> None:
-        """Carry out DDL while no batch comes; a batch does so itself."""
+        """Carry out DDL while no batch runs; a batch carries it out itself."""
         if monotonic_s() - self._settled_s < every_s or not self._turn.acquire(blocking=False):
             return
         try:
@@ -229,7 +233,7 @@ class Stream:
             self._on_progress(event)
 
     def _catch_up(self, every_s: float) -> None:
-        """Give tables that are behind another try, one batch's worth after the other while they go."""
+        """Try again to catch up tables that are behind, one batch after the other while they succeed."""
         ledger = self._runner.ledger
         if not ledger.behind or monotonic_s() - self._caught_up_s < every_s:
             return
@@ -251,9 +255,9 @@ class Stream:
             )
 
     def _with_lag(self, event: ProgressEvent) -> ProgressEvent:
-        """The event with the ends of the log as Spark last saw them."""
+        """The event with the end offsets of the partitions as Spark last read them."""
         progress: Any = self._query.lastProgress if self._query is not None else None
-        # Spark 4 gives an object whose offsets are no JSON, but it has the whole as JSON; 3.5 gives a dictionary
+        # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
         told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
         sources = told.get("sources") or [{}]
         ends = sources[0].get("latestOffset") or {}
@@ -267,6 +271,6 @@ class Stream:
 def _compact_in_tasks(
     context: SparkContext, function: Callable[[Operation], CompactedFile], operations: Sequence[Operation]
 ) -> list[CompactedFile]:
-    """Compactions in a scheduler pool of their own, and never on every core: the batches keep one."""
+    """Run compactions in a scheduler pool of their own and leave one core free for the batches."""
     context.setLocalProperty("spark.scheduler.pool", "compaction")
     return map_in_tasks(context, function, operations, max(1, context.defaultParallelism - 1))

@@ -1,4 +1,4 @@
-"""What the driver knows of the source's schemas, and hands to the tasks: the settings' and the DDL topic's."""
+"""The source's schemas on the driver, for the tasks: those of the settings and those of the DDL topic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
 from pipeline.tasks.plan import TaskReport
 
-#: How long a batch waits for a DDL record that its rows say must exist: topics are not ordered among each other.
+#: How long a batch waits for a DDL record that its rows require: there is no order between topics.
 _WAIT_S = 5.0
 _POLL_S = 0.25
 
@@ -79,7 +79,7 @@ class SchemaRegistry:
         return dataclasses.replace(self._options, before_of=before_of)
 
     def refresh(self) -> bool:
-        """Take in new DDL records; True if they taught anything."""
+        """Read new DDL records; True if they changed the schemas."""
         revision = self._history.revision + self.ddl.revision
         self.learn(self._definitions.load())
         for records in (chunk for tail in self._tails for chunk in tail.poll()):
@@ -89,15 +89,15 @@ class SchemaRegistry:
         return self._history.revision + self.ddl.revision > revision
 
     def learn(self, values: Iterable[bytes | None]) -> None:
-        """Take in DDL records that came by another way than the DDL topics, in order."""
+        """Take in DDL records from another source than the DDL topics, in order."""
         for value in values:
             if value is not None:
                 self._learn(value)
 
     def take_in(self, controls: Iterable[Control]) -> bool:
-        """Learn the definitions of tables that came among a batch's rows, and keep them; True if they taught anything.
+        """Take in and store table definitions that came among a batch's rows; True if they changed the schemas.
 
-        They are kept before the batch commits: a batch that is done again finds them known, and changes nothing.
+        They are stored before the batch commits: when the batch is repeated, they are known and change nothing.
         """
         defining = sorted((c for c in controls if c.record), key=lambda control: control.order)
         taught = []
@@ -120,10 +120,10 @@ class SchemaRegistry:
         self._note_statement(value, changes)
 
     def _note_statement(self, value: bytes, changes: Sequence[SchemaChange]) -> None:
-        """Remember a statement that was carried out; not those that a connector makes up for its snapshot."""
+        """Record a statement that the source carried out; not one that a connector generates for its snapshot."""
         try:
             done = executed(value)
-        except msgspec.MsgspecError:  # another format's record, which tells no time
+        except msgspec.MsgspecError:  # a record of another format, which has no time
             for change in changes[:1]:
                 epoch = self._options.epoch_for(change.server_id, change.gtid)
                 order, place = binlog_order(epoch, change.file, change.position), f"{change.file}:{change.position}"
@@ -134,11 +134,11 @@ class SchemaRegistry:
             self.ddl.add(DdlEvent(order, done.seconds, f"{done.file}:{done.position}", done.text, done.database))
 
     def sources(self) -> set[SourceTable]:
-        """The tables that definitions are known of."""
+        """The tables with a known definition."""
         return set(self._history.tables)
 
     def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """Those of them whose records come by these topics, as the topics are named."""
+        """Those of them whose records come from these topics, judged by the topics' names."""
         found: set[SourceTable] = set()
         for topic in topics:
             parts = topic.split(".")
@@ -146,27 +146,27 @@ class SchemaRegistry:
         return found
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
-        """All definitions of a table, by position."""
+        """All definitions of a table, ordered by position."""
         return self._history.versions(source)
 
     def schemas_for(self, topics: Iterable[str]) -> SchemaSource:
-        """The schemas that records of these topics can need: work grows with the tables touched, not those known."""
+        """The schemas that records of these topics can need: the work grows with the touched tables, not with all."""
         wanted: set[SourceTable] = set()
         for topic in topics:
             parts = topic.split(".")
             found = [self._by_topic_suffix.get(".".join(parts[at:])) for at in range(len(parts))]
             if not any(found):
-                return LayeredSchemas((self._declared, self._history))  # a topic named by other rules
+                return LayeredSchemas((self._declared, self._history))  # the topic's name follows other rules
             wanted.update(*(f for f in found if f))
         return LayeredSchemas((self._declared, self._history.only(wanted)))
 
     def waits_for(self, report: TaskReport) -> bool:
-        """Whether a DDL record may be missing that this batch's rows follow."""
+        """Whether a DDL record on which this batch's rows depend may be missing."""
         lacking = any(q.reason == "no_schema" for q in report.quarantined)
         return bool(self._tails) and (bool(report.unknown_columns) or lacking)
 
     def wait_for_news(self) -> bool:
-        """Wait for a DDL record, a few seconds at most; True if one came."""
+        """Wait a few seconds at most for a DDL record; True if one came."""
         deadline = monotonic_s() + _WAIT_S
         while monotonic_s() < deadline:
             if self.refresh():

@@ -1,8 +1,8 @@
-"""The fixed sequence of a batch: plan, execute until nothing is learned, check, quarantine, commit tables, advance.
+"""The fixed sequence of a batch: plan, execute until no new facts appear, check, quarantine, commit tables, advance.
 
-The order makes it safe: every table commits with what it covers, then the source of the batch moves on. A crash
-anywhere leaves some tables ahead of others and of the ledger; on the way again each drops what it has applied.
-Their policies answer what the stream and a replay of dumps do differently.
+The order makes it safe: every table commits together with the offsets it covers, then the source of the batch advances.
+A crash at any step leaves some tables ahead of others and of the ledger; when the batch runs again, each table drops
+the records it has applied. A policy decides where the stream and a replay of dumps differ.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class Applied:
-    """What a batch came to. ``failed``: the tables that could not commit, and why; the others have."""
+    """The result of a batch. ``failed``: the tables that could not commit -> the error; all others have committed."""
 
     event: ProgressEvent
     failed: Mapping[SourceTable, BinlakeError]
@@ -57,7 +57,7 @@ class BatchSequence:
     Args:
         settings: of the stream that the commits name.
         lake: the tables.
-        registry: what is known of schemas.
+        registry: the known schemas.
         services: compaction, cleaning and archival of the tables.
         policy: of the batches.
     """
@@ -77,7 +77,7 @@ class BatchSequence:
 
     @property
     def refused(self) -> Mapping[SourceTable, str]:
-        """The tables whose records go to quarantine, and why."""
+        """The tables whose records go to quarantine -> the reason."""
         return self._lessons.refused
 
     def close(self) -> None:
@@ -87,13 +87,13 @@ class BatchSequence:
         self._files.shutdown()
 
     def settle(self) -> list[DdlOutcome]:
-        """Carry out the statements that came without data; what became of them. Raises BinlakeError."""
+        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError."""
         self._registry.refresh()
         self._planner.settle()
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> Applied:
-        """Apply a batch to every table it has records for. Raises BinlakeError; nothing is lost by it."""
+        """Apply a batch to every table it has records for. Raises BinlakeError; no data is lost then."""
         started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
         plan, outcome = self._execute(batch, engine)
@@ -123,7 +123,7 @@ class BatchSequence:
         return Applied(event, failed)
 
     def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
-        """Run plans until one knows all that the batch needs."""
+        """Run plans until one holds all facts that the batch needs."""
         if not batch.ranges:
             return self._planner.plan(batch, shuffle=False), Outcome()
         for attempt in range(_PASSES):
@@ -143,7 +143,7 @@ class BatchSequence:
         return plan, outcome
 
     def _check(self, batch: Batch, plan: BatchPlan, outcome: Outcome) -> Heights:
-        """Raise BadInputError where the batch must not be applied; the heights of the binlog after it."""
+        """The newest binlog positions after the batch. Raises BadInputError if the batch must not be applied."""
         self._policy.executed(plan, outcome)
         heights = self._policy.ledger.heights
         if batch.only is None:
@@ -154,7 +154,7 @@ class BatchSequence:
     def _commit_tables(
         self, batch: Batch, plan: BatchPlan, outcome: Outcome
     ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
-        """Commit every table the batch touched; a table that fails does not hold the others up."""
+        """Commit every table that the batch touched; a table that fails does not delay the others."""
         inputs = table_inputs(outcome, plan, batch.ranges, self._lake, self._settings)
         task_errors = {failed.table: failed.error for failed in outcome.failed}
         done = list(self._tables.map(lambda one: self._commit_table(one, task_errors), inputs))
@@ -199,7 +199,7 @@ class BatchSequence:
         if report.clash is not None:
             raise UnsupportedError(report.clash, do_next="correct tables.routes or overrides", table=str(source))
         table = self._lake.get_or_create(self._settings.table_rules(source), report.target, report.columns)
-        if not table.ddl and (entries := self._ddl.entries_for(source)):  # of a table that was not there
+        if not table.ddl and (entries := self._ddl.entries_for(source)):  # the table did not exist before
             notes = dataclasses.replace(table_input.notes, ddl=tuple(entries))
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:

@@ -1,7 +1,7 @@
-"""The start of a stream in this process. Its parts are slow, so they go on at the same time.
+"""Starts a stream in this process. The steps are slow, so they run at the same time.
 
-Spark's JVM starts in a thread while this module imports the stream; Spark starts its first Python worker, which imports
-and compiles what tasks need, while the driver opens the tables and plans the first batch.
+Spark's JVM starts in a thread while this module imports the stream. Spark starts its first Python worker, which imports
+and compiles the modules that tasks need, while the driver opens the tables and plans the first batch.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def run_stream(
 
     Args:
         settings: of the stream.
-        once: apply what is there and return, instead of going on.
+        once: apply the records that exist at the start, then return.
         on_progress: called after every batch.
-        stop: set it to end the stream after the batch in hand.
-        skip_missing: go on where offsets are gone from Kafka, without what they held.
+        stop: set it to end the stream after the current batch.
+        skip_missing: continue where Kafka has deleted offsets, without their records.
 
-    Raises BinlakeError; everything committed stays committed, and the next run goes on from there.
+    Raises BinlakeError; everything committed stays committed, and the next run continues from there.
     """
     with RunLog(settings.name) as log, _session(settings) as session:
-        # Here and not above: half a second that the JVM needs in any case.
+        # Imported here: the import takes half a second, while the JVM starts in any case.
         from pipeline.monitoring.server import monitored
         from pipeline.stream.run import Stream
 
@@ -55,10 +55,10 @@ def run_stream(
 
 @contextlib.contextmanager
 def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
-    """Within, a session starts in a thread; the function waits for it, and raises as ``spark_session`` does."""
+    """Start a session in a thread. The yielded function waits for the session, and raises as ``spark_session``."""
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool:
         starting = pool.submit(spark_session, settings)
-        worker = pool.submit(lambda: _start_worker(starting.result()))  # in the same thread, so after the session
+        worker = pool.submit(lambda: _start_worker(starting.result()))  # one thread, so after the session
         try:
             yield starting.result
         finally:
@@ -68,7 +68,7 @@ def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
 
 
 def _start_worker(session: SparkSession) -> None:
-    """Run an empty task where tasks run on this machine. What fails here fails in the first batch, which tells it."""
+    """Run an empty task if tasks run on this machine. The first batch meets the same error again and reports it."""
     context = session.sparkContext
     if (context.master or "").startswith("local"):
         context.parallelize([0], 1).count()

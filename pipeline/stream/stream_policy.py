@@ -1,4 +1,4 @@
-"""The stream's batches: their commits cover offsets, a table that fails is behind, and the ledger moves on."""
+"""The policy of the stream's batches: commits cover offsets, a table that fails is behind, and the ledger advances."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class StreamPolicy:
     Args:
         settings: of the stream.
         lake: the tables; those of the ledger are open.
-        state: where the ledger is saved.
+        state: the directory of the ledger.
         ledger: of the stream.
-        transactions: what cuts its batches; None where transactions may be split.
+        transactions: cuts the batches at transaction boundaries; None if transactions may be split.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class StreamPolicy:
             self.notice_restore(source)
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """See BatchPolicy: a batch looks only at the tables it can touch."""
+        """See BatchPolicy: only the tables that the batch can touch."""
         return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
-        """See BatchPolicy; nothing is said of a table that stands where the batch starts."""
+        """See BatchPolicy; a table whose positions are the start of the batch needs no ``applied_until``."""
         return TableState(
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
             truncates=table.truncates if table else NOTHING_TRUNCATED,
@@ -59,19 +59,19 @@ class StreamPolicy:
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
-        """See BatchPolicy: it was made by a run that died before its ledger."""
+        """See BatchPolicy: a run created the table and died before it saved the ledger."""
         self.ledger.table_met(source, table.rules.path)
         self._note_topics(source, table)
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """See BatchPolicy: the ranges say all."""
+        """See BatchPolicy: nothing to note, because the ranges describe the batch."""
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
         """See BatchPolicy."""
         return NO_NOTES
 
     def commit_input(self, table_input: TableInput) -> TableInput:
-        """See BatchPolicy: offsets that were gone and passed over on demand, and the transaction it ends with."""
+        """See BatchPolicy: adds the offsets that were skipped on demand, and the transaction the batch ends with."""
         table = self._lake.opened(table_input.report.target.path)
         standing = table.standing(self._settings.name) if table is not None else NO_OFFSETS
         notes = CommitNotes(
@@ -81,7 +81,7 @@ class StreamPolicy:
         return dataclasses.replace(table_input, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
-        """See BatchPolicy: what a table has applied is known by the ledger too."""
+        """See BatchPolicy: the ledger, too, holds what a table has applied."""
         return False
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
@@ -90,7 +90,7 @@ class StreamPolicy:
         self._note_topics(source, table)
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
-        """See BatchPolicy: the ledger is saved, with the tables that could not commit, or were skipped, as behind."""
+        """See BatchPolicy: saves the ledger; tables that could not commit, or were skipped, are noted as behind."""
         if batch.only is not None:
             if not failed:
                 self.ledger.caught_up(batch.only, batch.ranges)
@@ -101,7 +101,7 @@ class StreamPolicy:
         self.ledger.save(self._state)
 
     def notice_restore(self, source: SourceTable) -> None:
-        """Note a table as behind that was restored to an earlier state."""
+        """Note a table as behind if it was restored to an earlier state."""
         table = self._opened(source)
         if table is not None:
             self.ledger.notice_restore(source, table.standing(self._settings.name))

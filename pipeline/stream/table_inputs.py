@@ -1,4 +1,4 @@
-"""What the tasks of a batch gave, and what comes of it for each table."""
+"""Sorts the items that the tasks of a batch returned, and makes the input of each table from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 @dataclass
 class Outcome:
-    """What a run of a plan gave, sorted by kind."""
+    """The items that a run of a plan returned, sorted by kind."""
 
     report: TaskReport = field(default_factory=TaskReport)
     parcels: dict[str, list[Parcel]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Outcome:
 
     @staticmethod
     def of(items: Sequence[Item]) -> Outcome:
-        """Sort what the tasks gave. Raises the error of a task that could not go on."""
+        """Sort the items of the tasks. Raises the error of a task that could not continue."""
         outcome = Outcome()
         for item in items:
             if isinstance(item, Parcel):
@@ -45,8 +45,7 @@ class Outcome:
 
 
 def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableInput]:
-    """What the batch brings for every table that it touched, the fates of its records counted. Errors as
-    ``Lake.get``."""
+    """The input of every table that the batch touched, with the counts of its records. Errors as ``Lake.get``."""
     truncates = truncates_of(outcome.report.controls, settings.tables)
     for control in outcome.report.controls:
         if control.kind is ControlKind.TRUNCATE:
@@ -70,7 +69,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
 
 
 def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings: Settings) -> None:
-    """A TRUNCATE counts as one applied record, of a table that may have no rows in this batch."""
+    """Count a TRUNCATE as one applied record of its table, which may have no rows in this batch."""
     known = report.tables.get(control.source)
     if known is None:
         table = lake.get(settings.table_rules(control.source))

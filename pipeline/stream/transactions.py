@@ -1,4 +1,4 @@
-"""Batches of whole transactions: the survey of what was planned, the cut, and what is done when it takes too long."""
+"""Cuts batches to whole transactions: surveys the planned ranges, cuts them, and handles overdue transactions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pipeline.tasks.boundary import Boundary, Passed, Survey, boundary
 
 #: (topic, partition, time in ms) -> offset of the first record of that time or later.
 OffsetAt = Callable[[str, int, int], int]
-#: Looks through offset ranges, given the transaction topic.
+#: (transaction topic, offset ranges) -> the survey of the ranges.
 Look = Callable[[str, Sequence[OffsetRange]], Survey]
 
 
 def survey_records(topic: str, chunks: Iterable[RawRecords]) -> Survey:
-    """What raw records say of transactions; ``topic``: the transaction topic."""
+    """The transaction survey of raw records; ``topic``: the transaction topic."""
     found = Survey()
     for records in chunks:
         if records.topic == topic:
@@ -43,11 +43,13 @@ def fetch_and_survey(kafka: Mapping[str, str], topic: str, ranges: Sequence[Offs
 
 
 def begin_transactions(kafka: KafkaSettings, ledger: Ledger, start: Offsets) -> Offsets:
-    """``start`` with the offsets of the transaction topic at which a stream begins that knows only the data topics'.
+    """``start`` with the start offsets of the transaction topic, for a stream that has positions of data topics only.
 
-    That is when whole transactions are asked for of a stream that has run without: from the time of the newest record
-    that it has read. What is older and not read yet is read freely; from then on transactions are whole. Raises
-    TransientError, ConfigError.
+    This is the case if the settings begin to require whole transactions for a stream that has run without them. The
+    transaction topic then starts at the time of the newest record that the stream has read. Older records that are not
+    read yet are read without regard to transactions; from that time on transactions are whole.
+
+    Raises TransientError, ConfigError.
     """
     topic = kafka.transaction_topic or ""
     read = Offsets({t: parts for t, parts in ledger.positions.items() if t != topic and any(parts.values())})
@@ -63,7 +65,7 @@ def begin_transactions(kafka: KafkaSettings, ledger: Ledger, start: Offsets) -> 
 class Transactions:
     """Cuts the batches of one stream at transaction boundaries.
 
-    ``ledger`` remembers how far the transaction topic was taken; ``survey`` and ``offset_at`` ask Kafka.
+    ``ledger`` holds how far the transaction topic was read; ``survey`` and ``offset_at`` ask Kafka.
     """
 
     def __init__(self, settings: Settings, ledger: Ledger, survey: Look, offset_at: OffsetAt) -> None:
@@ -77,10 +79,10 @@ class Transactions:
         self.recorded: RecordedTransactions | None = None
 
     def cut(self, planned: Sequence[OffsetRange]) -> Boundary:
-        """What of the planned ranges the batch takes. ``recorded`` is then what its commits say of it.
+        """The part of the planned ranges that the batch takes. Sets ``recorded`` for the commit records of the batch.
 
-        Raises BadInputError where rows carry no transaction metadata, or where a transaction is overdue and the
-        settings do not let it be split.
+        Raises BadInputError if rows carry no transaction metadata, or if a transaction is overdue and the settings do
+        not allow a split.
         """
         found = self._look(self._topic, planned)
         self._refuse_bare(found)
@@ -108,7 +110,7 @@ class Transactions:
         return self._taken(Boundary(list(planned), None, made.waiting, split=True), found)
 
     def _reached(self, planned: Sequence[OffsetRange], time_ms: int) -> bool:
-        """Whether all records of the data topics that are older than a time lie below the end of what was planned."""
+        """Whether all data records older than a time (ms since the epoch) lie below the ends of the planned ranges."""
         reached = self._ledger.positions.merge(Ranges(planned).ends())
         return all(
             self._offset_at(topic, partition, time_ms) <= end
@@ -117,8 +119,8 @@ class Transactions:
         )
 
     def _horizon_ms(self, survey: Survey, planned: Sequence[OffsetRange]) -> float:
-        """Until when all records of the transaction topic are among what was planned; it may be written to several
-        partitions, which are not planned up to the same moment."""
+        """The time (ms) up to which the planned ranges hold all records of the transaction topic. The topic may have
+        several partitions, which are not planned up to the same time."""
         ends = self._ledger.positions.merge(Ranges(planned).ends()).get(self._topic, {})
         if len(ends) < 2:
             return inf
@@ -136,7 +138,7 @@ class Transactions:
         return any(topic == suffix or topic.endswith(f".{suffix}") for topic in topics)
 
     def _taken(self, made: Boundary, survey: Survey) -> Boundary:
-        """Remember, and have recorded, how far the transaction topic was taken."""
+        """Note in the ledger, and for the commit records, how far the transaction topic was read."""
         until = self._ledger.positions.merge(Ranges(made.ranges).ends()).get(self._topic, {})
         passed = replace(self._ledger.transactions, torn=tuple(sorted(made.torn)))
         marks = [mark for mark in survey.marks if mark.offset < until.get(mark.partition, 0)]

@@ -1,1 +1,1 @@
-"""What runs in executors: raw records -> parcels -> files, and the values that driver and tasks exchange."""
+"""The code that runs in executors: raw records -> parcels -> files, and the values that driver and tasks exchange."""

@@ -1,16 +1,16 @@
-"""Where a batch must end so that it holds whole transactions only.
+"""Finds the offsets at which a batch must end so that it holds whole transactions only.
 
-The records planned for a batch are looked through for the transactions they are of, beside the BEGIN and END records of
-the connector's transaction topic. A transaction is complete when every event that its END counts is among the records.
-The batch takes the longest run of complete transactions, in binlog order; each topic partition is cut before its first
-event of any other. What is left over stays below the stream's position, and is looked at again with the next batch: so
-nothing has to be remembered but the position in the transaction topic, which is a position like any other.
+The records planned for a batch are examined for their transactions, together with the BEGIN and END records of the
+connector's transaction topic. A transaction is complete when every event that its END counts is among the records. The
+batch takes the longest run of complete transactions, in binlog order; each topic partition is cut before its first
+event of any other transaction. The remaining records are not covered by the stream's position, and the next batch
+examines them again. The only state is therefore the position in the transaction topic, which is stored as any other.
 
-A BEGIN without END, with another BEGIN after it, is a DDL statement if no row is of it; else a connector died there and
-will send that transaction again, from its beginning or from somewhere in it. The rows of such a torn attempt wait until
-a later attempt is complete. What belongs to which attempt is told by time, for the connector writes BEGIN first. A row
-of a transaction whose BEGIN lies before the position in the topic is of one that was complete earlier (delivered again,
-or met again after the ledger was lost), unless that was a torn attempt.
+A BEGIN without END, with another BEGIN after it, is a DDL statement if it has no rows. Otherwise the connector died
+there, and it will send that transaction again, from its beginning or from a point within it. The rows of such a torn
+attempt wait until a later attempt is complete. Rows are assigned to attempts by time: the connector writes BEGIN first.
+If the BEGIN of a row's transaction lies before the position in the topic, the transaction was complete earlier
+(it is delivered again, or the ledger was lost), unless that attempt was torn.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from pipeline.source.offsets import OffsetRange
 
 @dataclass
 class Survey:
-    """What the records of a batch say of transactions. ``marks``: of the transaction topic, in order."""
+    """The transactions of a batch's records. ``marks``: BEGIN and END records of the transaction topic, in order;
+    ``members``: the row events."""
 
     marks: list[Mark] = field(default_factory=list)
     members: list[Members] = field(default_factory=list)
 
     def add(self, other: Survey) -> None:
-        """Take in another task's."""
+        """Add the survey of another task."""
         self.marks += other.marks
         self.members += other.members
 
@@ -44,11 +45,11 @@ class Boundary:
     """A batch cut at a transaction boundary.
 
     Args:
-        ranges: what the batch takes.
-        last: the newest transaction that is in it; None if the transaction topic brought none.
-        waiting: the oldest transaction that is not complete, with the number of records held back; None if none is.
-        torn: transactions of which only torn attempts lie before the batch's end in the transaction topic.
-        split: it ends anywhere, for that took too long.
+        ranges: the ranges that the batch takes.
+        last: the newest transaction in the batch; None if the transaction topic brought none.
+        waiting: the oldest incomplete transaction and the number of records held back; None if no record is held back.
+        torn: transactions with torn attempts only before the batch's end in the transaction topic.
+        split: whether the batch may end within a transaction, because one was overdue.
     """
 
     ranges: list[OffsetRange]
@@ -59,7 +60,7 @@ class Boundary:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What people should know."""
+        """The notices for people."""
         if self.waiting is None:
             return ()
         transaction, held = self.waiting
@@ -70,8 +71,8 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Passed:
-    """What earlier batches took of the transaction topic: up to which time, which transactions ended at that very time,
-    and which they left torn."""
+    """The part of the transaction topic that earlier batches took: up to which time (ms), which transactions ended at
+    exactly that time, and which are torn."""
 
     until_ms: int = 0
     ended: frozenset[str] = frozenset()
@@ -80,8 +81,8 @@ class Passed:
 
 @dataclass
 class _Attempt:
-    """A BEGIN and what followed. ``end``: offset behind its END (or BEGIN), in ``partition`` of the transaction topic;
-    ``end_ms``, ``counts`` None without END."""
+    """A BEGIN and its END. ``end``: the offset after the END (or after the BEGIN if there is no END) in ``partition``
+    of the transaction topic; ``end_ms`` and ``counts`` are None without END."""
 
     transaction: str
     begin_ms: int
@@ -107,13 +108,13 @@ def boundary(
     """Cut the planned ranges.
 
     Args:
-        ranges: what was planned, the transaction topic's partition among them if it has anything new.
-        survey: of exactly these ranges.
+        ranges: the planned ranges; they include the partitions of the transaction topic that have new records.
+        survey: the survey of exactly these ranges.
         topic: the transaction topic.
-        consumed: ``database.table`` of the tables that the stream's topics carry; events of others are not waited for.
-        passed: what was taken of the transaction topic before.
-        reached: asked only where a connector died or a DDL statement was sent.
-        horizon_ms: BEGIN records from that time on may be lacking, where the transaction topic has several partitions.
+        consumed: ``database.table`` of the tables in the stream's topics; a batch does not wait for events of others.
+        passed: the part of the transaction topic that earlier batches took.
+        reached: called only after a connector died or a DDL statement was sent.
+        horizon_ms: BEGIN records from that time on may be missing, if the transaction topic has several partitions.
     """
     attempts = _attempts(survey.marks)
     rows = _Rows(survey.members, attempts, passed)
@@ -135,8 +136,9 @@ def boundary(
 
 
 def _attempts(marks: Sequence[Mark]) -> list[_Attempt]:
-    """In the order of their BEGIN. The BEGIN of the first may lie before: then some of its rows do too, and what there
-    is of it is taken. All records of a transaction are in one partition, for its id is their key."""
+    """The attempts in the order of their BEGIN. The BEGIN of the first attempt may lie before the ranges: then some of
+    its rows do too, and the batch takes the rows that are there. All BEGIN and END records of a transaction are in one
+    partition, because their key is the transaction's id."""
     found: dict[int, list[_Attempt]] = {}
     for mark in sorted(marks, key=lambda mark: (mark.partition, mark.offset)):
         mine, end = found.setdefault(mark.partition, []), mark.offset + 1
@@ -150,7 +152,7 @@ def _attempts(marks: Sequence[Mark]) -> list[_Attempt]:
 
 
 def _apart(attempts: Sequence[_Attempt], at: int) -> int:
-    """``at``, or the first attempt of the same millisecond where partitions give no order but that of time."""
+    """``at``; or, if several partitions are ordered by time only, the first attempt of the same millisecond."""
     several = len({attempt.partition for attempt in attempts}) > 1
     while several and 0 < at < len(attempts) and attempts[at].begin_ms == attempts[at - 1].begin_ms:
         at -= 1
@@ -165,9 +167,9 @@ def _complete_run(
     reached: Reached,
     horizon_ms: float,
 ) -> int:
-    """How many attempts from the first on are complete or torn.
+    """The number of attempts before the first one that is neither complete nor torn.
 
-    END does not count what a torn attempt sent before: that must be there as well.
+    END does not count the events that a torn attempt sent before; these events must be there as well.
     """
     newest = {attempt.transaction: at for at, attempt in enumerate(attempts)}
     torn = set(passed.torn)
@@ -187,19 +189,19 @@ def _complete_run(
 
 
 def _settled(attempts: Sequence[_Attempt], taken: int, passed: Passed) -> tuple[frozenset[str], frozenset[str]]:
-    """The transactions that are whole with the taken attempts, and those that are torn yet."""
+    """The transactions that are whole with the taken attempts, and those that are still torn."""
     newest = {attempt.transaction: at for at, attempt in enumerate(attempts)}
     whole = frozenset(a.transaction for a in attempts[:taken] if a.counts is not None)
     again = {a.transaction for at, a in enumerate(attempts[:taken]) if a.counts is None and newest[a.transaction] > at}
     return whole, (passed.torn | again) - whole
 
 
-#: A row of an attempt before those listed, and of one after them.
+#: The attempt of a row that belongs to an attempt before the listed ones, or after them.
 _BEFORE, _AFTER = -1, -2
 
 
 class _Rows:
-    """The row events, by the attempt at their transaction that they are of."""
+    """The row events, by the attempt that sent them."""
 
     def __init__(self, members: Sequence[Members], attempts: Sequence[_Attempt], passed: Passed) -> None:
         self._passed = passed
@@ -214,7 +216,7 @@ class _Rows:
             self._note(part)
 
     def _assigned(self, part: Members) -> npt.NDArray[np.int64]:
-        """By their times: the connector writes BEGIN, the rows, END."""
+        """The attempt of each row, by time: the connector writes BEGIN, then the rows, then END."""
         attempt = np.full(len(part.codes), _BEFORE, dtype=np.int64)
         by_code = np.argsort(part.codes, kind="stable")
         bounds = np.searchsorted(part.codes[by_code], np.arange(len(part.kinds) + 1))
@@ -234,16 +236,16 @@ class _Rows:
         self._seen.update(transaction for transaction, _ in part.kinds)
 
     def any_of(self, transaction: str) -> bool:
-        """Whether any row is of the transaction."""
+        """Whether the transaction has any row."""
         return transaction in self._seen
 
     def has_all(self, attempt: int, table: str, count: int) -> bool:
-        """Whether rows 1 to ``count`` of the attempt in that table are there."""
+        """Whether rows 1 to ``count`` of the attempt in that table are among the records."""
         there = self._orders.get((attempt, table), set())
         return len(there) >= count and all(n in there for n in range(1, count + 1))
 
     def held(self, part: Members, taken: int, whole: frozenset[str], torn: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Which rows have to wait: those of attempts that are not taken, and of torn ones."""
+        """A mask of the rows that have to wait: rows of attempts that are not taken, and rows of torn attempts."""
         attempt = self._attempt_of[id(part)]
         is_torn = np.array([t in torn for t, _ in part.kinds], dtype=bool)[part.codes]
         is_whole = np.array([t in whole or t in self._passed.ended for t, _ in part.kinds], dtype=bool)[part.codes]
@@ -252,10 +254,10 @@ class _Rows:
         return np.asarray(~free, dtype=np.bool_)
 
     def first_behind(self, members: Sequence[Members], held: Sequence[npt.NDArray[np.bool_]], taken: int) -> int | None:
-        """The first of the taken attempts with a row that lies behind one that has to wait; None if there is none.
+        """The first taken attempt with a row after a row that has to wait; None if there is none.
 
-        A connector that died has left rows of a torn attempt before those of transactions that it sent again: they can
-        be taken only together with a whole attempt at that one.
+        A connector that died left rows of a torn attempt before the rows that it sent afterwards. These later rows can
+        be taken only together with a whole attempt at the torn transaction.
         """
         found = []
         for place in {(part.topic, part.partition) for part in members}:
@@ -283,7 +285,7 @@ def _until(planned: OffsetRange, until: int | None) -> OffsetRange:
 
 
 def _cut(planned: OffsetRange, members: Sequence[Members], held: Sequence[npt.NDArray[np.bool_]]) -> OffsetRange:
-    """The range up to its first row that is held back."""
+    """The part of the range before its first row that is held back."""
     firsts = [
         int(part.offsets[waits][0])
         for part, waits in zip(members, held, strict=True)

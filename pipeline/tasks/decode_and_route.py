@@ -1,4 +1,5 @@
-"""What runs inside Spark's tasks: fetch, decode, prepare. Plain functions over iterators; parcels come of it."""
+"""Turns offset ranges or raw records into parcels inside Spark tasks: fetch, decode, prepare. Plain functions over
+iterators."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _NEW = TableState()
 
 
 def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator[Item]:
-    """Fetch offset ranges from Kafka and decode them: parcels, then one report."""
+    """Fetch offset ranges from Kafka and decode them; yields parcels, then one report."""
     records = fetch(plan.kafka, ranges, timeout_s=plan.fetch_timeout_s, chunk_records=plan.chunk_records)
     try:
         yield from decode_records(plan, records)
@@ -34,7 +35,7 @@ def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator
 
 
 def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:
-    """Decode and route raw records: parcels, then one report."""
+    """Decode and route raw records; yields parcels, then one report."""
     report = TaskReport()
     source = iter(chunks)
     while True:
@@ -66,13 +67,13 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
 def _report_refused(
     plan: BatchPlan, records: RawRecords, refused: Iterable[tuple[ChangeBatch, str]], report: TaskReport
 ) -> None:
-    """Rows of a name that stands for no table of the lake."""
+    """Report rows whose table name belongs to no table of the lake."""
     for batch, why in refused if plan.only is None else ():
         report.quarantined += _records_of(batch, records, _NEW, DDL_REFUSED, why)
 
 
 def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
-    """What decoding gave beside changes: filtered and quarantined records, controls, columns without a schema."""
+    """Report the other results of decoding: filtered and quarantined records, controls, columns without a schema."""
     for key, count in decoded.filtered.items() if plan.only is None else ():
         report.filtered[key] = report.filtered.get(key, 0) + count
     report.controls += [
@@ -92,14 +93,14 @@ def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = N
 
 
 def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
-    """Count them all; carry only as many as the job's threshold lets through."""
+    """Count all records; keep only as many as the job's threshold allows."""
     room = plan.max_quarantined + 1 - report.quarantined_count
     report.quarantined_count += len(records)
     report.quarantined += records[: max(0, room)]
 
 
 def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
-    """Parcels of one change batch; the fate of its records is reported."""
+    """The parcels of one change batch; adds the fates of its records to the report."""
     source, origin = batch.schema.source, batch.origin or batch.schema.source
     if not _wanted(plan, source, origin):
         _report_unwanted(plan, batch, report)
@@ -137,7 +138,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
 
 
 def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) -> None:
-    """Rows of a table that is left out, or that is behind and is caught up apart."""
+    """Report rows of a table that is excluded, or that is behind and is caught up separately."""
     source = batch.schema.source
     if plan.only is not None:
         return
@@ -151,7 +152,7 @@ def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) ->
 def _records_of(
     batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
 ) -> list[Quarantined]:
-    """Every record behind a change batch, as quarantined, but for those the table has applied already."""
+    """Every record of a change batch as quarantined, except those that the table has applied already."""
     offsets = np.unique(batch.rows.column("__offset").to_numpy())
     offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
     found = np.searchsorted(records.offsets, offsets)

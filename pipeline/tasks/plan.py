@@ -1,4 +1,4 @@
-"""What the driver tells the tasks of one micro-batch, and what they tell back. All of it can be pickled."""
+"""The values that the driver sends to the tasks of one micro-batch, and the reports they return. All are picklable."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What tasks must know of a table that the driver has open.
+    """The state of a table that tasks need.
 
     Args:
         applied_until: topic -> partition -> offset below which the table has applied everything.
-        truncates: what TRUNCATE has taken away of the table.
-        refused: why this table's records are quarantined, None if they are not.
-        skipped: the table is behind and is caught up apart; its records are left for that.
+        truncates: the rows that TRUNCATE has removed from the table.
+        refused: why this table's records are quarantined; None if they are not.
+        skipped: whether the table is behind; its records are ignored here and applied when it is caught up.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class TableState:
 class TableWriter:
     """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
 
-    ``existing``: the file groups there are, (partition path, bucket); asked only where new ones may begin with a base
-    file.
+    ``existing``: the existing file groups, as (partition path, bucket); filled only if new file groups may begin with a
+    base file.
     """
 
     context: WriteContext
@@ -56,8 +56,8 @@ class TableWriter:
 class BatchPlan:
     """One micro-batch for the tasks.
 
-    ``only``: when set, records of all other tables are left alone (a table is caught up).
-    ``writers``: by table path; parcels of other tables go to the driver.
+    ``only``: if set, records of all other tables are ignored (one table is caught up).
+    ``writers``: by table path; parcels of all other tables go to the driver.
     """
 
     decoding: DecodeOptions
@@ -77,10 +77,10 @@ class BatchPlan:
 
 @dataclass
 class TableReport:
-    """What a task saw of one table: the newest schema, where it goes, counts, and the span of source times (ms).
+    """A task's report of one table: the newest schema, the target, counts, and the span of source times (ms).
 
-    ``origins``: the source tables whose rows these are. ``sharded``: a route merges them, and a column tells their rows
-    apart. ``clash``: why they cannot be merged.
+    ``origins``: the source tables of the rows. ``sharded``: whether a route merges several source tables and a column
+    distinguishes their rows. ``clash``: why they cannot be merged.
     """
 
     schema: TableSchema
@@ -95,7 +95,7 @@ class TableReport:
     clash: str | None = None
 
     def add(self, other: TableReport) -> None:
-        """Take in another chunk's or task's report of the same table."""
+        """Add the report of another chunk or task of the same table."""
         self.counts.add(other.counts)
         self.topics |= other.topics
         self.origins |= other.origins
@@ -121,11 +121,11 @@ def _differing(report: TableReport) -> str:
 
 @dataclass
 class TaskReport:
-    """What one task did besides its parcels.
+    """The report of one task, returned besides its parcels.
 
-    ``quarantined_count``: how many there were, those of refused tables left out; more than the threshold lets through
-    are not carried. ``skipped``: topics that brought records of tables which are behind. ``stage_ms``: time by stage,
-    in milliseconds.
+    ``quarantined_count``: the number of quarantined records, without those of refused tables; the records themselves
+    are kept only up to the threshold. ``skipped``: topics with records of tables that are behind. ``stage_ms``: time by
+    stage, in milliseconds.
     """
 
     tables: dict[SourceTable, TableReport] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class TaskReport:
     stretches: list[Stretch] = field(default_factory=list)
 
     def add(self, other: TaskReport) -> None:
-        """Take in another task's report."""
+        """Add the report of another task."""
         for source, table in other.tables.items():
             self.add_table(source, table)
         self.quarantined += other.quarantined
@@ -159,18 +159,18 @@ class TaskReport:
         self.took(other.stage_ms)
 
     def add_table(self, source: SourceTable, table: TableReport) -> None:
-        """Take in what was seen of a table."""
+        """Add the report of a table."""
         if source in self.tables:
             self.tables[source].add(table)
         else:
             self.tables[source] = table
 
     def spent(self, stage: str, started_s: float) -> None:
-        """Add to a stage the time since ``started_s`` (``monotonic_s``): what went on one after the other."""
+        """Add the time since ``started_s`` (``monotonic_s``) to a stage: for work that runs one after the other."""
         self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (monotonic_s() - started_s) * 1000
 
     def took(self, stage_ms: Mapping[str, float]) -> None:
-        """Note times of what went on side by side: the longest counts."""
+        """Note the times of work that ran at the same time: the longest counts."""
         for stage, ms in stage_ms.items():
             self.stage_ms[stage] = max(self.stage_ms.get(stage, 0.0), ms)
 
@@ -186,7 +186,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class TableFailed:
-    """A task could not write a table; the others go on."""
+    """A task could not write a table; the other tables continue."""
 
     table: str
     error: BinlakeError
@@ -194,10 +194,10 @@ class TableFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """A task met an error that another attempt would meet again."""
+    """A task raised an error that another attempt would raise again."""
 
     error: BinlakeError
 
 
-#: What tasks give back: parcels for the driver, files that they wrote, what failed, and one report each.
+#: The items that tasks return: parcels for the driver, files that they wrote, failures, and one report each.
 Item = Parcel | TaskReport | Written | TableFailed | TaskFailed

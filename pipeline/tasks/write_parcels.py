@@ -1,4 +1,4 @@
-"""Parcels -> log files, in tasks: of the tables that the plan has opened for them."""
+"""Writes parcels as log files in tasks, for the tables that the plan has opened for tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.upsert.route import KEY, ORDER_COLUMNS
 
 
 def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
-    """Merge and write the parcels of the tables this plan opened; hand everything else on to the driver."""
+    """Merge and write the parcels of the tables that this plan opened; pass all other items on to the driver."""
     groups: dict[tuple[str, str, int], list[Parcel]] = {}
     report = TaskReport()
     for item in items:
@@ -51,7 +51,7 @@ def _write_group(
 
 
 def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
-    """Whether a task may write this parcel: an open instant, a record key, and no column that is new to the table."""
+    """Whether a task may write this parcel: its table has an open instant and a record key, and no column is new."""
     writer = writers.get(parcel.table)
     if writer is None or parcel.bucket == KEYLESS_BUCKET:
         return False

@@ -1,1 +1,1 @@
-"""Change batches -> one Arrow table per file group: targets, keys, order, buckets, parcels. Knows no Spark."""
+"""Change batches -> one Arrow table per file group: targets, keys, order, buckets, parcels. Independent of Spark."""

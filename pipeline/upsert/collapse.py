@@ -1,7 +1,7 @@
-"""Newest per key: of all changes to one key only the last in the order of the source is kept.
+"""Keeps the newest change of each key: the last one in the order of the source.
 
-The order is (ordering value, row inside the event, Kafka offset), compared as numbers. Where a delete and an upsert
-share all three only a primary-key change can have made them, and they are then changes of different keys.
+The order is (ordering value, row inside the event, Kafka offset), compared as numbers. Only a primary-key change can
+produce a delete and an upsert with equal values of all three, and these are changes of different keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _numbers(table: pa.Table, name: str) -> Int64s:
 
 
 def _in_order(columns: list[Int64s]) -> bool:
-    """True when the rows already stand in ascending lexicographic order of the columns."""
+    """Whether the rows are in ascending lexicographic order of the columns."""
     greater = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
     equal = ~greater
     for column in columns:
@@ -29,7 +29,7 @@ def _in_order(columns: list[Int64s]) -> bool:
 
 
 def codes_of(keys: pa.Array, paths: pa.Array | None = None) -> tuple[Int64s, int]:
-    """A dense code for every distinct (partition path, record key), int64 of n, and how many there are at most."""
+    """A dense code for every distinct (partition path, record key), int64 of n, and an upper bound of their number."""
     encoded = keys.dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     size = len(encoded.dictionary)

@@ -19,7 +19,7 @@ _KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.stri
 
 @dataclass(frozen=True)
 class Computed:
-    """``columns``: one for each expression, nulls in the rows that failed. ``bad``: their indices. ``why``: of one."""
+    """``columns``: one per expression, null in failed rows. ``bad``: the failed rows. ``why``: the error of one."""
 
     columns: pa.Table
     bad: tuple[int, ...] = ()
@@ -29,7 +29,7 @@ class Computed:
 def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> Computed:
     """Evaluate (name, expression) pairs over n rows.
 
-    Raises UnsupportedError for an expression that cannot be evaluated over these columns, or gives what no table holds.
+    Raises UnsupportedError for an expression that cannot be evaluated over these columns, or has an unsupported type.
     """
     kinds = _kinds(rows.schema, tuple(expressions), source)
     try:
@@ -57,7 +57,7 @@ def _evaluate(rows: pa.Table, expressions: Sequence[tuple[str, str]]) -> pa.Tabl
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    """One database in memory for the process, which reads no files and keeps the order of rows."""
+    """One in-memory database for the process. It reads no files and keeps the order of rows."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "enable_external_access": "false",
         "threads": "1",
@@ -67,7 +67,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _kinds(schema: pa.Schema, expressions: tuple[tuple[str, str], ...], source: SourceTable) -> pa.Schema:
-    """The types of the results, known without a row."""
+    """The types of the results, determined without rows."""
     try:
         given = _evaluate(schema.empty_table(), expressions).schema
     except duckdb.Error as error:
@@ -93,7 +93,7 @@ def _kind(field: pa.Field, source: SourceTable) -> pa.DataType:
 
 
 def _cast(table: pa.Table, kinds: pa.Schema) -> pa.Table:
-    """To the table's types, exactly. Raises ArrowInvalid for what does not fit."""
+    """Cast to the table's types, exactly. Raises ArrowInvalid for a value that does not fit."""
     return table.cast(kinds).combine_chunks()
 
 

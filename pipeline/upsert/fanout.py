@@ -1,4 +1,4 @@
-"""Routes: from here on, everything decoded goes by the name of the lake table it is for."""
+"""Routes: renames decoded records from their source table to their lake table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
 def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
-    """What was decoded under the names that the routes give; the source's own are kept as ``origin``.
+    """The decoded records under the names that the routes give; the source's own names are kept as ``origin``.
 
-    Tables that are left out keep their names. ``unknown_columns`` speak of the source's schemas, and stay too.
+    Tables that are left out keep their names. ``unknown_columns`` are those of the source's schemas, and are unchanged.
     """
     if not tables.routes:
         return decoded
@@ -28,19 +28,19 @@ def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
 
 
 def destination(source: SourceTable, tables: TablesSettings) -> SourceTable:
-    """The name that a source table has in the lake; its own where it is left out."""
+    """The name of a source table in the lake; its own name where it is left out."""
     found = tables.destination(source) if tables.selects(source) else None
     return SourceTable(found.database, found.table) if found is not None else source
 
 
 def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
-    """What tells the rows of a source table from others in the same lake table; None for a table of its own."""
+    """The rule that distinguishes a source table's rows in a shared lake table; None for a lake table of its own."""
     found = tables.destination(origin) if tables.routes else None
     return found.shard if found is not None else None
 
 
 def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
-    """What the TRUNCATEs among the (routed) records take away of each lake table."""
+    """The effect of the TRUNCATEs among the (routed) records on each lake table."""
     found: dict[SourceTable, Truncates] = {}
     for control in controls:
         if control.kind is ControlKind.TRUNCATE:

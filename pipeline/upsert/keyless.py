@@ -1,10 +1,10 @@
-"""Tables without a key: rows are told apart by their whole content, as a multiset.
+"""Tables without a key: a row is identified by its whole content, as in a multiset.
 
 An insert becomes a row whose record key is its place in the binlog, so that a redelivered insert is the same row. A
-delete (or the old half of an update) takes away one live row of equal content, found by a digest column. What was
-applied of late (the newest ``WINDOW`` places) is remembered in the commit, so that a redelivery is known for one.
-A delete whose row has not come yet (events without a key are spread over the topic's partitions) is remembered as a
-debt, and takes the row when it comes.
+delete (or the old half of an update) removes one live row of equal content, which a digest column finds. The commit
+records the newest ``WINDOW`` applied places, so that a redelivery is recognised. A delete whose row has not arrived yet
+(events without a key are spread over the topic's partitions) is recorded as a debt, and removes the row when it
+arrives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.upsert.target import Target
 
 ROW_FIELD = "_binlake_row"
 DIGEST_FIELD = "_binlake_digest"
-#: Places remembered per table: redeliveries reach back as far as the connector's last offset commit.
+#: Places recorded per table: redeliveries reach back as far as the connector's last offset commit.
 WINDOW = 5_000
 
 #: A live row: ordering value, partition path, record key.
@@ -35,13 +35,13 @@ LiveRows = Mapping[str, list[LiveRow]]
 FindLive = Callable[[frozenset[str]], LiveRows]
 
 
-#: One half of an event: ordering value, row inside the event, and 1 where a row comes, 0 where one goes.
+#: One half of an event: ordering value, row inside the event, and 1 for a row that is added, 0 for one that is removed.
 Half = tuple[int, int, int]
 
 
 @dataclass
 class KeylessState:
-    """What a keyless table remembers from commit to commit: halves applied of late, and deletes still owed."""
+    """The state that a keyless table keeps from commit to commit: recently applied halves, and deletes still owed."""
 
     applied: set[Half] = field(default_factory=set)
     debts: list[tuple[str, int, int]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class KeylessState:
         return KeylessState({(o, r, c) for o, r, c in halves}, [(d, o, r) for d, o, r in data["debts"]])
 
     def copy(self) -> KeylessState:
-        """A state to work on, so that a failed commit leaves this one as it was."""
+        """A copy for changes, so that a failed commit leaves this state unchanged."""
         return KeylessState(set(self.applied), list(self.debts))
 
 
@@ -79,8 +79,8 @@ class Resolved:
 def digests(rows: pa.Table, names: list[str]) -> list[str]:
     """A digest of every row's non-null values: 32 hex digits each.
 
-    Nulls are left out, so that an added column does not change the rows that lack it. FLOAT is taken to 6 digits:
-    Debezium's snapshots give no more, its streamed images do (recorded).
+    Nulls are left out, so that an added column does not change the digest of rows that lack it. FLOAT is rounded to 6
+    digits: Debezium's snapshots give no more, its streamed images do (recorded).
     """
     columns = [_texts(rows.column(name)) for name in sorted(names)]
     labels = sorted(names)
@@ -109,7 +109,7 @@ class _Event:
     order: int
     row: int
     key: str
-    half: Half | None  # what a redelivery is known by; None for rows without a place in the binlog
+    half: Half | None  # identifies a redelivery; None for rows without a place in the binlog
 
 
 def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
@@ -120,7 +120,7 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
     for at in np.lexsort(columns[::-1]).tolist():
         order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
         place = order & ((1 << FILE_BITS + POSITION_BITS) - 1)
-        streamed = place >> POSITION_BITS and place != offset  # not a snapshot's, and not ordered by Kafka's offset
+        streamed = place >> POSITION_BITS and place != offset  # neither a snapshot row nor ordered by Kafka's offset
         key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
         comes = bool(ops[at] == Op.UPSERT)
         half = (order, row, int(comes)) if streamed else None
@@ -128,13 +128,13 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
 
 
 def resolve(events: pa.Table, target: Target, state: KeylessState, find_live: FindLive) -> Resolved:
-    """Turn whole-row events into keyed rows, and bring ``state`` up to date.
+    """Turn whole-row events into keyed rows, and update ``state``.
 
     Args:
         events: n events as ``route`` packs them (value columns, META_FIELDS, ``__part``).
         target: the table; its partition layout gives the paths.
         state: changed in place.
-        find_live: asked once, for the digests that some delete of this batch needs.
+        find_live: called once, with the digests that some delete of this batch needs.
     """
     values = [n for n in events.column_names if n not in (*META_NAMES, "__part")]
     marks = digests(events, values)
@@ -165,7 +165,7 @@ def _come(
     taken: dict[str, tuple[int, bool, int, str]],
     paths: list[str],
 ) -> bool:
-    """A row comes: False when a delete was waiting for one of its content."""
+    """Add a row; False when a delete was waiting for a row of its content."""
     here = live.setdefault(event.digest, [])
     known = any(key == event.key for _, _, key in here)
     debt = next((d for d in state.debts if d[0] == event.digest), None)
@@ -184,10 +184,10 @@ def _go(
     state: KeylessState,
     taken: dict[str, tuple[int, bool, int, str]],
 ) -> None:
-    """A row goes, or is owed.
+    """Remove a row, or record the delete as owed.
 
-    Rows of equal content cannot be told apart, so any of them may go, also one that came after this delete: the
-    delete is then ordered behind the row.
+    Rows of equal content cannot be distinguished, so any of them may be removed, also one that was added after this
+    delete: the delete is then ordered after the row.
     """
     rows = live.get(event.digest)
     if not rows:

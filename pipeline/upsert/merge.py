@@ -1,4 +1,4 @@
-"""Rows of one file group, from as many parcels as there were -> what its log file will hold."""
+"""Merges the parcels of one file group into the rows of its log file."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, i
 
 
 def records(rows: pa.Table) -> int:
-    """How many of the rows are records of their own: not the deletes that moves and truncates add."""
+    """How many of the rows are records of their own, without the deletes that moves and truncates add."""
     return len(rows) - (pc.sum(pc.equal(rows.column("__op"), MOVED_AWAY)).as_py() or 0)
 
 
 def truncated(stored: pa.Table, truncates: Truncates) -> pa.Table:
-    """Deletes for stored rows (``_hoodie_record_key``, ORDER_FIELD, the columns that ``truncates`` looks at) that are
-    taken away."""
+    """Deletes for the stored rows that ``truncates`` removes. ``stored`` has ``_hoodie_record_key``, ORDER_FIELD and
+    the columns that ``truncates`` needs."""
     orders = truncates.order_at(stored)
     mask = stored.column(ORDER_FIELD).to_numpy() <= orders
     gone, count = stored.filter(pa.array(mask)), int(mask.sum())

@@ -1,4 +1,4 @@
-"""Parcels: rows of one file group on their way from the task that decoded them to the one that writes them.
+"""Parcels: rows of one file group, sent from the task that decoded them to the task that writes them.
 
 A parcel is one Arrow IPC stream, so that Spark moves a few blobs instead of millions of rows.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import mmh3
 import pyarrow as pa
 
-#: Rows that one parcel holds at most, and the bytes it aims at: Spark's rows and Python's pickles have limits.
+#: The most bytes that one parcel aims at: Spark's rows and Python's pickles have limits.
 MAX_PARCEL_BYTES = 64 << 20
 #: The bucket of events that have no record key yet (tables without a key).
 KEYLESS_BUCKET = -1
@@ -28,7 +28,7 @@ class Parcel:
     blob: bytes
 
     def slot(self, slots: int) -> int:
-        """Which of ``slots`` writers takes this file group; even over tables and partitions."""
+        """The writer of this file group, 0 <= n < ``slots``, by a hash that is even over tables and partitions."""
         return int(mmh3.hash(f"{self.table}\n{self.partition_path}\n{self.bucket}".encode(), signed=False) % slots)
 
 
@@ -45,7 +45,7 @@ def pack(table: str, partition_path: str, bucket: int, rows: pa.Table) -> Iterat
 
 
 def unpack(parcels: Sequence[Parcel]) -> pa.Table:
-    """The rows of parcels of one file group in one table; columns that only some have are null in the others."""
+    """The rows of parcels of one file group as one table; columns missing in a parcel are null in its rows."""
     tables = [pa.ipc.open_stream(parcel.blob).read_all() for parcel in parcels]
     if len(tables) == 1:
         return tables[0]

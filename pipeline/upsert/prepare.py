@@ -1,7 +1,7 @@
-"""A change batch as its lake table takes it: refuse, restate, shape, target, null keys, route, in this order.
+"""Prepares a change batch for its lake table: refuse, restate, shape, target, null keys, route, in this order.
 
-The order matters. Statements of the source speak of its own columns, so rows are restated before they are shaped; keys
-and partitions are made of shaped columns; and no step sees what an earlier one has rejected.
+The order matters. Statements of the source name the source's columns, so rows are restated before they are shaped.
+Keys and partitions are made of shaped columns. No step sees rows that an earlier step has rejected.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from pipeline.upsert.shape import shape
 from pipeline.upsert.target import Target, make_target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
-#: Why the records of a table are in quarantine that the lake cannot hold.
+#: The quarantine reason for records of a table that the lake cannot hold.
 TABLE_REFUSED = "table_refused"
-#: Reasons that are no bad input: the records do not count towards the quarantine's threshold.
+#: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
 UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED})
 
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What decides, beside the settings, which rows of a source table go on.
+    """Facts that decide, besides the settings, which rows of a source table go on.
 
     Args:
         ddl: the source's statements about it.
         applied_until: partition of the batch's topic -> offset below which the lake table has applied everything.
-        truncates: what TRUNCATE has taken away of the lake table.
-        refused: why the lake table takes nothing; None if it does.
+        truncates: the rows that TRUNCATE has removed from the lake table.
+        refused: why the lake table accepts no rows; None if it accepts them.
     """
 
     ddl: SourceDdl = NO_DDL
@@ -51,7 +51,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Rows whose records go to quarantine, each record whole."""
+    """Rows whose records go to the quarantine, each record as a whole."""
 
     rows: ChangeBatch
     reason: str
@@ -60,15 +60,15 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Rows on their way to their file groups.
+    """Rows for the file groups.
 
     Args:
         schema: the columns as the lake table keeps them, under the source's names.
         target: the lake table.
-        columns: value columns as the parcels hold them; none where there is no parcel.
+        columns: value columns as in the parcels; none where there is no parcel.
         parcels: rows by file group.
         counts: of the records so far.
-        oldest_ms, newest_ms: the span of the source's times, 0 where it gives none.
+        oldest_ms, newest_ms: the range of the source's times in milliseconds, 0 where it gives none.
     """
 
     schema: TableSchema
@@ -82,13 +82,13 @@ class Accepted:
 
 @dataclass(slots=True)
 class Prepared:
-    """What became of a change batch. ``accepted`` is None where all rows are rejected."""
+    """The result of preparing a change batch. ``accepted`` is None where all rows are rejected."""
 
     accepted: Accepted | None = None
     rejected: list[Rejected] = field(default_factory=list)
 
     def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
-        """Note rejected rows; None for none."""
+        """Note rejected rows; None has no effect."""
         if rows is not None:
             self.rejected.append(Rejected(rows, reason, detail))
 
@@ -99,10 +99,10 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     Args:
         batch: n rows of one source table, under the name of the lake table.
         rules: of the lake table.
-        shard: what tells these rows from those of other source tables; None for a table of its own.
-        facts: what is known of the table.
+        shard: the rule that distinguishes these rows from those of other source tables; None for a table of its own.
+        facts: the known facts about the table.
 
-    A rule that cannot hold for the table rejects the rows that are left (``TABLE_REFUSED``); nothing is raised for it.
+    A rule that cannot hold for the table rejects the remaining rows (``TABLE_REFUSED``) and raises nothing.
     """
     prepared = Prepared()
     if facts.refused is not None:
@@ -131,7 +131,7 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
 
 
 def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int64s:
-    """The ordering value up to which rows are gone, by TRUNCATE; each row's own where a DROP TABLE took some away."""
+    """The ordering value up to which TRUNCATE removed rows; one value for each row where DROP TABLE removed some."""
     if not any(one.deletes for one in ddl.restatements):
         return truncated
     gone = deleted(np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64), ddl.restatements)
@@ -146,7 +146,7 @@ def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:
 
 
 def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
-    """The lake's value columns as the parcels hold them."""
+    """The lake's value columns as in the parcels."""
     if not parcels:
         return pa.schema([])
     schema = pa.ipc.open_stream(parcels[0].blob).schema

@@ -1,7 +1,7 @@
-"""Change batches -> parcels: what a task sends to the writer of a file group.
+"""Change batches -> parcels, which a task sends to the writers of file groups.
 
-One call takes one change batch: it names the columns as the lake does, computes record keys, partition paths and
-buckets, keeps the newest change of each key, and cuts the rest by file group. No row becomes a Python object.
+One call takes one change batch. It renames the columns to lake names, computes record keys, partition paths and
+buckets, keeps the newest change of each key, and splits the rows by file group. No row becomes a Python object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
 
 KEY = "_hoodie_record_key"
-#: ``__op`` of a delete that an update left behind where its row used to be. It is no record of its own.
+#: ``__op`` of the delete that an update adds at the previous place of its row. It is not a record of its own.
 MOVED_AWAY = 2
 #: Columns of a parcel besides the key and the value columns.
 ORDER_COLUMNS = ("__op", "__order", "__row", "__offset")
@@ -31,7 +31,7 @@ ORDER_COLUMNS = ("__op", "__order", "__row", "__offset")
 
 @dataclass
 class Counts:
-    """What became of a table's records in one batch (see ``outcomes``).
+    """The number of a table's records in one batch by outcome (see ``outcomes``).
 
     read = applied + superseded + filtered + quarantined.
     """
@@ -44,7 +44,7 @@ class Counts:
     already_applied: int = 0
 
     def settle(self) -> None:
-        """What was read and had no other fate is applied."""
+        """Count every record that was read and has no other outcome as applied."""
         self.applied = self.read - self.superseded - self.filtered - self.quarantined
 
     def add(self, other: Counts) -> None:
@@ -55,7 +55,7 @@ class Counts:
 
 @dataclass
 class Routed:
-    """Parcels of one change batch, and the fate of its records so far."""
+    """Parcels of one change batch, and the outcomes of its records so far."""
 
     parcels: list[Parcel] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
@@ -67,10 +67,10 @@ def route(
     """Route one change batch to the file groups of its target.
 
     Args:
-        batch: n rows, whole keys (see ``split_null_keys``).
-        target: where they go.
+        batch: n rows, without null in the key (see ``split_null_keys``).
+        target: the lake table.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
-        truncated_order: ordering value of this table's newest TRUNCATE, or -1 (of each row, if an array):
+        truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
             rows up to it are superseded.
     """
     routed = Routed()
@@ -97,9 +97,9 @@ def route(
 
 
 def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, ChangeBatch | None]:
-    """The batch without the rows whose key is not whole, and these rows; None where every key is.
+    """The batch without the rows that have null in their key, and these rows; None if there are none.
 
-    A key of the source is never null; one that the settings name may be.
+    A key of the source is never null; a key that the settings name may be.
     """
     names = lake_names([c.name for c in batch.schema.columns], batch.schema.source)
     keys = [batch.rows.column(column) for column, name in names.items() if name in target.key]
@@ -110,7 +110,7 @@ def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, Ch
 
 
 def without_records_of(batch: ChangeBatch, refused: ChangeBatch | None) -> ChangeBatch:
-    """The batch without the rows that came in one record with rows that were refused: a record is quarantined whole."""
+    """The batch without the rows of records that have a refused row: a record is quarantined as a whole."""
     if refused is None:
         return batch
     offsets = refused.rows.column("__offset").to_numpy()
@@ -155,7 +155,7 @@ def _keyed(rows: pa.Table, target: Target) -> tuple[pa.Table, pa.Array]:
 def _with_moves(
     keyed: pa.Table, paths: pa.Array, rows: pa.Table, moves: Moves, target: Target
 ) -> tuple[pa.Table, pa.Array]:
-    """Add a delete at the old place of every update that changed its key or its partition path."""
+    """Add a delete at the previous place of every update that changed its key or its partition path."""
     if moves is None:
         return keyed, paths
     before, at = moves
@@ -184,7 +184,7 @@ def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:
-    """One parcel per (partition path, bucket), rows in no promised order."""
+    """One parcel per (partition path, bucket); the order of rows is not defined."""
     kept = pa.array(keep)
     buckets = bucket_ids(keyed.column(KEY).take(kept), target.key, target.buckets)
     places = paths.take(kept).dictionary_encode()
@@ -199,9 +199,9 @@ def _cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: 
 
 
 def _keyless_events(rows: pa.Table, moves: Moves, target: Target) -> Iterator[Parcel]:
-    """Whole-row events of a table without a key: an update is the old row leaving and the new row coming.
+    """Whole-row events of a table without a key: an update removes the old row and adds the new row.
 
-    ``__part`` orders the two halves of one update. The partition path is worked out with the key, by the writer.
+    ``__part`` orders the two halves of one update. The writer computes the partition path together with the key.
     """
     events = rows.append_column("__part", _constant(1, len(rows)))
     if moves is not None and len(moves[0]):

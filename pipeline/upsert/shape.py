@@ -1,6 +1,6 @@
-"""The columns of a change batch as its lake table keeps them: computed ones added, some left out, some made unreadable.
+"""Shapes the columns of a change batch for its lake table: adds computed ones, leaves out some, masks others.
 
-Everything here is done before images too, so that a row is found again at the place it was put.
+Before images are shaped in the same way, so that a row is found again where it was stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.upsert.computed import compute
 
 @dataclass(frozen=True)
 class Shaped:
-    """``good``: the rows that could be shaped. ``bad``: the others, as they came, and why; None if there are none."""
+    """``good``: the shaped rows. ``bad``: the other rows, unchanged, and the reason; None if there are none."""
 
     good: ChangeBatch
     bad: ChangeBatch | None = None
@@ -35,7 +35,7 @@ def shape(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None) -> Sha
     """The batch as its lake table keeps it.
 
     Raises UnsupportedError where a rule cannot hold for this table: a computed or shard column has the name of another
-    one, an expression names a column there is not, a key column is left out or redacted, merged tables have no key.
+    column, an expression names a missing column, a key column is left out or redacted, merged tables have no key.
     """
     columns = rules.columns
     if columns is None and shard is None:
@@ -90,7 +90,7 @@ def _refuse_taken(schema: TableSchema, name: str) -> None:
 
 
 def _beside(rows: pa.Table, added: pa.Table) -> pa.Table:
-    """The value columns, the added ones, then what a change batch has behind them."""
+    """The value columns, then the added columns, then the meta columns of the change batch."""
     at = len([n for n in rows.column_names if n not in META_NAMES])
     for field, column in zip(added.schema, added.columns, strict=True):
         rows = rows.add_column(at, field, column)

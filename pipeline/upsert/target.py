@@ -1,4 +1,4 @@
-"""The lake table that a source table goes to: path, names, key, partitioning, buckets."""
+"""The lake table of a source table: path, names, key, partitioning, buckets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"
 def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArray:
     """The partition column of every row (UTC for the temporal transforms).
 
-    Raises UnsupportedError where the rule asks for a part of a time and the column is not temporal.
+    Raises UnsupportedError where the rule needs a part of a time and the column is not temporal.
     """
     column = table.column(rule.column)
     if rule.transform == "identity":
@@ -40,9 +40,9 @@ def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArra
 
 @dataclass(frozen=True)
 class Target:
-    """A lake table as the upsert room sees it. ``key`` and ``partition`` use lake column names.
+    """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
 
-    ``key`` is empty for a source table without a key: such a table is kept by whole rows (``upsert.keyless``).
+    ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
     """
 
     source: SourceTable
@@ -54,7 +54,7 @@ class Target:
 
     @cached_property
     def layout(self) -> PartitionLayout:
-        """How this table's partition paths are spelled."""
+        """The spelling of this table's partition paths."""
         return PartitionLayout((self.partition.field,) if self.partition else (), self.hive_style)
 
 
@@ -85,7 +85,7 @@ def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
 def make_target(schema: TableSchema, rules: TableRules) -> Target:
     """The target of a source table under the settings' rules.
 
-    Raises UnsupportedError for names that cannot be kept apart, or a key or partition column that is not there.
+    Raises UnsupportedError for names that cannot be distinguished, or a missing key or partition column.
     """
     names = lake_names([c.name for c in schema.columns], schema.source)
     key = schema.key if rules.key is None else rules.key
@@ -101,8 +101,8 @@ def make_target(schema: TableSchema, rules: TableRules) -> Target:
 
 
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
-    """Whether a change of a row may concern another place than its own: its key or its partition may change with it, or
-    the whole row is its identity. The images from before are decoded then.
+    """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
+    or the whole row is its identity. If so, before images are decoded.
 
     ``schema``: of the source table, with its own key.
     """

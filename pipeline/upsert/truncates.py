@@ -1,4 +1,4 @@
-"""What TRUNCATE has taken away of a lake table: rows up to an ordering value, of all of it or of one shard."""
+"""The rows that TRUNCATE has removed from a lake table: up to an ordering value, of the table or of one shard."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ class Truncates:
     shards: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def with_one(self, order: int, shard: ShardRule | None) -> Truncates:
-        """With one more TRUNCATE, of the table or of a shard of it."""
+        """These values with one more TRUNCATE, of the table or of a shard of it."""
         if shard is None:
             return Truncates(max(self.whole, order), self.shards)
         key = (lake_name(shard.column), shard.value)
         return Truncates(self.whole, {**self.shards, key: max(order, self.shards.get(key, -1))})
 
     def merged(self, other: Truncates) -> Truncates:
-        """The newest of both."""
+        """The newer of both values, for the table and for each shard."""
         shards = dict(self.shards)
         for key, order in other.shards.items():
             shards[key] = max(order, shards.get(key, -1))
         return Truncates(max(self.whole, other.whole), shards)
 
     def news_to(self, known: Truncates) -> bool:
-        """Whether this has anything that ``known`` has not."""
+        """Whether this has a value that ``known`` does not have."""
         return self.whole > known.whole or any(o > known.shards.get(k, -1) for k, o in self.shards.items())
 
     def order_of(self, shard: ShardRule | None) -> int:
-        """The ordering value up to which rows of a source table are gone, -1 for none."""
+        """The ordering value up to which rows of a source table are removed, -1 for none."""
         if shard is None:
             return self.whole
         return max(self.whole, self.shards.get((lake_name(shard.column), shard.value), -1))
 
     @property
     def columns(self) -> list[str]:
-        """The shard columns that ``order_at`` looks at, lake names."""
+        """The shard columns that ``order_at`` needs, lake names."""
         return sorted({column for column, _ in self.shards})
 
     def order_at(self, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """For each row the ordering value of the TRUNCATE that may take it away, -1 for none."""
+        """For each row the ordering value of the TRUNCATE that may remove it, -1 for none."""
         at = np.full(len(rows), self.whole, dtype=np.int64)
         for (column, value), until in self.shards.items():
             mine = pc.fill_null(pc.equal(rows.column(column), value), False).to_numpy()
@@ -68,7 +68,7 @@ class Truncates:
 
     @staticmethod
     def from_text(text: str | None) -> Truncates:
-        """The reverse of ``to_text``; None is none. Raises ValueError."""
+        """The reverse of ``to_text``; None gives no TRUNCATE. Raises ValueError."""
         said = json.loads(text or "-1")
         if isinstance(said, int):
             return Truncates(said)

@@ -1,1 +1,1 @@
-"""DDL statements read as text: tokens, columns, constants, clauses."""
+"""Parsing of DDL statements from their text: tokens, columns, constants, clauses."""

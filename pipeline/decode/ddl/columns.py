@@ -1,4 +1,4 @@
-"""Column definitions of DDL statements: name, type, whether null is allowed, and what the default is."""
+"""Column definitions of DDL statements: name, type, nullability and default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.errors import UnsupportedError
 
 
 class Default(StrEnum):
-    """What a column definition says of its default."""
+    """The kind of default that a column definition has."""
 
     NONE = "none"
     CONSTANT = "constant"
@@ -22,9 +22,9 @@ class Default(StrEnum):
 class ColumnDefinition:
     """A column as a statement defines it.
 
-    ``type`` is None for a type that has no place in the lake. ``literal``: a constant default as written, without
-    quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` says how, where the default
-    (or the column) is an expression.
+    ``type`` is None for a type that the lake does not support. ``literal``: a constant default as written, without
+    quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` is the expression, where
+    the default (or the column) is computed.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ColumnDefinition:
     computed: str = ""
 
 
-#: Where the attributes begin that say nothing of a column's type.
+#: The first words of attributes that do not belong to a column's type.
 _ATTRIBUTES = tuple(
     """NOT NULL DEFAULT AUTO_INCREMENT COMMENT COLLATE PRIMARY UNIQUE KEY REFERENCES CHECK GENERATED AS ON VIRTUAL
     STORED PERSISTENT INVISIBLE VISIBLE FIRST AFTER CONSTRAINT COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID WITH WITHOUT
@@ -46,7 +46,7 @@ _ATTRIBUTES = tuple(
 
 
 def column_definition(reader: Reader) -> ColumnDefinition | None:
-    """The definition that comes next (name first); None if none does."""
+    """The next column definition (name first); None if the next tokens are none."""
     name = reader.name()
     if name is None or not reader.rest:
         return None
@@ -75,7 +75,7 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
         elif reader.take("AUTO_INCREMENT"):
             default, computed = Default.COMPUTED, "AUTO_INCREMENT"
         elif reader.take_any("COMMENT", "ON", "COLLATE", "FIRST", "AFTER", "CHECK"):
-            reader.skip()  # not to take a word in the comment, or ON UPDATE's, for an attribute
+            reader.skip()  # a word of the comment, or of ON UPDATE, is not an attribute
         else:
             reader.skip()
     if plain.type_text.upper().startswith("SERIAL"):

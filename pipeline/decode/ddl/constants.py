@@ -1,4 +1,4 @@
-"""Constants of column definitions as values of the lake: what old rows of an added column hold in the source."""
+"""Constants of column definitions as lake values: the values that old rows of an added column have in the source."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BYTES = ("binary", "varbinary", "blob")
 
 
 def constant_of(column: ColumnDefinition) -> pa.Scalar:
-    """What rows hold that were there when the column was added, as a scalar of the column's lake type.
+    """The value of an added column in rows that existed before it, as a scalar of the column's lake type.
 
-    That is its default; without one NULL, or where it is NOT NULL the value that MySQL takes for the type.
+    This is the column's default. Without a default it is NULL, or for NOT NULL the value that MySQL uses for the type.
 
-    Raises UnsupportedError, saying why, where no constant can be told: the default is computed, or a TIMESTAMP's text
-    depends on a session's time zone.
+    Raises UnsupportedError, with the reason, where the constant is unknown: the default is computed, or a TIMESTAMP's
+    text depends on a session's time zone.
     """
     kind = column.type
     if kind is None:
@@ -135,7 +135,7 @@ def _time(literal: str) -> int:
 
 
 def _implicit(kind: MysqlType) -> Any:  # noqa: ANN401 - any lake type
-    """What MySQL takes for a NOT NULL column without a default."""
+    """The value that MySQL uses for a NOT NULL column without a default."""
     if kind.base in ("char", "varchar", "text", "set"):
         return ""
     if kind.base in _BYTES:

@@ -1,4 +1,4 @@
-"""The words of a MySQL or MariaDB statement: without comments, but with what stands in ``/*! */``."""
+"""Tokens of a MySQL or MariaDB statement, without comments. The content of ``/*! */`` counts as text."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word. ``text``: as written. ``value``: what a string or a quoted identifier holds, else the text."""
+    """One token. ``text``: as written. ``value``: the content of a string or quoted identifier, else the text."""
 
     kind: Kind
     text: str
     value: str
 
     def is_word(self, *words: str) -> bool:
-        """Whether it is one of these keywords (upper case)."""
+        """Whether the token is one of these keywords (upper case)."""
         return self.kind == "word" and self.text.upper() in words
 
     def is_sign(self, sign: str) -> bool:
-        """Whether it is this sign."""
+        """Whether the token is this sign."""
         return self.kind == "sign" and self.text == sign
 
     @property
     def names(self) -> bool:
-        """Whether it can be an identifier; a double-quoted one is one under ANSI_QUOTES."""
+        """Whether the token can be an identifier. A double-quoted one is an identifier under ANSI_QUOTES."""
         return self.kind in ("word", "quoted") or self.text.startswith('"')
 
 
 def tokens_of(statement: str) -> list[Token]:
-    """The statement's tokens. What no rule knows is a sign of its own; nothing raises."""
+    """The statement's tokens. A character that no rule matches is a sign of its own; nothing raises."""
     found = []
     for match in _TOKEN.finditer(statement):
         kind, text = match.lastgroup, match.group()
@@ -70,7 +70,7 @@ def _value(kind: str, text: str) -> str:
 
 
 def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The stretches between commas that stand in no brackets."""
+    """The parts between commas that are not inside brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -83,7 +83,7 @@ def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def text_of(tokens: Sequence[Token]) -> str:
-    """The tokens as a text that says the same."""
+    """The tokens as a text of the same meaning."""
     text = ""
     for token in tokens:
         apart = text and not text.endswith(("(", ",")) and token.text not in ("(", ")", ",")
@@ -92,7 +92,7 @@ def text_of(tokens: Sequence[Token]) -> str:
 
 
 class Reader:
-    """Goes over tokens from left to right."""
+    """Reads tokens from left to right."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -100,35 +100,35 @@ class Reader:
 
     @property
     def rest(self) -> Sequence[Token]:
-        """What has not been read."""
+        """The tokens that have not been read."""
         return self._tokens[self._at :]
 
     def take(self, *words: str) -> bool:
-        """Pass over these keywords if all of them come next."""
+        """Skip these keywords if all of them come next; whether they did."""
         coming = self.rest[: len(words)]
         found = len(coming) == len(words) and all(t.is_word(w) for t, w in zip(coming, words, strict=True))
         self._at += len(words) if found else 0
         return found
 
     def take_any(self, *words: str) -> bool:
-        """Pass over the next keyword if it is one of these."""
+        """Skip the next keyword if it is one of these; whether it was."""
         return any(self.take(word) for word in words)
 
     def take_sign(self, sign: str) -> bool:
-        """Pass over a sign if it comes next."""
+        """Skip a sign if it comes next; whether it did."""
         found = bool(self.rest) and self.rest[0].is_sign(sign)
         self._at += found
         return found
 
     def name(self) -> str | None:
-        """The identifier that comes next; None if none does."""
+        """Read an identifier; None if the next token is not one."""
         if not self.rest or not self.rest[0].names:
             return None
         self._at += 1
         return self._tokens[self._at - 1].value
 
     def bracketed(self) -> list[Token] | None:
-        """What stands in the brackets that come next; None if none do."""
+        """Read the tokens inside the next pair of brackets; None if no bracket comes next."""
         if not self.take_sign("("):
             return None
         start, depth = self._at, 1
@@ -141,5 +141,5 @@ class Reader:
         return list(self._tokens[start:])
 
     def skip(self) -> None:
-        """Pass over one token."""
+        """Skip one token."""
         self._at += 1

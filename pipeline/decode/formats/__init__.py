@@ -1,1 +1,1 @@
-"""One reader a message format (Debezium JSON and Avro, Canal, Maxwell), and the choice among them."""
+"""One reader for each message format (Debezium JSON and Avro, Canal, Maxwell), and the selection of the reader."""

@@ -1,8 +1,8 @@
-"""Debezium's events as Avro (Confluent's wire format) -> the JSON they would be, with its Connect schema.
+"""Debezium's Avro events (Confluent's wire format) -> the equivalent JSON, with its Connect schema.
 
-A value is a zero byte, the id of the writer's schema in the registry, and one Avro record. From the record comes the
-JSON that Connect's own JSON converter would write, and the ordinary reader does the rest: types, order and checks are
-those of Debezium's JSON with embedded schemas.
+A value is a zero byte, the id of the writer's schema in the registry, and one Avro record. The record becomes the JSON
+that Connect's own JSON converter would write. The ordinary reader then decodes it, so types, order and checks are those
+of Debezium's JSON with embedded schemas.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class _Refused(Exception):
 
 @dataclass
 class _Opener:
-    """Makes JSON of Avro; knows the schemas it has met."""
+    """Converts Avro values to JSON and caches the schemas."""
 
     options: DecodeOptions
     subject: str
     _known: dict[int, WriterSchema | Fault] = field(default_factory=dict)
 
     def open(self, value: bytes) -> tuple[bytes, ConnectField]:
-        """The JSON and its Connect schema. Raises _Refused."""
+        """The JSON of a value and its Connect schema. Raises _Refused."""
         schema_id = int.from_bytes(value[1:AVRO_HEAD_BYTES], "big")
         if schema_id not in self._known:
             self._known[schema_id] = self._schema(schema_id)
@@ -82,7 +82,7 @@ _BAD = (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, Re
 
 
 def _finite(value: Any, depth: int) -> bool:  # noqa: ANN401 - what Avro holds
-    """Whether no float in it is NaN or infinite: JSON would make null of them."""
+    """Whether the value contains no NaN and no infinite float: JSON would turn them into null."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict) and depth:
@@ -91,7 +91,7 @@ def _finite(value: Any, depth: int) -> bool:  # noqa: ANN401 - what Avro holds
 
 
 def read(chunk: Chunk) -> None:
-    """Decode the chunk's records, but for those of other formats where the format is to be told."""
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
     keys, faults = _keys(chunk)
     opener = _Opener(chunk.options, f"{chunk.records.topic}-value")
     live: list[int] = []
@@ -119,7 +119,7 @@ def read(chunk: Chunk) -> None:
 
 
 def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
-    """The keys as JSON, and those that cannot be read: without them a row would count as one without a key."""
+    """The keys as JSON, and faults of unreadable ones: without its key a row would count as one without a key."""
     opener = _Opener(chunk.options, f"{chunk.records.topic}-key")
     keys: list[bytes | None] = []
     faults: dict[int, Fault] = {}
@@ -135,7 +135,7 @@ def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
 
 
 def _json(value: bytes) -> tuple[Buffer, ConnectField | None]:
-    """A JSON record among Avro ones (a heartbeat, say); whatever else is no Avro."""
+    """A JSON record among Avro ones (a heartbeat, for example); any other value is not Avro."""
     if value[:1] in (b"\0", b""):
         raise _Refused(Fault(Reason.MALFORMED_AVRO, f"{len(value)} bytes are no Avro message"))
     return open_loose(value)

@@ -1,4 +1,4 @@
-"""Avro schemas as Kafka Connect's converter writes them -> the Connect schema they came from."""
+"""Avro schemas of Kafka Connect's converter -> the Connect schemas that they were made from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PRIMITIVES = {
 
 @dataclass(frozen=True, eq=False)
 class WriterSchema:
-    """A schema ready to read with (``parsed``), what Connect called it, and whether any number in it is a float."""
+    """A parsed schema that is ready for reading, its Connect schema, and whether any number in it is a float."""
 
     parsed: Any
     connect: ConnectField
@@ -39,7 +39,7 @@ class WriterSchema:
 
 @lru_cache(maxsize=512)
 def writer_schema(text: str) -> WriterSchema:
-    """The registry's schema text, taken apart once. Raises ValueError if it is no Avro schema."""
+    """Parse the registry's schema text, once for each text. Raises ValueError if it is not an Avro schema."""
     try:
         document = json.loads(text)
         plain = _without_logical_types(document)
@@ -50,14 +50,14 @@ def writer_schema(text: str) -> WriterSchema:
 
 
 def _without_logical_types(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Values are wanted as they are on the wire: the reader would make dates and Decimals of them."""
+    """The schema with wire values only: the Avro reader would turn logical types into dates and Decimals."""
     if isinstance(node, dict):
         return {k: _without_logical_types(v) for k, v in node.items() if k not in ("logicalType", "default")}
     return [_without_logical_types(part) for part in node] if isinstance(node, list) else node
 
 
 def _field(node: Any, name: str, named: dict[str, ConnectField], space: str) -> ConnectField:  # noqa: ANN401 - JSON
-    """One schema node as the field ``name``. ``named``: records met so far by full name."""
+    """One schema node as the field ``name``. ``named``: records read so far, by full name."""
     if isinstance(node, list):
         (only,) = [branch for branch in node if branch != "null"]
         return _field(only, name, named, space)
@@ -84,7 +84,7 @@ def _field(node: Any, name: str, named: dict[str, ConnectField], space: str) -> 
     return found
 
 
-#: Avro's own logical types, where nothing names Connect's.
+#: Avro's own logical types, used where the schema names no Connect type.
 _LOGICAL = {
     "decimal": "org.apache.kafka.connect.data.Decimal",
     "date": "org.apache.kafka.connect.data.Date",

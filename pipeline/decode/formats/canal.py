@@ -1,9 +1,10 @@
-"""Canal's flat JSON -> change batches. One message holds the rows of one rows event, every value as text.
+"""Canal's flat JSON -> change batches. One message holds the rows of one rows event, with every value as text.
 
-There is no binlog place in it: Kafka's offset orders the messages, the place inside of the message its rows. So all
-messages of a key must be in one partition of one topic, and a topic that is made anew needs a higher ``source.epoch``.
-``old`` holds what an update changed, and is where alone a changed key is seen: such an update comes with its before
-image, whoever asks, so that the row under the old key goes. Each message brings its types (``mysqlType``).
+The messages have no binlog place. Kafka's offset orders the messages; the index in the message orders its rows. So all
+messages of a key must be in one partition of one topic, and a topic that is created again needs a higher
+``source.epoch``. ``old`` holds the changed values of an update. It is the only sign of a changed key, so an update that
+changes its key always gets its before image and the row under the old key is deleted. Each message has its types
+(``mysqlType``).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pipeline.errors import UnsupportedError
 _NULL = b"null"
 _ROW_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX"})
-#: Types of messages that change nothing, and the kind they are counted as.
+#: Types of messages that change nothing, and the kind that each is counted as.
 _NO_CHANGE = {
     "QUERY": "query",
     "GTID": "transaction",
@@ -67,7 +68,7 @@ class _Loose(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Message(msgspec.Struct, gc=False, rename="camel"):
-    """The same with every member that tells it from the messages of others."""
+    """The same with every member that distinguishes it from messages of other formats."""
 
     type: str
     database: str | None
@@ -91,7 +92,7 @@ _TYPES = msgspec.json.Decoder(dict[str, str]).decode
 
 @dataclass(frozen=True)
 class _Kind:
-    """What rows are decoded together: those of one table under the same types and key."""
+    """A group of rows that are decoded together: one table, the same types and key."""
 
     source: SourceTable
     types: bytes
@@ -99,7 +100,7 @@ class _Kind:
 
 
 def read(chunk: Chunk) -> None:
-    """Decode the chunk's records, but for those of other formats where the format is to be told."""
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
     found: dict[_Kind, list[tuple[int, _Any]]] = {}
     heads = _heads(chunk)
     values = [chunk.records.values[at] or b"" for at, _ in heads]
@@ -118,7 +119,7 @@ def read(chunk: Chunk) -> None:
 
 
 def _inner(message: _Any) -> Iterator[Buffer]:
-    """The parts of a message in which a member's name is no member's."""
+    """The parts of a message in which a member name is data."""
     yield from message.data or ()
     yield from message.old or ()
     yield message.mysql_type
@@ -138,7 +139,7 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
 
 
 def _loose(chunk: Chunk, at: int, value: bytes) -> _Any | None:
-    """A message with members left out; None if it is none, and has been dealt with."""
+    """A message with missing members; None for any other value, which is settled here."""
     if not reject_invalid(chunk, at, value, Format.CANAL):
         try:
             return _LOOSE(value)
@@ -157,13 +158,13 @@ def _named(database: str | None, table: str | None) -> SourceTable | None:
 
 
 def _bare(name: str) -> str:
-    """A name without the backticks it may come in."""
+    """A name without backticks."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return name[1:-1].replace("``", "`") if quoted else name
 
 
 def _settled(chunk: Chunk, at: int, message: _Any) -> _Kind | None:
-    """The kind of a message with rows; None for every other, which is dealt with here."""
+    """The kind of a message with rows; None for any other message, which is settled here."""
     source, what = _source(message), message.type
     if what == "QUERY" and message.is_ddl and message.database:
         _statement(chunk, at, message, SourceTable(_bare(message.database), EVERY_TABLE))
@@ -213,7 +214,7 @@ def _orders(chunk: Chunk, at: list[int], messages: list[_Any]) -> order.Int64s:
 
 
 def _portions(messages: list[tuple[int, _Any]]) -> Iterator[list[tuple[int, _Any]]]:
-    """The messages, about so many rows at a time that they take no more memory than a chunk of single rows."""
+    """The messages in portions by rows, so that a portion needs no more memory than a chunk of single rows."""
     portion: list[tuple[int, _Any]] = []
     rows = 0
     for pair in messages:
@@ -267,7 +268,7 @@ def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], w
 
 @lru_cache(maxsize=1024)
 def _version(types: bytes, key: tuple[str, ...] | None) -> SchemaVersion | Fault | None:
-    """The schema that ``mysqlType`` says; None where there is none."""
+    """The schema that ``mysqlType`` describes; None where there is none."""
     if types == _NULL:
         return None
     if (fault := json_fault(types, 2)) is not None:

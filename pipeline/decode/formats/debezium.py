@@ -1,9 +1,9 @@
 """Debezium JSON -> change batches: envelopes with and without embedded schema, and the unwrapped flat form.
 
-Heads are decoded message by message, row images in bulk. What is known of order (measured on recorded events): the
-number in ``source.file``, ``source.pos`` and ``source.row`` order streamed rows, ``source.ts_ms`` has whole seconds,
-and ``op``, not ``source.snapshot``, tells what a record is. A flat record that does not carry file and position at
-all is ordered by its Kafka offset.
+Heads are decoded message by message, row images in bulk. Facts about the order (measured on recorded events): the
+number in ``source.file``, ``source.pos`` and ``source.row`` order streamed rows; ``source.ts_ms`` has whole seconds;
+``op`` gives the kind of a record, and ``source.snapshot`` does not. A flat record without file and position fields is
+ordered by its Kafka offset.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _ROW_OPS = frozenset("crud")
 
 
 def read(chunk: Chunk) -> None:
-    """Decode the chunk's records, but for those of other formats where the format is to be told."""
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
     for group in chunk.tables():
         decode_group(chunk, group)
 
 
 def decode_group(chunk: Chunk, group: TableEvents) -> None:
-    """Decode the events of one table as Debezium orders and writes them."""
+    """Decode the events of one table by Debezium's order and form."""
     order = places(group.events, chunk.records.offsets[group.events.at], chunk.options)
     decode_table(chunk, group, order, chunk.options.form)
 
 
 def decode_table(chunk: Chunk, group: TableEvents, order: Places, form: Form) -> None:
-    """Decode the events of one table: rows, and what is no row by its op or its place."""
+    """Decode the events of one table. Events that are not rows by their op or place are settled here."""
     decode_rows(chunk, group, order, _row_indices(chunk, group, order), form=form)
 
 
 def _row_indices(chunk: Chunk, group: TableEvents, order: Places) -> _I64:
-    """The events that change rows; the others are settled here."""
+    """The indices of events that change rows; the others are settled here."""
     ops = group.events.ops
     if _ROW_OPS.issuperset(ops) and not (order.orders == OUT_OF_RANGE).any():
         return np.arange(len(ops))

@@ -1,10 +1,10 @@
-"""Maxwell's JSON -> change batches: one row a message, typed, with only what applies in it.
+"""Maxwell's JSON -> change batches: one row in each message, typed, with only the members that apply.
 
 ``position`` (``output_binlog_position``) orders the rows, and ``xoffset`` those of one event; the last row of a
-transaction has ``commit`` in its place. Where Maxwell writes no positions, ``source.maxwell.order: offset`` takes
-Kafka's offset. Rows of a bootstrap are snapshot rows. ``old`` is where alone a changed key is seen, as with Canal.
-Types come from Maxwell's own DDL (``output_ddl``), found by the position, or from the settings. A TRUNCATE never comes:
-Maxwell does not write it.
+transaction has ``commit`` instead. Where Maxwell writes no positions, ``source.maxwell.order: offset`` uses Kafka's
+offset. Rows of a bootstrap are snapshot rows. ``old`` is the only sign of a changed key, as with Canal. Types come from
+Maxwell's own DDL (``output_ddl``), selected by position, or from the settings. There is no TRUNCATE: Maxwell does not
+write it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NULL = b"null"
 _Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 _OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r"}
 _BOOTSTRAP = frozenset({"bootstrap-start", "bootstrap-complete"})
-#: Where ``maxwell.bootstrap`` is asked for one; Maxwell writes that insert as any other.
+#: The table that users insert bootstrap requests into; Maxwell writes these inserts as any other.
 _ASKS_FOR_BOOTSTRAP = SourceTable("maxwell", "bootstrap")
 _MEMBERS = (b'"data":', b'"database":', b'"table":', b'"type":')
 _LAST_ROW = (1 << 31) - 1
@@ -42,7 +42,7 @@ _PK = "pk."
 
 
 class _Message(msgspec.Struct, gc=False):
-    """A message about a row, or about nothing but a bootstrap; of DDL only the head."""
+    """A message about a row or a bootstrap. Of a DDL message only the head is read."""
 
     type: str
     database: str | None
@@ -64,7 +64,7 @@ _Group = tuple[SourceTable, tuple[str, ...] | None]
 
 
 def read(chunk: Chunk) -> None:
-    """Decode the chunk's records, but for those of other formats where the format is to be told."""
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
     found: dict[_Group, list[tuple[int, _Message]]] = {}
     heads = _heads(chunk)
     doubled = _doubled(chunk, heads)
@@ -80,7 +80,7 @@ def read(chunk: Chunk) -> None:
 
 
 def _doubled(chunk: Chunk, heads: list[tuple[int, _Message]]) -> dict[int, Fault]:
-    """Rows that name a member twice, looked for among messages with the same members."""
+    """Faults of rows that name a member twice, searched among messages with the same members."""
     alike: dict[tuple[bool, bool], list[tuple[int, _Message]]] = {}
     for pair in heads:
         if pair[1].type in _OPS:
@@ -110,7 +110,7 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
 
 
 def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
-    """A record that is no sound message of Maxwell's."""
+    """Settle a record that is not a valid Maxwell message."""
     if not reject_invalid(chunk, at, value, Format.MAXWELL):
         reject_misfit(chunk, at, value, error)
 
@@ -120,7 +120,7 @@ def _source(message: _Message) -> SourceTable | None:
 
 
 def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
-    """The key's columns: as the message says, else as the Kafka key does (``pk.<column>``)."""
+    """The key's columns: from the message, else from the Kafka key (``pk.<column>``)."""
     if message.primary_key_columns is not None:
         return message.primary_key_columns
     fields = chunk.keys.fields_at(at) or ()
@@ -128,7 +128,7 @@ def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
 
 
 def _settled(chunk: Chunk, at: int, message: _Message) -> SourceTable | None:
-    """The table of a message with a row; None for every other, which is dealt with here."""
+    """The table of a message with a row; None for any other message, which is settled here."""
     source, what = _source(message), message.type
     if what in MAXWELL_DDL:
         _statement(chunk, at, message)
@@ -159,7 +159,7 @@ def _by_offset(chunk: Chunk) -> bool:
 
 
 def _statement(chunk: Chunk, at: int, message: _Message) -> None:
-    """DDL: what defines a table goes to the driver, which gives its schema to the rows that follow."""
+    """DDL: a definition of a table goes to the driver, which gives its schema to the rows that follow."""
     if message.type in ("database-create", "database-alter"):
         chunk.decoded.count_filtered(None, "ddl")
         return
@@ -195,7 +195,7 @@ def _decode_table(
 
 
 def _has_row_number(chunk: Chunk, source: SourceTable, at: int, message: _Message) -> bool:
-    """Rows of a table without a key are told apart by their place alone."""
+    """Whether the row's number is known: rows of a table without a key differ by their place alone."""
     if message.xoffset is not None or message.commit or message.type == "bootstrap-insert":
         return True
     detail = "a row of a table without a key has no xoffset: set output_xoffset=true at Maxwell"
@@ -224,14 +224,14 @@ def _events(chunk: Chunk, messages: list[tuple[int, _Message]], keys: tuple[str,
 
 
 def _place(position: str | None) -> tuple[str, int]:
-    """``file:position`` apart."""
+    """``file:position`` as (file, position)."""
     file, _, number = (position or "").rpartition(":")
     fits = number.isascii() and number.isdigit() and len(number) < 19
     return file, int(number) if fits else NO_POSITION
 
 
 def _placed_by_offset(chunk: Chunk, events: RowEvents, placed: Places) -> Places:
-    """Kafka's offset as order; a row without a position finds its schema by its second, unless it is a snapshot's."""
+    """Kafka's offset as order. A row without a position gets its schema by its second, unless it is a snapshot row."""
     epochs = np.full(len(events), chunk.options.epoch, dtype=np.int64)
     seconds = order.snapshot_orders(epochs, np.array(events.source_ms, dtype=np.int64))
     snapshot = np.array([op == "r" for op in events.ops])

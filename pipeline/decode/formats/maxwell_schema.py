@@ -1,7 +1,7 @@
-"""Maxwell's own DDL messages (``table-create``, ``table-alter``, ``table-drop``): what they say of a table.
+"""Maxwell's own DDL messages (``table-create``, ``table-alter``, ``table-drop``) as schema changes.
 
 The definition lacks the digits of a DECIMAL and the lengths of BIT and BINARY. They are taken from the statement where
-it names the column, else from the table's former definition (``SchemaChange.incomplete``).
+it names the column, else from the table's previous definition (``SchemaChange.incomplete``).
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _DEFINITION = msgspec.json.Decoder(_Definition | None).decode
 
 
 def definition_changes(value: Buffer) -> list[SchemaChange]:
-    """The table changes of one message: two for a table that was renamed. [] if it says nothing of tables.
+    """The table changes of one message: two for a table that was renamed; [] if it concerns no table.
 
-    Raises msgspec.MsgspecError if it is no message of Maxwell's about a table.
+    Raises msgspec.MsgspecError if it is not a Maxwell message about a table.
     """
     record = _RECORD(value)
     if record.type == "database-drop":
@@ -80,7 +80,7 @@ def definition_changes(value: Buffer) -> list[SchemaChange]:
 
 
 def _place(record: _Record) -> tuple[str, int]:
-    """The place in the binlog; where Maxwell writes none, the second, before all places."""
+    """The place in the binlog. Where Maxwell writes none, the second, which orders before all places."""
     file, _, position = (record.position or "").rpartition(":")
     return (file, int(position)) if position.isdigit() else ("0", record.ts // 1000)
 
@@ -125,7 +125,7 @@ def _defined(
 
 @dataclass
 class _Said:
-    """What the statement says of columns: types by lower-case name, former names, and the table of LIKE."""
+    """The facts that a statement gives: types by lower-case name, former names, and the table of LIKE."""
 
     types: dict[str, MysqlType] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ def _said(record: _Record) -> _Said:
 
 
 def _type(column: _Column, said: _Said) -> tuple[MysqlType, bool]:
-    """The column's type, and whether nothing is missing in it. Raises UnsupportedError for an unknown one."""
+    """The column's type, and whether it is complete. Raises UnsupportedError for an unknown type."""
     kind = parse_type(_text(column))
     if kind.base not in _INCOMPLETE:
         return kind, True

@@ -1,4 +1,4 @@
-"""The way in: records of any format -> change batches, by the format declared or by that of each message."""
+"""Entry point: records of any format -> change batches, by the declared format or by that of each message."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
 def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
     """Decode one chunk: consecutive records of one topic partition (10,000 to 200,000 is a good size).
 
-    Every record ends up in exactly one place of the result. Bad input raises nothing; TransientError, where the schema
-    registry gives no answer, does.
+    Every record is in exactly one place of the result. Bad input raises nothing. Raises TransientError where the schema
+    registry gives no answer.
     """
     if options.format is not Format.AUTO:
         return _settled(_read(records, schemas, options, options.format).decoded)
@@ -46,7 +46,7 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
 
 
 def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
-    """A reader takes all that is detect_format to be its own, so that every one has its turn once at most."""
+    """Run one reader. It takes all records that detect_format assigns to it, so each reader runs at most once."""
     chunk = Chunk(records, schemas, options)
     _READERS[format_](chunk)
     return chunk
@@ -59,14 +59,14 @@ def _settled(decoded: Decoded) -> Decoded:
 
 
 def as_json(value: bytes, options: DecodeOptions) -> bytes:
-    """A DDL record as JSON, whatever it came in. Raises as ``table_changes`` does."""
+    """A DDL record as JSON, from any format. Raises as ``table_changes`` does."""
     return avro.as_json(value, options) if is_avro(value) else value
 
 
 def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
-    """What a DDL record says of tables: Debezium's (JSON or Avro) or Maxwell's; [] if it defines none.
+    """The table changes of a DDL record: Debezium's (JSON or Avro) or Maxwell's; [] if it defines no table.
 
-    Raises msgspec.MsgspecError if it is no record of a topic with DDL in it, TransientError as ``decode`` does.
+    Raises msgspec.MsgspecError if it is not a record of a topic with DDL, TransientError as ``decode`` does.
     """
     value = as_json(value, options)
     if detect_format(value) is Format.MAXWELL:

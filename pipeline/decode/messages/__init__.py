@@ -1,1 +1,1 @@
-"""The general way: a chunk of messages taken apart into row events, bad ones isolated with a reason."""
+"""The general decoder: it splits a chunk of messages into row events and isolates bad ones with a reason."""

@@ -1,4 +1,4 @@
-"""One chunk on its way: opened, sorted into kinds of records, grouped by table; what is no row event ends here."""
+"""One chunk during decoding: opened, sorted by kind of record, grouped by table. Other records are settled here."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class TableEvents:
 
 @dataclass
 class Chunk:
-    """The records, what is known around them, and what has come out so far.
+    """The records, the context for decoding them, and the results so far.
 
-    ``foreign``: indices of records that another format's reader is for; only where the format is to be told.
+    ``foreign``: indices of records that belong to another format's reader; used only with automatic detection.
     """
 
     records: RawRecords
@@ -57,7 +57,7 @@ class Chunk:
             self.decoded.unknown_columns.setdefault(source, set()).update(fault.columns)
 
     def tables(self) -> list[TableEvents]:
-        """Settle all that is no row event; the rest by table."""
+        """Settle all records that are not row events; group the row events by table."""
         live, values = self.live(), self.records.values
         whole = len(live) == len(values)
         payloads, schemas = Frames().open_all(values if whole else [values[at] for at in live])  # type: ignore[arg-type, misc]
@@ -66,13 +66,13 @@ class Chunk:
     def tables_of(
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> list[TableEvents]:
-        """As ``tables``, of records whose payloads (JSON) and schemas somebody took out of their frames."""
+        """As ``tables``, for records whose payloads (JSON) and schemas are already out of their frames."""
         found = list(self._by_table(live, payloads, schemas))
         self._settle_tombstones(found)
         return found
 
     def live(self) -> list[int]:
-        """The records that have a value, and none too large; the others are settled or noted as tombstones."""
+        """Indices of the records with a value of allowed size; others are settled, or noted as tombstones."""
         values, sizes = self.records.values, self.records.sizes
         if len(sizes) == len(values) and max(sizes, default=0) <= self.options.max_message_bytes:
             return list(range(len(values)))
@@ -89,7 +89,7 @@ class Chunk:
     def _by_table(
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> Iterator[TableEvents]:
-        """``live``: record indices of the payloads; ``schemas``: theirs, None where no message carries one."""
+        """``live``: record indices of the payloads. ``schemas``: of the payloads; None where no message has one."""
         if not live:
             return
         found = sort_messages(payloads, live, self._shape())
@@ -119,7 +119,7 @@ class Chunk:
         )
 
     def _settle(self, at: int, payload: Buffer, kind: str) -> None:
-        """A record that changes no row."""
+        """Settle a record that changes no row."""
         if kind == TOMBSTONE:
             self.tombstones.append(at)
         elif kind == FOREIGN:
@@ -144,7 +144,7 @@ class Chunk:
     def control(
         self, at: int, kind: ControlKind, source: SourceTable, order: int, text: str = "", record: bytes = b""
     ) -> None:
-        """Note one record about a whole table."""
+        """Note one record that concerns a whole table."""
         place = (self.records.topic, self.records.partition, int(self.records.offsets[at]))
         self.decoded.controls.append(Control(kind, source, order, *place, text, record=record))
 
@@ -203,7 +203,7 @@ class Chunk:
         return SourceTable(named.database if database is None else database, named.table if table is None else table)
 
     def _table_of_topic(self) -> SourceTable | None:
-        """By the settings, else ``<prefix>.<database>.<table>``."""
+        """The table from the settings, else from ``<prefix>.<database>.<table>``."""
         topic = self.records.topic
         mapped = next((table for name, table in self.options.topic_tables if name == topic), None)
         parts = topic.split(".")

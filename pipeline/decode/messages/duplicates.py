@@ -1,4 +1,4 @@
-"""Envelopes with a member twice: the typed decoder takes the last one silently, so they are looked for in bulk."""
+"""Finds envelopes with a duplicate member, in bulk: the typed decoder takes the last one silently."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from pipeline.decode.quarantine import Buffer
 
-#: The tails of member names, of 4 or 8 bytes so that they are compared as integers. A JSON string cannot hold a bare
-#: quote, so outside of names they occur nowhere.
+#: The ends of member names, of 4 or 8 bytes so that they are compared as integers. A JSON string cannot contain an
+#: unescaped quote, so they occur in names only.
 _MEMBERS = {b'"after":': 1, b'before":': 1, b'source":': 1, b'op":': 1}
-#: Parts of those members, begun one byte apart, of four bytes each as an integer in the machine's order. Wherever a
-#: member stands in a text, one of its parts stands at a multiple of four.
+#: Parts of those members at successive byte offsets, four bytes each, as integers in native byte order. Wherever a
+#: member is in a text, one of its parts is at a multiple of four.
 _PARTS = tuple(
     tuple(np.frombuffer(part, np.uint32)[0] for part in parts)
     for parts in (
@@ -22,7 +22,7 @@ _PARTS = tuple(
         (b'"sou', b"sour", b"ourc", b"urce"),
     )
 )
-#: Messages looked at together: about as much as stays in the processor's cache.
+#: Messages examined together: about as much as fits into the processor's cache.
 _AT_ONCE = 2000
 
 
@@ -39,9 +39,9 @@ def with_duplicate_members(
     members: Mapping[bytes, int] = _MEMBERS,
     images: Images = _of_envelope,
 ) -> list[int]:
-    """Which payloads name one of ``members`` more often than each of them should, outside their row images.
+    """Indices of payloads that name one of ``members`` more often than its count, outside their row images.
 
-    ``messages``: the payloads decoded, of which ``images`` gives the raw parts that may hold such names.
+    ``messages``: the decoded payloads. ``images`` gives their raw parts that may contain such names.
     """
     found = []
     for start in range(0, len(payloads), _AT_ONCE):
@@ -58,17 +58,17 @@ def _in_part(
         return []
     odd = {member: n for member, n in members.items() if _count(whole, member) != n * len(messages)}
     if odd:
-        # a column can have such a name: what the images hold is no duplicate
+        # a column can have such a name: occurrences inside the images are not duplicates
         inner = b" ".join([image for message in messages for image in images(message)])
         odd = {m: n for m, n in odd.items() if _count(whole, m) - _count(inner, m) != n * len(messages)}
     return [i for i, payload in enumerate(payloads) if odd and _has_duplicate(payload, messages[i], odd, images)]
 
 
 def _surely_once_each(whole: bytes, count: int) -> bool:
-    """Whether ``count`` envelopes, none without any of the members, hold ``count`` of each.
+    """Whether ``count`` envelopes, none without any of the members, contain ``count`` of each.
 
-    What looks like a part of one may stand anywhere (``before`` in a text), so a no says nothing. Half the time of
-    counting the members themselves.
+    A part of a member can also occur elsewhere (``before`` in a text), so False proves nothing. This takes half the
+    time of counting the members themselves.
     """
     words = np.frombuffer(whole, np.uint32, len(whole) // 4)
     if any(sum(int(np.count_nonzero(words == part)) for part in parts) != count for parts in _PARTS):

@@ -1,4 +1,4 @@
-"""The shapes of Debezium's messages, and the sorting of a chunk into row events and everything else."""
+"""The shapes of Debezium's messages; sorts a chunk into row events and all other records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FRAMED = "framed"
 FOREIGN = "foreign"
 
 _NULL = msgspec.Raw(b"null")
-#: Messages decoded together: as much as stays in the processor's cache until all of it is told (a sixth of the time).
+#: Messages decoded together: as much as fits into the processor's cache for all passes (a sixth of the time).
 _BLOCK = 2_000
 _DOUBLED = "a member of the envelope occurs twice"
 _MAX_LONG = (1 << 63) - 1
@@ -34,7 +34,7 @@ _Row = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
 
 
 class Source(msgspec.Struct, gc=False):
-    """The part of ``source`` that counts. ``gc=False``: no cycles here, and half a million of them a chunk."""
+    """The used part of ``source``. ``gc=False``: there are no cycles, and half a million objects in a chunk."""
 
     db: str
     table: str
@@ -45,14 +45,14 @@ class Source(msgspec.Struct, gc=False):
 
 
 class TracedSource(Source, gc=False):
-    """With what an epoch is found by."""
+    """A source with the fields that select an epoch."""
 
     server_id: Long | None = None
     gtid: str | None = None
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """The envelope as Debezium writes it, every member there; row images stay raw."""
+    """The envelope as Debezium writes it, with every member; row images stay raw."""
 
     op: str
     source: Source
@@ -95,7 +95,7 @@ _FLAT_FIELDS: tuple[tuple[str, Any], ...] = (
     ),
 )
 
-#: Types of the fields that ExtractNewRecordState can add, by their name without prefix; all others are sampled.
+#: Types of the fields that ExtractNewRecordState can add, by name without prefix; the types of others are sampled.
 _FLAT_LONG_NAMES = (
     "ts_ms ts_us ts_ns pos row server_id thread source_ts_ms source_ts_us source_ts_ns source_pos source_row "
     "source_server_id source_thread transaction_total_order transaction_data_collection_order"
@@ -105,7 +105,7 @@ FLAT_LONGS = frozenset(_FLAT_LONG_NAMES.split())
 
 @lru_cache(maxsize=8)
 def flat_decoder(prefix: str) -> Callable[[Buffer], Any]:
-    """A decoder for the added fields of flat messages; absent ones are UNSET."""
+    """A decoder for the added fields of flat messages; missing fields are UNSET."""
     fields = [(name, kind | msgspec.UnsetType, msgspec.field(default=UNSET)) for name, kind in _FLAT_FIELDS]
     renamed = {name: prefix + name for name, _ in _FLAT_FIELDS}
     kind = msgspec.defstruct("FlatFields", fields, rename=renamed, gc=False)
@@ -122,14 +122,14 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 @dataclass(frozen=True)
 class MessageShape:
-    """What is to be known to tell messages apart.
+    """The options that distinguish kinds of messages.
 
     Attributes:
         traced: server id and GTID are needed.
         flat_prefix: see DecodeOptions.
         flat_topic: a message of no known shape is a flat row without added fields.
         max_nesting: see DecodeOptions.
-        one_of_many: messages of other formats are told apart (FOREIGN).
+        one_of_many: messages of other formats are recognised (FOREIGN).
     """
 
     traced: bool
@@ -141,11 +141,11 @@ class MessageShape:
 
 @dataclass
 class Sorted:
-    """A chunk sorted: what its records are, by positions in the list given to ``sort_messages``.
+    """A sorted chunk: its records by kind, as positions in the list given to ``sort_messages``.
 
-    ``events`` come from envelopes, ``event_at`` are their positions. ``flats`` hold decoded heads; ``others`` the kind
-    of record for what changes no row (DDL_OF_TABLE for a statement about a table; FRAMED for a message still to be
-    taken out of its frame); ``faults`` the rest.
+    ``events`` come from envelopes; ``event_at`` are their positions. ``flats`` hold decoded heads. ``others`` hold the
+    kind of each record that changes nothing (DDL_OF_TABLE for a statement about a table; FRAMED for a message that is
+    still in its frame). ``faults`` hold the rest.
     """
 
     events: RowEvents
@@ -157,11 +157,11 @@ class Sorted:
 
 
 def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
-    """Decode the heads of all messages; of those that look alike, the rows too.
+    """Decode the heads of all messages, and the rows of messages that share a template.
 
-    ``at``: the payloads' records, which the events are given.
+    ``at``: the record indices of the payloads, which the events get.
     """
-    # here, as numba takes half a second to import, and commands that decode nothing come by
+    # imported here: numba needs half a second, and commands that decode nothing import this module too
     from pipeline.decode.templates.scan import scan_envelopes
 
     scanned = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting)
@@ -184,7 +184,7 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
 
 
 def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
-    """Decode the heads of messages of any kind, block by block: at once where all are alike, else one by one."""
+    """Decode the heads of messages of any kind, block by block: in bulk where all are alike, else one by one."""
     decode = _TRACED_ENVELOPE if shape.traced else _ENVELOPE
     found = Sorted(RowEvents.none(traced=shape.traced))
     for start in range(0, len(payloads), _BLOCK):
@@ -204,7 +204,7 @@ def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) ->
 def _sort_singly(
     decode: Callable[[Buffer], Any], part: list[Buffer], start: int, shape: MessageShape, found: Sorted
 ) -> tuple[list[Any], list[int]]:
-    """The envelopes of a block and their places; the rest of it is sorted into ``found``."""
+    """The envelopes of a block and their positions; the other messages are sorted into ``found``."""
     envelopes, places = [], []
     for place, payload in enumerate(part, start):
         try:
@@ -225,7 +225,7 @@ def _add(
     shape: MessageShape,
     found: Sorted,
 ) -> None:
-    """Add the events of a block's envelopes, but for those with a member twice."""
+    """Add the events of a block's envelopes, except those with a duplicate member."""
     texts = [payloads[place] for place in places]
     if doubled := with_duplicate_members(texts, envelopes):
         for i in doubled:
@@ -238,7 +238,7 @@ def _add(
 
 
 def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
-    """All messages as flat rows, or [] if one of them does not say that it is."""
+    """All messages as flat rows, or [] if one of them is not marked as flat."""
     try:
         flats = list(map(flat_decoder(shape.flat_prefix), payloads))
     except _BAD:
@@ -247,7 +247,7 @@ def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
 
 
 def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: Sorted) -> Any:  # noqa: ANN401 - an envelope
-    """The envelope that the message is; None if it is something else, which goes into ``found``."""
+    """The message as an envelope; None for any other message, which is put into ``found``."""
     kind = _head_kind(payload, shape)
     if kind == "flat":
         try:
@@ -269,7 +269,7 @@ def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: Sorted) -
 
 
 def _loose(payload: Buffer, shape: MessageShape) -> Any:  # noqa: ANN401 - one of the envelope types
-    """An envelope with members left out. Checked strictly, as it passes by the checks in bulk."""
+    """An envelope with missing members. It is checked strictly, because the checks in bulk do not see it."""
     fault = json_fault(payload, shape.max_nesting)
     if fault is not None:
         raise msgspec.ValidationError(fault.detail)
@@ -277,7 +277,7 @@ def _loose(payload: Buffer, shape: MessageShape) -> Any:  # noqa: ANN401 - one o
 
 
 def _head_kind(payload: Buffer, shape: MessageShape) -> str:
-    """The kind of one message; "" if it has none. A JSON null says what a null value says."""
+    """The kind of one message; "" if it has none. A JSON null means the same as a null value."""
     if shape.one_of_many and is_avro(payload):
         return FOREIGN
     try:
@@ -318,7 +318,7 @@ def _fault(payload: Buffer, error: Exception, shape: MessageShape) -> Fault:
 
 
 def _reason_of(error: str) -> Reason:
-    """The decoder names the member it stumbled on, as a path or as a required field."""
+    """The reason for the member that the decoder's error names, as a path or as a required field."""
     named = {name.removeprefix("source_") for name in re.findall(r"[a-z][a-z_]*", "".join(re.findall("`.*?`", error)))}
     if ("<=" in error or ">=" in error) and named & {"pos", "row", "ts_ms"}:
         return Reason.ORDER_OUT_OF_RANGE

@@ -1,4 +1,4 @@
-"""Which format a message is of, by its shape alone."""
+"""Detects the format of a message by its shape alone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ANY = msgspec.json.Decoder().decode
 _CANAL = frozenset({"database", "table", "type", "data"})
 _CANAL_ALONE = frozenset({"isDdl", "mysqlType", "pkNames"})
 _MAXWELL = frozenset({"database", "type", "ts"})
-#: Types of Maxwell's messages that have no row.
+#: Types of Maxwell's messages without a row.
 MAXWELL_DDL = frozenset(
     {"database-create", "database-alter", "database-drop", "table-create", "table-alter", "table-drop"}
 )
-_DDL_TYPES = tuple(MAXWELL_DDL)  # a type may be anything, hashable or not
+_DDL_TYPES = tuple(MAXWELL_DDL)  # a type may be any value, hashable or not
 #: A zero byte, a schema id of four bytes, and the record.
 AVRO_HEAD_BYTES = 5
 
@@ -28,7 +28,7 @@ def is_avro(value: Buffer) -> bool:
 
 
 def format_of(document: dict[str, Any]) -> Format:
-    """The format of a decoded JSON object; whatever is neither Canal's nor Maxwell's is left to Debezium's reader."""
+    """The format of a decoded JSON object. One that is neither Canal's nor Maxwell's goes to Debezium's reader."""
     names = document.keys()
     if "source" in names and "op" in names:
         return Format.DEBEZIUM
@@ -40,7 +40,7 @@ def format_of(document: dict[str, Any]) -> Format:
 
 
 def detect_format(value: Buffer) -> Format:
-    """The format of one message; Debezium's reader says what is wrong with what is no message at all."""
+    """The format of one message. An invalid message goes to Debezium's reader, which finds the fault."""
     if is_avro(value):
         return Format.DEBEZIUM_AVRO
     try:

@@ -1,4 +1,4 @@
-"""``{"schema": ..., "payload": ...}`` apart: the schema is parsed once, not once a message."""
+"""Splits ``{"schema": ..., "payload": ...}``; each schema is parsed once, not once for each message."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 @dataclass
 class Frames:
-    """Takes messages apart, remembering the byte prefixes (schema and all up to the payload) it has met."""
+    """Splits messages, with a cache of the byte prefixes (schema and all bytes up to the payload)."""
 
     _known: dict[bytes, ConnectField | None] = field(default_factory=dict)
     _last: bytes = _START + b"\0"
 
     def open(self, text: bytes) -> tuple[Buffer, ConnectField | None]:
-        """The payload and its schema; the text itself and None where there is no such frame.
+        """The payload and its schema; the text itself and None where there is no frame.
 
-        The payload may have trailing text when the frame is malformed: whoever decodes it refuses it then.
+        The payload may have trailing text when the frame is malformed; its decoder then refuses it.
         """
         if not text.startswith(_START):
             return text, None
@@ -61,11 +61,11 @@ class Frames:
     def open_all(self, texts: list[bytes]) -> tuple[list[Buffer], list[ConnectField | None] | None]:
         """Payloads and schemas of many messages.
 
-        None for the schemas where the first message has no frame: none has one then, or the sorting of messages
-        finds out which.
+        The schemas are None where the first message has no frame: then either no message has one, or the sorting of
+        messages finds those that have.
         """
         if not texts or not texts[0].startswith(_START):
-            return cast("list[Buffer]", texts), None  # not copied: that would touch each of them
+            return cast("list[Buffer]", texts), None  # no copy: a copy would read each of them
         schema = self.open(texts[0])[1]
         prefix = self._last
         if all(map(bytes.startswith, texts, repeat(prefix))):

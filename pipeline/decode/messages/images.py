@@ -1,4 +1,4 @@
-"""Row images made of others: the before image from a row and what changed in it, and JSON columns as text."""
+"""Row images made from others: before images from a row and its changed values, and JSON columns as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NULL = b"null"
 
 
 def members(image: Buffer) -> dict[str, msgspec.Raw] | None:
-    """The members of an object, their values as they stand; None if it is none, or a name might occur twice in it."""
+    """The members of an object with raw values; None if it is not an object, or a name may occur twice in it."""
     try:
         found = _MEMBERS(image)
     except _BAD:
@@ -30,9 +30,9 @@ def members(image: Buffer) -> dict[str, msgspec.Raw] | None:
 
 
 def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool) -> Buffer:
-    """The before image of an update where it is asked for (``whole``) or its key changed, else JSON's null.
+    """The before image of an update if it is required (``whole``) or the key changed, else JSON's null.
 
-    What changed may be no sound object: it comes back as it is then, and is refused as an image.
+    If ``old`` is not a valid object, it is returned unchanged and later refused as an image.
     """
     if bytes(old) == _NULL:
         return row if whole else _NULL
@@ -46,9 +46,9 @@ def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool) -> Bu
 
 
 def with_json_as_text(image: Buffer, names: Collection[str]) -> Buffer:
-    """A row whose JSON columns hold documents -> the same with the documents as text, letter for letter.
+    """A row whose JSON columns hold documents -> the same row with the documents as text, unchanged byte for byte.
 
-    What is no sound object stays as it is, for the reader to refuse.
+    An image that is not a valid object stays unchanged; the reader refuses it.
     """
     found = members(image)
     if found is None:

@@ -1,4 +1,4 @@
-"""Values that are no sound message of the format a reader reads: Canal's and Maxwell's, which look alike."""
+"""Settles values that are not valid messages of a reader's format: Canal's and Maxwell's, which look alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NULL = b"null"
 
 
 def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
-    """Settle a record that is a tombstone, another reader's, or no JSON; False if it is none of these."""
+    """Settle a record that is a tombstone, another reader's, or not JSON; False for any other record."""
     if value.strip() == _NULL:
         chunk.tombstones.append(at)
     elif chunk.options.format is Format.AUTO and detect_format(value) is not format_:
@@ -24,6 +24,6 @@ def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool
 
 
 def reject_misfit(chunk: Chunk, at: int, value: bytes, error: str) -> None:
-    """Quarantine a document that does not fit: as a bad message if it names a type and a database, else as none."""
+    """Quarantine a misfit: a bad message if it names a type and a database, else no message of this format."""
     named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
     chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))

@@ -1,4 +1,4 @@
-"""Kafka keys: the names of the key columns, and key values for deletes that have no before image."""
+"""Kafka keys: the names of the key columns, and key values for deletes without a before image."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _ANY = msgspec.json.Decoder().decode
 _ROUTING_PREFIX = "__dbz__"
 _FRAME = ("schema", "payload")
-#: What the typed decoder does not take in a name.
+#: Characters that the typed decoder does not accept in a name.
 _UNUSABLE = re.compile(r'["\\\x00-\x1f]')
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of a chunk: payloads (None for a null key), and the field names: one tuple for all, or one each.
+    """The keys of a chunk: payloads (None for a null key), and the field names: one tuple for all, or one for each key.
 
-    None as names: a null key, or a key that is no JSON object.
+    The names are None for a null key, or a key that is not a JSON object.
     """
 
     payloads: list[Buffer | None]
@@ -39,7 +39,7 @@ class Keys:
 
 
 def read_keys(keys: Sequence[bytes | None]) -> Keys:
-    """Take all keys of a chunk apart; the names are decoded once where all keys have the same ones."""
+    """Parse all keys of a chunk; the names are decoded once where all keys have the same ones."""
     first = next((key for key in keys if key is not None), None)
     if first is None:
         return Keys(list(keys), None)
@@ -66,7 +66,7 @@ def _all_have(names: KeyFields, payloads: Sequence[Buffer | None]) -> bool:
 
 @lru_cache(maxsize=256)
 def _exact_decoder(names: KeyFields) -> Callable[[Buffer], Any]:
-    """Decodes an object of exactly these names, in any order."""
+    """A decoder for an object of exactly these names, in any order."""
     fields = [(f"f{i}", msgspec.Raw) for i in range(len(names))]
     renamed = {f"f{i}": name for i, name in enumerate(names)}
     kind = msgspec.defstruct("KeyFields", fields, rename=renamed, forbid_unknown_fields=True, gc=False)

@@ -1,7 +1,7 @@
-"""Rows of one table, whatever format they came in -> change batches; bad rows are refused record by record.
+"""Rows of one table, in any format -> change batches; bad rows are refused record by record.
 
-A record of several rows is refused as a whole when one of its rows is bad: it is one line of the quarantine, and one
-replay of it applies all of its rows or none. Its rows among good records wait for that, its neighbours do not.
+A record with several rows is refused as a whole when one of its rows is bad: it is one line of the quarantine, and its
+replay applies all of its rows or none. Its good rows wait for that replay; rows of other records do not.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def decode_rows(
     form: Form,
     versions: tuple[SchemaVersion, ...] | None = None,
 ) -> None:
-    """Decode the events ``chosen`` of one table under the schemas in force where they stand.
+    """Decode the events ``chosen`` of one table under the schemas in force at their positions.
 
-    ``versions``: the table's schemas; what the chunk's source of schemas knows of it if None.
+    ``versions``: the table's schemas; None means those of the chunk's schema source.
     """
     if not len(chosen):
         return
@@ -66,9 +66,9 @@ def decode_rows(
 
 @dataclass
 class _Part:
-    """Events of one table under one schema: ``chosen`` of ``events``, of which ``deletes`` delete.
+    """Events of one table under one schema: ``chosen`` of ``events``; ``deletes`` marks those that delete.
 
-    ``whole_befores``: every update has its before image, for those who ask; else it is there where it is needed.
+    ``whole_befores``: every update has its before image; otherwise only the updates that need one.
     """
 
     chunk: Chunk
@@ -80,7 +80,7 @@ class _Part:
     whole_befores: bool
 
     def decode(self) -> None:
-        """Append one change batch (none if no row is good), refuse the bad records."""
+        """Append one change batch (none if no row is good) and refuse the bad records."""
         reader = RowReader(self.schema, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
         faults = rows.faults | self._key_faults(rows)
@@ -98,7 +98,7 @@ class _Part:
         self.chunk.decoded.changes.append(batch)
 
     def _refuse(self, faults: dict[int, Fault]) -> _I64:
-        """Quarantine the records of these rows; all rows that go with them."""
+        """Quarantine the records of these rows; returns all rows of these records."""
         at = np.array(self.events.at, dtype=np.int64)[self.chosen]
         by_record: dict[int, list[int]] = {}
         for i in sorted(faults):
@@ -114,7 +114,7 @@ class _Part:
         return np.flatnonzero(rows)
 
     def _fault_of(self, bad: list[int], faults: dict[int, Fault], count: int) -> Fault:
-        """The fault of a record with ``count`` rows: the first one's, and which rows have one."""
+        """The fault of a record with ``count`` rows: that of the first bad row, with a list of the bad rows."""
         first = faults[bad[0]]
         columns = tuple(sorted({name for i in bad for name in faults[i].columns}))
         if count == 1:
@@ -129,7 +129,7 @@ class _Part:
         return self.chunk.options.flat_prefix if self.events.befores is None else None
 
     def _images(self) -> Sequence[Buffer]:
-        """The row images; the Kafka key for deletes without one."""
+        """The row images; for deletes without one, the Kafka key."""
         events, keys = self.events, self.chunk.keys.payloads
         whole = len(self.chosen) == len(events)
         images = events.images if whole else selected(events.images, self.chosen.tolist())
@@ -140,7 +140,7 @@ class _Part:
         return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
 
     def _key_faults(self, rows: Rows) -> dict[int, Fault]:
-        """Rows of a keyed table without a value for each part of the key."""
+        """Faults of rows of a keyed table that lack a value for a part of the key."""
         faults: dict[int, Fault] = {}
         for name in self.schema.key:
             absent = name not in rows.table.column_names
@@ -158,7 +158,7 @@ class _Part:
         return Fault(Reason.MISSING_KEY, f"the row has no key column {name}")
 
     def _before(self, reader: RowReader, faults: dict[int, Fault]) -> tuple[pa.Table | None, _I64]:
-        """Before images of updates, where asked for, and the rows they belong to; their faults join the others."""
+        """Before images of updates where required, and the rows of each; their faults are added to ``faults``."""
         befores = self.events.befores
         wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
         if befores is None or not wanted:
@@ -178,7 +178,7 @@ class _Part:
         return rows.table, owners[rows.at]
 
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
-        """The value columns and META_FIELDS behind them."""
+        """The value columns followed by META_FIELDS."""
         events, chosen = self.events, self.chosen[kept]
         at = np.array(events.at, dtype=np.int64)[chosen]
         columns = (

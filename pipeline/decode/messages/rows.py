@@ -1,8 +1,8 @@
 """Row images in bulk: many JSON objects of one table and schema -> one Arrow table of lake types.
 
-Images are read by compiled loops, which leave out what is not sound or not of the schema (objects.py), then converted a
-column at a time. The images left out are joined and read at once with an explicit schema (nothing is ever inferred).
-Whatever fails is narrowed down to the records concerned; their neighbours go on.
+Compiled loops read the images and skip those that are invalid or do not fit the schema (templates/objects.py); then
+each column is converted. The skipped images are joined and read together with an explicit schema (nothing is
+inferred). A failure is narrowed down to the records concerned; other records are not affected.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pipeline.decode.slices import Arrays, Slices, Wanted
 from pipeline.decode.types.columns import forms_of
 from pipeline.decode.types.wires import JSON_TEXT, WIRES, read_as, to_lake
 
-#: The reader works in blocks; one row must fit into one.
+#: The JSON reader works in blocks; one row must fit into one block.
 _BLOCK_BYTES = 1 << 22
-#: Arrow's string columns hold 2 GiB: more JSON than this is read in parts.
+#: Arrow's string columns hold 2 GiB: longer JSON is read in parts.
 _MAX_JOINED_BYTES = 1 << 30
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _ANY = msgspec.json.Decoder().decode
@@ -37,7 +37,7 @@ _ANY = msgspec.json.Decoder().decode
 
 @dataclass
 class Rows:
-    """``table``: the good rows, in order; ``at``: their indices among the images; ``faults``: all others."""
+    """``table``: the good rows, in order; ``at``: their indices among the images; ``faults``: of all other images."""
 
     table: pa.Table
     at: npt.NDArray[np.int64]
@@ -55,8 +55,8 @@ class RowReader:
     Attributes:
         schema: the columns.
         max_nesting: see DecodeOptions.
-        added_prefix: flat form: fields so named that are no columns are read over; None: there are none.
-        added: those fields as far as known, with the types the reader is told.
+        added_prefix: flat form: fields with this prefix that are not columns are skipped; None: there are none.
+        added: those fields that are known so far, with the types that the JSON reader expects.
     """
 
     schema: TableSchema
@@ -65,7 +65,7 @@ class RowReader:
     added: Added = ()
 
     def read(self, images: Sequence[Buffer]) -> Rows:
-        """All images, whatever is wrong with some of them."""
+        """Read all images; bad ones become faults."""
         faults: dict[int, Fault] = {}
         reader = self
         if self.added_prefix is not None and images and (row := _decoded(images[0])) is not None:
@@ -89,8 +89,8 @@ class RowReader:
         return frozenset(c.name for c in self.schema.columns if c.wire == JSON_TEXT)
 
     def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
-        """The images whose values were read with their events, then other sound ones, then all others."""
-        # here, as numba takes half a second to import, and commands that decode nothing come by
+        """The images whose values were read with their events, then other valid ones, then all others."""
+        # imported here: numba needs half a second, and commands that decode nothing import this module too
         from pipeline.decode.templates.objects import read_images
 
         rest = np.arange(len(images))
@@ -112,7 +112,7 @@ class RowReader:
         yield from self._read(images, rest, faults)
 
     def _as_text(self, image: Buffer) -> Buffer:
-        """The image with its JSON documents as the reader takes them."""
+        """The image with its JSON documents as text."""
         return with_json_as_text(image, self._documents) if self._documents else image
 
     def _read(self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]) -> Iterator[_Part]:
@@ -144,7 +144,7 @@ class RowReader:
     def _read_around(
         self, images: Sequence[Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
     ) -> Iterator[_Part]:
-        """The reader refused the lot: part it by what a stricter look at each image says, else halve."""
+        """The reader refused the images: split them by a strict check of each image, or else into halves."""
         others: dict[RowReader, list[int]] = {}
         rest = []
         for i in at.tolist():
@@ -164,7 +164,7 @@ class RowReader:
             yield from reader._read(images, np.array(chosen, dtype=np.int64), faults)
 
     def _adapted(self, row: dict[str, Any]) -> RowReader | None:
-        """A reader for what this row has: wires its values call for, added fields not met before."""
+        """A reader for this row: with wires for its values, and with added fields not seen before."""
         columns = tuple(_form_for(forms, row.get(forms[0].name)) for forms in self._forms)
         added = self._added_in(row)
         if columns == self.schema.columns and added == self.added:
@@ -172,7 +172,7 @@ class RowReader:
         return replace(self, schema=replace(self.schema, columns=columns), added=added)
 
     def _is_odd(self, row: dict[str, Any]) -> bool:
-        """Whether the row has other names than the schema, or other JSON types than its columns'."""
+        """Whether the row has other names than the schema, or other JSON types than its columns."""
         wires = {c.name: WIRES[c.wire].json for c in self.schema.columns}
         names = {name for name, _ in self.added}
         for name, value in row.items():
@@ -195,7 +195,7 @@ class RowReader:
         return tuple(sorted(known.items()))
 
     def _quick_fault(self, row: dict[str, Any] | None) -> Fault | None:
-        """Many rows at once have a new column when a schema change is not known yet: no long search then."""
+        """A fault without a long search: many rows at once have a new column when a schema change is not known yet."""
         unknown = (row or {}).keys() - self._names()
         if not row or not unknown or any(isinstance(row[name], (dict, list)) for name in unknown):
             return None
@@ -218,7 +218,7 @@ class RowReader:
     def _convert(
         self, read: list[Arrays], image_of: Callable[[int], Buffer], at: npt.NDArray[np.int64], faults: dict[int, Fault]
     ) -> _Part:
-        """``read``: by column and form of it what was read. ``image_of``: an image by its index."""
+        """``read``: the arrays by column and form. ``image_of``: an image by its index."""
         good = np.ones(len(at), dtype=bool)
         columns = []
         for forms, arrays in zip(self._forms, read, strict=True):
@@ -244,12 +244,12 @@ class RowReader:
 
 
 def _form_for(forms: tuple[Column, ...], value: object) -> Column:
-    """The form that a value has; the column's own for null, and for what is of no form."""
+    """The form of a value; the column's own form for null, and for a value that fits no form."""
     return next((form for form in forms if type(value) in WIRES[form.wire].json), forms[0])
 
 
 def _added_type(name: str, value: object, known: pa.DataType | None) -> pa.DataType:
-    """By the value; by what is known of the field where the value is null."""
+    """The type of an added field: from the value; for null, the type known so far."""
     if value is None:
         return known or (pa.int64() if name in FLAT_LONGS else pa.string())
     if isinstance(value, bool):
@@ -265,9 +265,9 @@ def _bad_value(column: Column, shown: bytes) -> Fault:
 
 
 def _joined(images: Sequence[Buffer]) -> tuple[bytes, int]:
-    """Images one a line, and the length of the longest. Raises ArrowInvalid for an image that is no object.
+    """Images as lines, and the length of the longest. Raises ArrowInvalid for an image that is not an object.
 
-    The check is not for show: a line ``null`` ends the process inside the reader (measured, pyarrow 26).
+    The check is necessary: a line ``null`` ends the process inside the reader (measured, pyarrow 26).
     """
     text = b"\n".join(images)
     lines = np.frombuffer(text, dtype=np.uint8)
@@ -282,12 +282,12 @@ def _joined(images: Sequence[Buffer]) -> tuple[bytes, int]:
     return text, int(np.diff(np.concatenate([starts, [len(text)]])).max())
 
 
-#: Bare line ends stand between tokens only (a string must escape them): blanks do as well.
+#: Unescaped line ends occur between tokens only (strings must escape them), so blanks can replace them.
 _BLANKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 def _converted(array: pa.Array, column: Column) -> tuple[pa.Array, list[int]]:
-    """The converted column and which of its values are bad (null there)."""
+    """The converted column, and the indices of its bad values (null in the column)."""
     try:
         converted = to_lake(array, column)
         converted.validate(full=True)
@@ -302,7 +302,7 @@ def _converted(array: pa.Array, column: Column) -> tuple[pa.Array, list[int]]:
 
 
 def _decoded(image: Buffer) -> dict[str, Any] | None:
-    """The image as an object of Python values; None if it is none."""
+    """The image as an object of Python values; None if it is not an object."""
     try:
         row = _ANY(image)
     except _BAD:

@@ -1,9 +1,9 @@
-"""Debezium's transaction metadata: which transaction a row event is of, and the BEGIN and END records of its topic.
+"""Debezium's transaction metadata: the transaction of a row event, and the BEGIN and END records of their topic.
 
 Measured on recordings (MariaDB, Debezium 3.4, ``provide.transaction.metadata``): the topic has the transactions of the
-whole server in binlog order; END counts events by table; a DDL statement leaves a BEGIN without END, and so does a
-connector that was killed. A connector that goes on in the middle of a transaction writes BEGIN again, counts from 1
-again, and END has what it sent itself.
+whole server in binlog order. END counts events by table. A DDL statement leaves a BEGIN without END, and so does a
+connector that was killed. A connector that resumes in the middle of a transaction writes BEGIN again, counts from 1
+again, and its END counts only the events that it sent itself.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A BEGIN (``counts`` None) or END (events by ``database.table``) and where it stands."""
+    """A BEGIN (``counts`` None) or END (events by ``database.table``) and its place."""
 
     transaction: str
     partition: int
@@ -77,7 +77,7 @@ class Members:
     """The streamed row events of some records of a topic partition, each with its transaction.
 
     ``codes``: int32 indices into ``kinds``, pairs (transaction, ``database.table``). ``orders``: the event's number
-    among those of its table in the transaction. ``bare``: the first offset of a streamed row that names none.
+    among those of its table in the transaction. ``bare``: the first offset of a streamed row without a transaction.
     """
 
     topic: str
@@ -91,7 +91,7 @@ class Members:
 
 
 def marks(records: RawRecords) -> list[Mark]:
-    """The BEGIN and END records among those of a transaction topic, in order."""
+    """The BEGIN and END records among the records of a transaction topic, in order."""
     found = []
     for at, value in enumerate(records.values):
         mark = _mark(value) if value is not None else None
@@ -109,7 +109,7 @@ def _mark(value: bytes) -> _Mark | None:
 
 
 def members(records: RawRecords) -> Members:
-    """The rows among the records of a data topic. What is no streamed row is of no transaction, and left out."""
+    """The streamed rows among the records of a data topic. Other records belong to no transaction and are left out."""
     kinds: dict[tuple[str, str], int] = {}
     at: list[int] = []
     codes: list[int] = []
@@ -143,7 +143,7 @@ def _row(value: bytes) -> _Row | None:
 
 
 def _decoded(value: bytes, plain: Callable[[bytes], T], framed: Callable[[bytes], _Framed[T]]) -> T | None:
-    """With or without an embedded schema; None for what is neither."""
+    """The value decoded, with or without an embedded schema; None for any other value."""
     with contextlib.suppress(*_BAD):
         return plain(value)
     with contextlib.suppress(*_BAD):

@@ -1,1 +1,1 @@
-"""Schemas of source tables: their history, and how a chunk's rows are typed by them."""
+"""Schemas of source tables: their history, and their use for typing a chunk's rows."""

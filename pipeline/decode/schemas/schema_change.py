@@ -1,4 +1,4 @@
-"""The connector's schema-change records (the DDL topic, or its own schema history): what they say of tables."""
+"""The connector's schema-change records (from the DDL topic, or its own schema history) as table changes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One table's new definition, from a position of the binlog on.
+    """One table's new definition, from a binlog position on.
 
-    ``columns`` is empty for DROP. ``unsupported`` names the columns whose type has no place in the lake (they are
-    not in ``columns``). ``previous`` is the former name when the statement renamed the table. ``server_id`` and
-    ``gtid`` are what an epoch is found by. ``incomplete``: columns whose digits or length the record lacks, each with
-    the table and the column there whose former type has them.
+    ``columns`` is empty for DROP. ``unsupported`` names the columns whose type the lake does not support (they are not
+    in ``columns``). ``previous`` is the former name when the statement renamed the table. ``server_id`` and ``gtid``
+    select an epoch. ``incomplete``: columns whose digits or length the record lacks, each with the table and the column
+    whose previous type has them.
     """
 
     kind: ChangeKind
@@ -80,12 +80,12 @@ class _Place(msgspec.Struct):
 
     @property
     def of_snapshot(self) -> bool:
-        """Whether the statement was made up for a snapshot: nobody has carried it out."""
+        """Whether the connector generated the statement for a snapshot: nobody has executed it."""
         return self.snapshot not in (None, False, "false")
 
     @property
     def seconds(self) -> int | None:
-        """When it was carried out, in seconds since the Unix epoch; None if it is not said."""
+        """The time of execution in seconds since the Unix epoch; None if it is not recorded."""
         return self.ts_sec if self.ts_ms is None else self.ts_ms // 1000
 
 
@@ -118,9 +118,9 @@ class Statement:
 
 
 def schema_changes(value: bytes | memoryview) -> list[SchemaChange]:
-    """The table changes of one schema-change record, with or without embedded schema; [] where it names no table.
+    """The table changes of one schema-change record, with or without embedded schema; [] if it names no table.
 
-    Raises msgspec.MsgspecError if the value is no such record.
+    Raises msgspec.MsgspecError if the value is not such a record.
     """
     record = _record(value)
     place = record.position if record.position is not None else record.source
@@ -130,7 +130,7 @@ def schema_changes(value: bytes | memoryview) -> list[SchemaChange]:
 
 
 def statement_of(value: bytes | memoryview) -> Statement:
-    """The statement of a schema-change record about a table. Raises msgspec.MsgspecError if it is none."""
+    """The statement of a schema-change record about a table. Raises msgspec.MsgspecError for any other value."""
     record = _record(value)
     place = record.source
     if place.file is None or place.pos is None or not place.table or place.of_snapshot:
@@ -141,7 +141,7 @@ def statement_of(value: bytes | memoryview) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A DDL statement that was carried out at the source; ``database`` is where names without one are."""
+    """A DDL statement that was executed at the source; ``database`` is that of names written without one."""
 
     database: str
     file: str
@@ -153,9 +153,9 @@ class Executed:
 
 
 def executed(value: bytes | memoryview) -> Executed | None:
-    """The statement of a schema-change record; None for one that was made up for a snapshot or has no place.
+    """The statement of a schema-change record; None for one that was generated for a snapshot or has no place.
 
-    Raises msgspec.MsgspecError if it is no such record.
+    Raises msgspec.MsgspecError if it is not such a record.
     """
     record = _record(value)
     place = record.position if record.position is not None else record.source
@@ -197,7 +197,7 @@ def _change(record: _Record, place: _Place, change: _Change) -> SchemaChange:
 
 
 def _previous(record: _Record, change: _Change, source: SourceTable) -> SourceTable | None:
-    """RENAME: the history has previousId; the DDL topic joins both names with a comma (measured)."""
+    """The former name in RENAME: the history has previousId; the DDL topic joins both names with a comma (measured)."""
     if change.previous_id:
         return _table_of_id(change.previous_id, source.database)
     named = record.source.table or ""
@@ -207,13 +207,13 @@ def _previous(record: _Record, change: _Change, source: SourceTable) -> SourceTa
 
 
 def _table_of_id(table_id: str, database: str) -> SourceTable:
-    """``"db"."table"`` with quotes doubled inside."""
+    """The table of ``"db"."table"``; quotes inside the names are doubled."""
     parts = [part.replace('""', '"') for part in table_id.strip('"').split('"."')]
     return SourceTable(parts[-2] if len(parts) > 1 else database, parts[-1])
 
 
 def column_type(column: _ColumnText) -> MysqlType:
-    """typeExpression with the length, scale and options that stand beside it. Raises UnsupportedError."""
+    """The type from typeExpression and the separate length, scale and options. Raises UnsupportedError."""
     name = (column.type_expression or column.type_name).strip()
     if column.enum_values:
         return enum_type(name.split("(")[0].lower(), column.enum_values, f"{name}({','.join(column.enum_values)})")

@@ -1,4 +1,4 @@
-"""Where the MySQL types of a table come from when the message does not carry them, or carries too little."""
+"""Sources of a table's MySQL types, for messages that do not carry them or carry too little."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.decode.order import binlog_order
 from pipeline.decode.schemas.schema_change import ChangeKind, SchemaChange, schema_changes
 from pipeline.decode.types.mysql_types import MysqlType, parse_type
 
-#: In force before every position there is.
+#: A ``since`` before every position.
 ALWAYS = -1
 
 
@@ -23,7 +23,7 @@ Columns = tuple[tuple[str, MysqlType], ...]
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A table's columns from the ordering value ``since`` on. ``dropped``: from there on there is no such table."""
+    """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on."""
 
     since: int
     columns: tuple[tuple[str, MysqlType], ...] = ()
@@ -33,20 +33,20 @@ class SchemaVersion:
 
 
 class SchemaSource(Protocol):
-    """Gives the decoder what it knows of a table. Implementations are picklable: they travel to the tasks."""
+    """Gives the decoder the known facts about a table. Implementations are picklable: they are sent to the tasks."""
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
-        """All known versions, by ascending ``since`` (of equal ones the last is in force); empty if unknown."""
+        """The known versions by ascending ``since`` (of equal ones the last is in force); empty if unknown."""
         ...
 
     def key(self, source: SourceTable) -> tuple[str, ...] | None:
-        """The key columns somebody declared, which overrule the message's; None if nobody did."""
+        """The declared key columns, which overrule those of the message; None if none are declared."""
         ...
 
 
 @dataclass(frozen=True)
 class NoSchemas:
-    """Knows nothing: every message must carry its schema."""
+    """Has no schemas: every message must carry its own."""
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
         """Always empty."""
@@ -92,7 +92,7 @@ def declared_table(columns: Mapping[str, str] | None, key: Iterable[str] | None)
 
 @dataclass(frozen=True)
 class LayeredSchemas:
-    """The first source that knows a table answers; columns and key are asked for apart."""
+    """Several sources: the first that knows a table answers, separately for columns and key."""
 
     layers: tuple[SchemaSource, ...]
 
@@ -109,23 +109,23 @@ class LayeredSchemas:
 class SchemaHistory:
     """Table versions learned from schema-change records, kept by binlog position.
 
-    Records may come again, in any order: what is known already changes nothing. ``revision`` grows whenever
-    something new was learned, so that a copy elsewhere can be told from a stale one. Snapshot records (server id 0)
-    lie in the static epoch, as the rows after them do.
+    Records may come again, in any order; known changes have no effect. ``revision`` grows with every new change, so
+    that a stale copy elsewhere can be recognised. Snapshot records (server id 0) belong to the static epoch, as do
+    the rows after them.
     """
 
     tables: dict[SourceTable, list[SchemaVersion]] = field(default_factory=dict)
     revision: int = 0
 
     def learn(self, value: bytes, options: DecodeOptions) -> list[SchemaChange]:
-        """Take in one record's value; returns its changes. Raises msgspec.MsgspecError if it is no such record."""
+        """Add one record's value; returns its changes. Raises msgspec.MsgspecError if it is not such a record."""
         changes = schema_changes(value)
         for change in changes:
             self.apply(change, options)
         return changes
 
     def apply(self, change: SchemaChange, options: DecodeOptions) -> bool:
-        """Take in one change; False if it was known. Raises OverflowError if its position does not fit the order."""
+        """Add one change; False if it was known. Raises OverflowError if its position does not fit the order."""
         epoch = options.epoch_for(change.server_id, change.gtid)
         since = binlog_order(epoch, change.file, change.position)
         dropped = change.kind is ChangeKind.DROP
@@ -141,7 +141,7 @@ class SchemaHistory:
         return True
 
     def _completed(self, change: SchemaChange, since: int) -> tuple[Columns, tuple[str, ...]]:
-        """The columns, those that the record tells by halves from the versions before; and what nobody knows whole."""
+        """The columns, incomplete ones completed from earlier versions; and the names that stay incomplete."""
         columns = dict(change.columns)
         unsupported = list(change.unsupported)
         for name, table, former in change.incomplete:
@@ -164,5 +164,5 @@ class SchemaHistory:
         return None
 
     def only(self, sources: Iterable[SourceTable]) -> SchemaHistory:
-        """A copy that knows these tables alone, for shipping."""
+        """A copy with these tables alone, to be sent to tasks."""
         return SchemaHistory({s: list(self.tables[s]) for s in sources if s in self.tables}, self.revision)

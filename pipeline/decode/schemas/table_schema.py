@@ -1,4 +1,4 @@
-"""The schema that a table's rows are read with: from the message, from MySQL's types, or from both."""
+"""The schema for reading a table's rows: from the message, from MySQL's types, or from both."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ HOW_TO_DECLARE = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose schema is asked for. ``declared_key`` and ``message_key`` (the Kafka key's names) may be None, and so is
-    ``embedded`` where no schema travels with the rows and ``flat_prefix`` for envelopes.
+    """A request for a schema. ``declared_key`` and ``message_key`` (the Kafka key's names) may be None. ``embedded`` is
+    None where no schema comes with the rows, and ``flat_prefix`` for envelopes.
     """
 
     source: SourceTable
@@ -44,10 +44,10 @@ class Asked:
 
 
 def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, as_hints: bool = False) -> _I64:
-    """The index of the version in force at each position, -1 where none can be told.
+    """The index of the version in force at each position, -1 where it is unknown.
 
-    Where a record has no position, or an earlier one than all versions, a version is told (the latest, the earliest)
-    only when all that are known give every column the same type, or when it is a mere hint.
+    A record without a position gets the latest version, and a record before all versions gets the earliest. Both hold
+    only when all known versions give every column the same type, or when the version is a mere hint.
     """
     since = np.array([version.since for version in versions], dtype=np.int64)
     found = np.searchsorted(since, positions, side="right") - 1
@@ -69,7 +69,7 @@ def _agree(versions: list[SchemaVersion]) -> bool:
 def schemas_in_force(
     asked: Asked, versions: tuple[SchemaVersion, ...], positions: _I64
 ) -> Iterator[tuple[TableSchema | Fault, _I64]]:
-    """Schemas and the indices (into ``positions``) of the rows each of them is for."""
+    """Schemas, each with the indices (into ``positions``) of its rows."""
     if not versions:
         yield _schema(asked, None), np.arange(len(positions))
         return
@@ -109,7 +109,7 @@ def _embedded_columns(asked: Asked, embedded: ConnectField, version: SchemaVersi
 
 
 def _key(asked: Asked, version: SchemaVersion | None, names: list[str]) -> tuple[str, ...]:
-    """The declared key, else the Kafka key's names if all are columns, else the primary key."""
+    """The declared key, else the Kafka key's names if all of them are columns, else the primary key."""
     if asked.declared_key is not None:
         return asked.declared_key
     if asked.message_key and set(asked.message_key) <= set(names):

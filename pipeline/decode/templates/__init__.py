@@ -1,1 +1,1 @@
-"""The fast way: messages that look alike are read by a template, values and rows in one pass."""
+"""The fast decoder: a template reads messages that look alike, values and rows in one pass."""

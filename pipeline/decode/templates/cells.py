@@ -1,7 +1,7 @@
 """The values that the kernels found, as columns: for the heads of events, and for Arrow tables of rows.
 
-A column comes out as pyarrow's JSON reader would give it under the same type. Rows that it would not take, and types
-that are not read here, are left to it. Values of types that only the reader knows are read by it, a column at a time.
+A column equals the result of pyarrow's JSON reader under the same type. Rows that this reader would refuse, and types
+that are not read here, are left to it. It also reads values of types that only it supports, a column at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Bools = npt.NDArray[np.bool_]
 _MAX_TEXT = (1 << 31) - 1
 _MAX_LINES = 1 << 30
 _BLOCK_BYTES = 1 << 22
-#: What the reader's line has beside the value.
+#: Bytes of the reader's line besides the value.
 _LINE_BYTES = 16
 _NO_TYPE = -1
 _TEXTS = (TEXT, ESCAPED)
@@ -54,7 +54,7 @@ _FITTING: dict[pa.DataType, tuple[int, ...]] = {
 
 
 def _fitting(kind: pa.DataType) -> tuple[int, ...]:
-    """The cells that a column takes of which the reader is told this type; nulls apart."""
+    """The kinds of cells that fit a column of this reader type, nulls not included."""
     if pa.types.is_decimal(kind):
         return (INT, NUMBER)
     if pa.types.is_struct(kind) or pa.types.is_list(kind):
@@ -71,7 +71,7 @@ def _among(kinds: Sequence[int]) -> _Bools:
 
 @lru_cache(maxsize=1024)
 def _choices(types: tuple[pa.DataType, ...]) -> npt.NDArray[np.int8]:
-    """By kind of cell, the first of these types that takes it; _NO_TYPE if none does."""
+    """By kind of cell, the index of the first of these types that fits it; _NO_TYPE if none does."""
     choices = np.full(KINDS, _NO_TYPE, dtype=np.int8)
     for n, kind in reversed(list(enumerate(types))):
         choices[list(_fitting(kind))] = n
@@ -81,7 +81,7 @@ def _choices(types: tuple[pa.DataType, ...]) -> npt.NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class Cells:
-    """What a kernel found: by slot and message ``what``, ``value`` and ``length`` (see there).
+    """The kernel's results: by slot and message ``what``, ``value`` and ``length`` (see ``kernel``).
 
     Attributes:
         text: all messages, uint8.
@@ -100,9 +100,9 @@ class Cells:
     def of_objects(
         text: npt.NDArray[np.uint8], starts: _I64, ends: _I64, members: Mapping[str, int]
     ) -> tuple[_Bools, Cells]:
-        """Which objects, from ``starts`` to ``ends`` of ``text``, have no other members than these; and what they hold.
+        """Which objects, from ``starts`` to ``ends`` of ``text``, have no other members than these; and their cells.
 
-        ``members``: by name the kernel's step that its values are read by.
+        ``members``: by name, the kernel's step for its values.
         """
         spelled = [msgspec.json.encode(name)[1:-1] for name in members]
         bounds = np.cumsum([0, *map(len, spelled)], dtype=np.int64)
@@ -126,13 +126,13 @@ class Cells:
         try:
             texts = self.texts(rows, {self.slots[c.name]: _spelled(c) for c in wanted if c.name in self.slots})
             return good, [self._arrays(rows, column, texts) for column in wanted]
-        except pa.ArrowInvalid:  # a number that is none to Arrow: the reader tells which
+        except pa.ArrowInvalid:  # a number that Arrow does not accept: the reader finds which
             return np.zeros(len(good), dtype=bool), []
 
     def texts(self, rows: _I64, kinds: Mapping[int, tuple[int, ...]]) -> dict[int, pa.Array]:
-        """Of each slot that has ``kinds``: its cells of these as strings, without escapes; others as null.
+        """For each slot of ``kinds``: its cells of these kinds as strings, without escapes; other cells as null.
 
-        Raises ArrowInvalid if they are too much for Arrow's strings.
+        Raises ArrowInvalid if the text is too long for Arrow's strings.
         """
         slots = [slot for slot in kinds if kinds[slot]]
         if not slots or not len(rows):
@@ -168,7 +168,7 @@ class Cells:
         return np.ones(len(rows), dtype=bool) if known.all() else known[self.template[rows]]
 
     def _arrays(self, rows: _I64, column: Wanted, texts: dict[int, pa.Array]) -> Arrays:
-        """By type the cells that it takes, others as null; the first always, others None where they take none."""
+        """The cells by the type that they fit, others as null. The first is always there; others are None if empty."""
         slot = self.slots.get(column.name)
         if slot is None:
             return (pa.nulls(len(rows), column.types[0]), *[None] * (len(column.types) - 1))
@@ -202,7 +202,7 @@ class Cells:
     def _numbers(
         self, rows: _I64, slot: int, what: npt.NDArray[np.int8], kind: pa.DataType, spelled: pa.Array
     ) -> pa.Array:
-        """Numbers that are no integers to Arrow. ``spelled``: those of them that the kernel has not read."""
+        """Numbers that Arrow does not take as integers. ``spelled``: those that the kernel has not read."""
         whole = self._integers(rows, slot, what) if (what == INT).any() else None
         if pa.types.is_floating(kind):
             numbers = spelled.cast(kind)
@@ -215,20 +215,20 @@ class Cells:
 
 
 def _spelled(column: Wanted) -> tuple[int, ...]:
-    """The kinds of cells of which a column needs what stands there."""
+    """The kinds of cells whose text a column needs."""
     if pa.types.is_string(column.types[0]):
         return _TEXTS
     return tuple(kind for kind in (NUMBER, NESTED) if kind in _fitting(column.types[0]))
 
 
 def _is_plain(numbers: pa.Array, digits: int) -> bool:
-    """Whether no number has an exponent or more digits: a cast takes what the reader takes then."""
+    """Whether no number has an exponent or more digits: then a cast accepts what the reader accepts."""
     longest = pc.max(pc.binary_length(numbers)).as_py()
     return longest <= digits and not pc.any(pc.match_substring(numbers, "e", ignore_case=True)).as_py()
 
 
 def _structs(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Objects as structs. Raises ArrowInvalid if any of them has other members, or other values."""
+    """Objects as structs. Raises ArrowInvalid if any of them has other members or values."""
     places = np.frombuffer(spelled.buffers()[1], dtype=np.int32).astype(np.int64)
     text = np.frombuffer(spelled.buffers()[2], dtype=np.uint8)
     matched, inner = Cells.of_objects(text, places[:-1], places[1:], dict.fromkeys((f.name for f in kind), VALUE))
@@ -246,7 +246,7 @@ def _any_infinite(numbers: pa.Array | None) -> bool:
 
 
 def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of one column by pyarrow's reader. Raises ArrowInvalid if it does not take every one."""
+    """Values of one column by pyarrow's reader. Raises ArrowInvalid if it does not accept every one."""
     sizes = pc.binary_length(spelled)
     if pc.sum(sizes).as_py() + _LINE_BYTES * len(spelled) > _MAX_LINES:
         raise pa.ArrowInvalid("too much for one piece")

@@ -1,11 +1,11 @@
-"""The inner loops of the decoder, compiled by numba: values of messages and of objects, and texts out of one buffer.
+"""The inner loops of the decoder, compiled by numba: they read messages and objects, and copy texts out of one buffer.
 
-A message that looks like others is read by steps: bytes that must stand there, and between them values. An object is
-read member by member, by their names. Whatever is neither is left to the general decoder, so nothing here tells what is
-wrong with it. JSON's grammar: RFC 8259.
+A message is read by the steps of a template: fixed bytes, and values between them. An object is read member by member,
+by the members' names. Any other input is left to the general decoder, so the loops do not explain faults.
+JSON's grammar: RFC 8259.
 
-All loops are in one module because numba compiles a function again when the function's own module has changed, and not
-when a module that it calls has.
+All loops are in one module because numba compiles a function again when the function's own module has changed, but not
+when a module that it calls has changed.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from numba import njit, types
 _Bytes = npt.NDArray[np.uint8]
 _Longs = npt.NDArray[np.int64]
 
-#: Steps of a template. LITERAL: ``size`` bytes from ``arg`` on of the literals. MARK: the place goes to row ``arg`` of
-#: the marks. VALUE: a value into slot ``arg``. PLAIN: a scalar without escapes and bytes beyond ASCII.
+#: Steps of a template. LITERAL: ``size`` bytes from ``arg`` on of the literals. MARK: store the place in row ``arg`` of
+#: the marks. VALUE: a value into slot ``arg``. PLAIN: a scalar of ASCII bytes without escapes.
 LITERAL, MARK, VALUE, PLAIN = 0, 1, 2, 3
 NO_SLOT = -1
-#: For members of objects beside VALUE and PLAIN: any value as TEXT, letter for letter.
+#: For members of objects, besides VALUE and PLAIN: any value as TEXT, unchanged byte for byte.
 RAW = 4
 
-#: What a slot holds. TEXT and ESCAPED: place and length of what stands between the quotes (an escaped text is to be
+#: The content of a slot. TEXT and ESCAPED: place and length of the text between the quotes (an escaped text must be
 #: decoded). INT: the number itself, within plus and minus 2**63 - 1, no -0. NUMBER: place and length of any other
-#: number. NESTED: place and length of an object or array; by ``read_objects``, of what may be one by its brackets.
+#: number. NESTED: place and length of an object or array; from ``read_objects`` only its brackets are checked.
 ABSENT, NULL, TEXT, ESCAPED, INT, NUMBER, TRUE, FALSE, NESTED = range(9)
 KINDS = 9
 _BAD = -1
 _LONGEST_INT = 19
 _MAX_LONG = (1 << 63) - 1
-#: Of arrays and objects in a value. What they are is remembered in the bits of one integer.
+#: The deepest nesting of arrays and objects in a value. The bits of one integer record which one each level is.
 _DEEPEST = 60
 
 _QUOTE, _BACKSLASH, _MINUS, _PLUS, _POINT, _ZERO, _NINE = b'"\\-+.09'
 _SMALL_E, _LARGE_E, _F, _N, _T, _U = b"eEfntu"
 _BLANK, _CASE, _DELETE = 0x20, 0x20, 0x7F
-#: What a letter behind a backslash stands for; any other stands for itself.
+#: Meanings of letters after a backslash; any other character means itself.
 _ESCAPED_LETTERS, _LETTERS_MEANT = b"bfnrt", b"\b\f\n\r\t"
 _COMMA, _COLON, _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b",:{}[]"
 
 
 def _compiled(signature: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # noqa: ANN401 - numba's type
-    """Compiled at import, 2 s once: kept beside the source, or in the user's cache where that cannot be written."""
+    """Compiled at import, 2 s once; cached beside the source, or in the user's cache if that is not writable."""
 
     def compile_it(function: Callable[..., None]) -> Callable[..., None]:
         try:
             return njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-        except (RuntimeError, OSError):  # no place to keep it
+        except (RuntimeError, OSError):  # no writable cache
             return njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
 
     return compile_it
@@ -71,7 +71,7 @@ def _digits(text: _Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True)
 def _code_unit(text: _Bytes, at: int, end: int) -> int:
-    """The number behind a backslash at ``at``, if ``u`` and four hex digits stand there; else -1."""
+    """The code unit of ``u`` and four hex digits after a backslash at ``at``; -1 if they are not there."""
     if at + 6 > end or text[at] != _BACKSLASH or text[at + 1] != _U:
         return _BAD
     unit = 0
@@ -88,7 +88,7 @@ def _code_unit(text: _Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True)
 def _escape(text: _Bytes, at: int, end: int) -> int:
-    """How long the escape at a backslash is, both halves of a surrogate pair together; 0 if it is none."""
+    """The length of the escape at a backslash, both halves of a surrogate pair together; 0 if it is invalid."""
     if at + 1 >= end:
         return 0
     byte = text[at + 1]
@@ -104,7 +104,7 @@ def _escape(text: _Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True)
 def _text(text: _Bytes, at: int, end: int) -> tuple[int, int, bool]:
-    """(what, where it ends behind the quote, whether all of it is ASCII) of a string whose first quote is at ``at``."""
+    """(what, end after the quote, whether all of it is ASCII) of a string whose first quote is at ``at``."""
     what, plain = TEXT, True
     at += 1
     while at < end:
@@ -127,7 +127,7 @@ def _text(text: _Bytes, at: int, end: int) -> tuple[int, int, bool]:
 
 @njit(nogil=True)
 def _number(text: _Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(what, where it ends, the integer) of a number."""
+    """(what, end, the integer) of a number."""
     negative = text[at] == _MINUS
     first = at + 1 if negative else at
     at = _digits(text, first, end)
@@ -164,7 +164,7 @@ def _number(text: _Bytes, at: int, end: int) -> tuple[int, int, int]:
 
 @njit(nogil=True)
 def _word(text: _Bytes, at: int, end: int) -> tuple[int, int]:
-    """(what, where it ends) of null, true or false."""
+    """(what, end) of null, true or false."""
     if at + 4 <= end:
         a, b, c, d = text[at], text[at + 1], text[at + 2], text[at + 3]
         if a == _N and b == _U and c == ord("l") and d == ord("l"):
@@ -178,7 +178,7 @@ def _word(text: _Bytes, at: int, end: int) -> tuple[int, int]:
 
 @njit(nogil=True, inline="always")
 def _scalar(text: _Bytes, at: int, end: int) -> tuple[int, int, int, bool]:
-    """(what, where it ends, the integer, whether all of it is ASCII) of a string, number or word."""
+    """(what, end, the integer, whether all of it is ASCII) of a string, number or word."""
     byte = text[at]
     if byte == _QUOTE:
         what, at, plain = _text(text, at, end)
@@ -199,7 +199,7 @@ def _blanks(text: _Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True)
 def _name(text: _Bytes, at: int, end: int) -> int:
-    """Where the value of a member begins whose name is at ``at``; _BAD if none does."""
+    """Where the value of the member begins whose name is at ``at``; _BAD if there is no name."""
     if at >= end or text[at] != _QUOTE:
         return _BAD
     what, at, _ = _text(text, at, end)
@@ -211,7 +211,7 @@ def _name(text: _Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True)
 def _nested(text: _Bytes, at: int, end: int) -> tuple[int, int]:
-    """(what, where it ends) of an object or array that begins at ``at``, with no white space but blanks."""
+    """(what, end) of an object or array that begins at ``at``, with blanks as its only white space."""
     depth, objects = 0, 0
     while at < end:
         byte = text[at]
@@ -249,7 +249,7 @@ def _nested(text: _Bytes, at: int, end: int) -> tuple[int, int]:
 
 @njit(nogil=True)
 def _span(text: _Bytes, at: int, end: int) -> tuple[int, int]:
-    """As ``_nested``, but not whether it is sound: for what is read again by its parts."""
+    """As ``_nested``, but without a check of the content: for objects whose parts are read again."""
     depth, quoted = 0, False
     while at < end:
         byte = text[at]
@@ -274,7 +274,7 @@ def _put(
     what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
     slot: int, row: int, found: int, number: int, start: int, end: int,
 ) -> None:  # fmt: skip
-    """Note what stands from ``start`` to ``end``."""
+    """Store the value from ``start`` to ``end``."""
     what[slot, row] = found
     if found == INT:
         value[slot, row] = number
@@ -297,8 +297,8 @@ def scan(
 ) -> None:  # fmt: skip
     """Read the messages ``rows``, which lie at ``starts`` to ``ends`` of ``text``, by one template.
 
-    ``steps``: (n, 3) of step, arg, size. Filled for each message that matches, by its row: ``matched``, and by slot and
-    row ``what``, ``value`` and ``length``, by mark and row ``marks``. The slots of others stay ABSENT.
+    ``steps``: (n, 3) of step, arg, size. Filled for each message that matches: ``matched`` by row; ``what``, ``value``
+    and ``length`` by slot and row; ``marks`` by mark and row. The slots of other messages stay ABSENT.
     """
     for row in rows:
         at, end, good = starts[row], ends[row], True
@@ -345,7 +345,7 @@ def scan(
 
 @njit(nogil=True)
 def _is_name(text: _Bytes, at: int, end: int, names: _Bytes, first: int, behind: int) -> bool:
-    """Whether a quoted name stands at ``at``."""
+    """Whether the quoted name is at ``at``."""
     size = behind - first
     if at + size + 2 > end or text[at] != _QUOTE or text[at + size + 1] != _QUOTE:
         return False
@@ -357,7 +357,7 @@ def _is_name(text: _Bytes, at: int, end: int, names: _Bytes, first: int, behind:
 
 @njit(nogil=True)
 def _find(text: _Bytes, at: int, end: int, names: _Bytes, bounds: _Longs, guess: int) -> int:
-    """Which of the names stands at ``at``, looked for from ``guess`` on; _BAD if none does."""
+    """The index of the name at ``at``, searched from ``guess`` on; _BAD if it is none of them."""
     count = len(bounds) - 1
     for n in range(count):
         slot = guess + n if guess + n < count else guess + n - count
@@ -376,7 +376,7 @@ def read_objects(
     text: _Bytes, starts: _Longs, ends: _Longs, names: _Bytes, bounds: _Longs, steps: _Longs,
     matched: npt.NDArray[np.bool_], what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
 ) -> None:  # fmt: skip
-    """Read objects whose members have no other names than ``names``, each once at most, in any order.
+    """Read objects whose members have no other names than ``names``, each at most once, in any order.
 
     Object ``n`` lies at ``starts[n]`` to ``ends[n]`` of ``text``. Name ``i`` is ``names[bounds[i]:bounds[i + 1]]``,
     spelled as in JSON; its values are read by ``steps[i]`` (VALUE, PLAIN, RAW) into slot ``i``. Filled as by ``scan``.
@@ -429,7 +429,7 @@ def read_objects(
 
 @njit(nogil=True)
 def _encoded(unit: int, out: _Bytes, put: int) -> int:
-    """Write a character as UTF-8; where it ends."""
+    """Write a character as UTF-8; returns the end."""
     if unit < 0x80:
         out[put] = unit
         return put + 1
@@ -446,7 +446,7 @@ def _encoded(unit: int, out: _Bytes, put: int) -> int:
 
 @njit(nogil=True)
 def _unescaped(text: _Bytes, at: int, end: int, out: _Bytes, put: int) -> int:
-    """Write a sound string without its escapes; where it ends."""
+    """Write a valid string without its escapes; returns the end."""
     while at < end:
         byte = text[at]
         if byte != _BACKSLASH:
@@ -482,10 +482,10 @@ def gather(
     what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
     firsts: _Longs, places: npt.NDArray[np.int32], out: _Bytes,
 ) -> None:  # fmt: skip
-    """Copy the texts of ``slots`` one behind the other, message by message, as they lie near each other in ``text``.
+    """Copy the texts of ``slots`` message by message, because the texts of a message are near each other in ``text``.
 
     The text of slot ``slots[i]`` in message ``rows[n]``, without escapes, goes to ``out``, from ``firsts[i]`` on at
-    ``places[i, n]`` to ``places[i, n + 1]``, which are filled. What is of no kind ``wanted`` of slot ``i`` is empty.
+    ``places[i, n]`` to ``places[i, n + 1]``, which are filled. A cell of no kind ``wanted`` for slot ``i`` is empty.
     """
     for n in range(len(rows)):
         row = rows[n]

@@ -1,4 +1,4 @@
-"""Row images that come in any form, as cells: their members are found by name, one image after the other."""
+"""Row images of any form as cells: members are found by name, one image after the other."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _I64 = npt.NDArray[np.int64]
 def read_images(
     images: Sequence[Buffer], wanted: Sequence[Wanted], documents: Collection[str], passed: Sequence[str]
 ) -> tuple[_I64, list[Arrays]]:
-    """The images (indices) that are sound objects of the wanted columns, and of these each column.
+    """Indices of the images that are valid objects of the wanted columns, and each column of these images.
 
-    ``documents``: columns whose values are wanted as text, letter for letter. ``passed``: members read over, which are
-    no columns.
+    ``documents``: columns whose values become text, unchanged byte for byte. ``passed``: members that are skipped
+    because they are not columns.
     """
     members = {column.name: RAW if column.name in documents else VALUE for column in wanted}
     ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))

@@ -1,4 +1,4 @@
-"""The envelopes of a chunk that look alike, read by templates; whatever else there is, is told to be left."""
+"""Reads the envelopes of a chunk that look alike by templates, and lists the messages that are left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pipeline.decode.templates.template import (
 
 _I64 = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
-#: Messages of a chunk from which a template is learned, at most: tables and forms (with and without before image).
+#: The most messages of a chunk that templates are learned from: tables and forms (with and without before image).
 _MOST_LESSONS = 8
 _NONE = -1
 _MAX_ROW = (1 << 31) - 1
@@ -39,11 +39,11 @@ _LETTERS = np.array([chr(byte) for byte in range(128)], dtype=object)
 
 @dataclass(frozen=True)
 class Scanned:
-    """What was read of a list of messages.
+    """The result of reading a list of messages.
 
     Attributes:
-        rows: indices of the messages read; rest: of all others. Both ascend.
-        events: of those read, in their order, ``at`` the numbers given to ``scan_envelopes``.
+        rows: indices of the messages read. rest: indices of all others. Both ascend.
+        events: those read, in order; ``at`` has the numbers given to ``scan_envelopes``.
     """
 
     rows: _I64
@@ -53,7 +53,7 @@ class Scanned:
 
 @dataclass
 class _Pass:
-    """Messages being read: what the kernel fills, and the templates so far."""
+    """The state of reading: the arrays that the kernel fills, and the templates so far."""
 
     joined: bytes
     text: npt.NDArray[np.uint8]
@@ -88,7 +88,7 @@ class _Pass:
         )
 
     def read(self, rows: _I64, template: Template) -> _I64:
-        """Read what matches; returns the rows that do not."""
+        """Read the rows that match the template; returns the others."""
         missing = FIRST_COLUMN + len(self.slots) - len(self.what)
         if missing:
             self.what, self.value, self.length = (
@@ -135,7 +135,7 @@ def scan_envelopes(payloads: Sequence[Buffer], at: Sequence[int], *, traced: boo
 
 
 def _sound(found: _Pass, traced: bool) -> _Bools:
-    """Which messages have a head as the typed decoder takes it."""
+    """Which messages have a head that the typed decoder accepts."""
     what, value = found.what, found.value
     deletes = found.text[np.minimum(value[OP], len(found.text) - 1)] == ord("d")
     sound: _Bools = (what[OP] == TEXT) & (found.length[OP] == 1) & (deletes == found.of_before())
@@ -182,7 +182,7 @@ def _of_templates(names: list[str], template: npt.NDArray[np.int8]) -> list[str 
 
 
 def _repeated(cells: Cells, rows: _I64, slot: int) -> list[str | None]:
-    """Texts of which many are equal: one object for all of these."""
+    """Texts, many of them equal: equal ones share one object."""
     coded = cells.texts(rows, {slot: (TEXT,)})[slot].dictionary_encode()
     names = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
     listed: list[str | None] = names[coded.indices.fill_null(-1).to_numpy()].tolist()

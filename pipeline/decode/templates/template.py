@@ -1,8 +1,8 @@
-"""What the messages of one table have in common: a template, learned from one of them.
+"""A template: the common part of the messages of one table, learned from one message.
 
 Connectors write the members of a table's messages in one order and one layout; only values differ. So a message with
-the same bytes between its values is as sound as the one that the template was learned from: the same members, none
-twice, nothing unknown. Its values are read in one pass of compiled code (template_kernel.py).
+the same bytes between its values is as valid as the message of the template: the same members, no duplicates, none
+unknown. Compiled code reads its values in one pass (kernel.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANY = msgspec.json.Decoder().decode
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _Path = tuple[str, ...]
-#: Slots of what an event's head needs; those of the row's columns follow.
+#: Slots of the values in an event's head; those of the row's columns follow.
 OP, FILE, POS, ROW, TS_MS, SERVER_ID, GTID = range(7)
 FIRST_COLUMN = 7
 _HEAD: dict[_Path, int] = {
@@ -35,20 +35,20 @@ _HEAD: dict[_Path, int] = {
     ("source", "server_id"): SERVER_ID,
     ("source", "gtid"): GTID,
 }
-#: Bytes of the template, so that all its messages are of one table.
+#: Members whose values are part of the template, so that all its messages are of one table.
 _FIXED = frozenset({("source", "db"), ("source", "table")})
-#: Rows of the marks: where an image begins and ends.
+#: Rows of the marks where an image begins; the next row has its end.
 BEFORE, AFTER = 0, 2
 _MARKS: dict[_Path, int] = {("before",): BEFORE, ("after",): AFTER}
 
 
 @dataclass
 class Template:
-    """What the messages of one table and form have in common.
+    """The common part of the messages of one table and form.
 
     Attributes:
         database, table: the source's names.
-        image: the member that is the row the event is about: ``before`` where there is no after image.
+        image: the member that is the row of the event: ``before`` where there is no after image.
         columns: the row's members.
         steps, literals: see the kernel.
     """
@@ -61,11 +61,11 @@ class Template:
     literals: bytearray = field(default_factory=bytearray)
 
     def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """Steps and literals as the kernel takes them."""
+        """Steps and literals in the kernel's form."""
         return np.array(self.steps, dtype=np.int64), np.frombuffer(bytes(self.literals), dtype=np.uint8)
 
     def add_literal(self, text: bytes) -> None:
-        """Bytes that must stand there."""
+        """Add fixed bytes."""
         if not text:
             return
         if self.steps and self.steps[-1][0] == LITERAL:
@@ -76,7 +76,7 @@ class Template:
         self.literals += text
 
     def add_value(self, path: _Path, slots: dict[str, int]) -> None:
-        """A value: a column's into its slot of ``slots``, which grow; others are read over where nobody needs them."""
+        """Add a value: a column's into its slot of ``slots``, which may grow; unused values are skipped."""
         if len(path) == 2 and path[0] == self.image:
             self.columns.append(path[1])
             self.steps.append((VALUE, slots.setdefault(path[1], FIRST_COLUMN + len(slots)), 0))
@@ -89,8 +89,8 @@ class Template:
 def learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template | None:
     """The template of a Debezium envelope with at least one row image.
 
-    None for any other message, and where an array, or an object in an object, is no value of a row. ``slots``: those of
-    columns met before, to which this template's are added.
+    None for any other message, and where an array, or an object inside an object, is not a value of a row. ``slots``:
+    those of columns seen before; this template adds its own.
     """
     text = bytes(message)
     template = _begun(text)
@@ -101,7 +101,7 @@ def learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template 
     for token, path, is_value in _tokens(text):
         kind = token.group()
         depth = (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
-        if nesting:  # inside of an object or array that is a column's value
+        if nesting:  # inside an object or array that is a column's value
             nesting, end = nesting + depth, token.end()
         elif depth > 0 and len(path) == 2 and path[:1] in _MARKS:
             template.add_literal(text[end : token.start()])
@@ -148,7 +148,7 @@ def _add(template: Template, token: bytes, path: _Path, is_value: bool, slots: d
 
 
 def _tokens(text: bytes) -> Iterator[tuple[re.Match[bytes], _Path, bool]]:
-    """The tokens of a sound object: each with its path, and whether it is a value (or the brace of one)."""
+    """The tokens of a valid object, each with its path and whether it is a value (or the brace of one)."""
     path: list[str] = []
     depth, named = 0, False
     for token in _TOKEN.finditer(text):

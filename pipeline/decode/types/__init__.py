@@ -1,1 +1,1 @@
-"""Values as columns: Connect and MySQL types, and the forms that connectors give them."""
+"""Types of columns (Connect, MySQL, lake) and conversions from the forms that connectors write."""

@@ -100,10 +100,10 @@ def _temporal_wire(base: str, digits: int, mode: TimePrecisionMode) -> str:
 
 @lru_cache(maxsize=4096)
 def forms_of(column: Column) -> tuple[Column, ...]:
-    """The column, and as it is where its values come in another form that can only mean the same.
+    """The column, followed by its other forms: other JSON representations with an unambiguous meaning.
 
-    Converters make booleans of TINYINT(1); a BOOL of a statement is a boolean while SHOW CREATE TABLE says
-    tinyint(1); SERIAL stays a wrapped integer in every mode. The JSON types of the forms of a column differ.
+    Converters turn TINYINT(1) into booleans; a BOOL in a statement is a boolean while SHOW CREATE TABLE has tinyint(1);
+    SERIAL stays a wrapped integer in every mode. The forms of a column have different JSON types.
     """
     other = None
     if pa.types.is_int32(column.lake_type) and column.wire in ("int", "bool"):
@@ -118,10 +118,9 @@ def forms_of(column: Column) -> tuple[Column, ...]:
 def column_from_connect(field: ConnectField, hint: MysqlType | None, form: JsonForm) -> Column:
     """The column as its Connect schema describes it.
 
-    ``hint`` is MySQL's type where it is known (the DDL topic, the settings); else the field's own
-    ``__debezium.source.column.*`` parameters are one. Without a hint the lake type is the one that holds what the
-    Connect type can say: a BIGINT UNSIGNED sent as ``long`` cannot be told from BIGINT then, nor a DECIMAL sent as
-    text from text.
+    ``hint`` is MySQL's type where it is known (from the DDL topic or the settings); otherwise the field's own
+    ``__debezium.source.column.*`` parameters are used. Without a hint the lake type is the one that holds all values of
+    the Connect type: a BIGINT UNSIGNED sent as ``long`` then looks like BIGINT, and a DECIMAL sent as text like text.
     """
     hint = hint or _propagated(field)
     plain = _LOGICAL.get(field.name or "", _PRIMITIVE.get(field.type, _unsupported))(field)
@@ -129,7 +128,7 @@ def column_from_connect(field: ConnectField, hint: MysqlType | None, form: JsonF
 
 
 def _refined(plain: Column, hint: MysqlType, form: JsonForm) -> Column:
-    """MySQL's type decides the lake type where the wire can give it; where the two disagree, the message is right."""
+    """MySQL's type decides the lake type where the wire supports it; if the two disagree, the message's type holds."""
     lake_type, text = hint.lake_type, hint.text or hint.base
     if plain.wire in ("int", "bool") and hint.base in _INTEGERS:
         wrapped = plain.wire == "int" and hint.base == "bigint" and hint.unsigned
@@ -150,7 +149,7 @@ def _refined(plain: Column, hint: MysqlType, form: JsonForm) -> Column:
 
 
 def _refined_decimal(plain: Column, hint: MysqlType) -> Column:
-    """A Decimal of old connectors says its scale only: its digits come from MySQL's type."""
+    """A Decimal of old connectors has only its scale; its digits come from MySQL's type."""
     scale, precision = (0, 20) if hint.base == "bigint" else (hint.scale or 0, hint.precision)
     known = hint.base == "decimal" or (hint.base == "bigint" and hint.unsigned)
     if not known or plain.scale != scale or plain.length not in (precision, MAX_LAKE_DECIMAL_DIGITS):
@@ -159,7 +158,7 @@ def _refined_decimal(plain: Column, hint: MysqlType) -> Column:
 
 
 def _propagated(field: ConnectField) -> MysqlType | None:
-    """What ``column.propagate.source.type`` adds to the field."""
+    """The MySQL type that ``column.propagate.source.type`` adds to the field."""
     name = field.parameters.get("__debezium.source.column.type")
     if name is None:
         return None
@@ -198,7 +197,7 @@ def _enumerated(base: str) -> Callable[[ConnectField], Column]:
 
 
 def _split_options(allowed: str) -> list[str]:
-    """Options joined by commas; a comma inside an option has a backslash before it."""
+    """Options joined by commas; a comma inside an option is escaped by a backslash."""
     parts: list[str] = []
     for part in allowed.split(","):
         if parts and parts[-1].endswith("\\"):

@@ -21,7 +21,7 @@ class ConnectField(msgspec.Struct, frozen=True, eq=False):
         return next((f for f in self.fields if f.field == name), None)
 
     def row_fields(self, flat_prefix: str | None) -> tuple[ConnectField, ...]:
-        """The columns: the fields of ``after`` in an envelope, else (flat) its own but for those so named."""
+        """The columns: the fields of ``after`` in an envelope, else (flat) the fields without the prefix."""
         if flat_prefix is None:
             image = self.child("after")
             return image.fields if image is not None else ()
@@ -33,5 +33,5 @@ _DECODER = msgspec.json.Decoder(ConnectField)
 
 @lru_cache(maxsize=512)
 def parse_connect_schema(text: bytes) -> ConnectField:
-    """The schema's JSON text -> its root. Raises msgspec.MsgspecError or RecursionError if it is none."""
+    """The schema's JSON text -> its root. Raises msgspec.MsgspecError or RecursionError if it is not a schema."""
     return _DECODER.decode(text)

@@ -1,7 +1,7 @@
 """Columns of base64 or hex text -> bytes, and bytes -> decimals and bits, whole columns at a time.
 
-Every function takes a string (or binary) array and returns an array of the same length with the same nulls, or
-raises ValueError when any value is not what it should be; which one it was is for the caller to find out.
+Every function takes a string (or binary) array and returns an array of the same length with the same nulls. It raises
+ValueError when any value is invalid; the caller searches for the invalid value.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def decode_hex(texts: pa.Array) -> pa.Array:
 def decimals_from_twos_complement(numbers: pa.Array, precision: int, scale: int) -> pa.Array:
     """Big-endian two's-complement unscaled numbers (binary) -> decimal128, or decimal256 above 38 digits.
 
-    The result is not yet checked against ``precision``: ``validate(full=True)`` does it.
+    The result is not yet checked against ``precision``; ``validate(full=True)`` checks it.
     """
     data, bounds = _bytes_of(numbers)
     lengths = np.diff(bounds)
@@ -107,7 +107,7 @@ def decimals_from_twos_complement(numbers: pa.Array, precision: int, scale: int)
 
 
 def decimals_from_uint64(wrapped: pa.Array) -> pa.Array:
-    """int64 that stands for an unsigned number modulo 2**64 -> decimal128(20, 0)."""
+    """int64 that represents an unsigned number modulo 2**64 -> decimal128(20, 0)."""
     out = np.zeros((len(wrapped), 2), dtype=np.int64)
     out[:, 0] = wrapped.fill_null(0).to_numpy(zero_copy_only=False)
     return pa.Array.from_buffers(pa.decimal128(20, 0), len(wrapped), [_validity(wrapped), pa.py_buffer(out)])
@@ -133,7 +133,7 @@ def big_endian_bits(little_endian: pa.Array, width: int) -> pa.Array:
 
 
 def _word(data: _U8, bounds: _I64, word: int) -> _I64:
-    """The 64 bits number ``word`` (0 = least) of every number, sign-extended."""
+    """Word ``word`` (64 bits, 0 = least significant) of every number, sign-extended."""
     starts, ends = bounds[:-1], bounds[1:] - 8 * word
     size = np.clip(ends - starts, 0, 8)
     value = np.zeros(len(starts), dtype=np.uint64)
@@ -167,7 +167,7 @@ def _three_bytes(pairs: npt.NDArray[np.uint16]) -> _U8:
 
 
 def _bytes_of(array: pa.Array) -> tuple[_U8, _I64]:
-    """The column's bytes without what lies before and after them, and the len + 1 bounds of its values."""
+    """The bytes of the column's own values, and the len + 1 bounds of the values."""
     if array.null_count:
         array = array.fill_null("" if pa.types.is_string(array.type) else b"")
     bounds = np.frombuffer(array.buffers()[1], dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)

@@ -1,4 +1,4 @@
-"""MySQL's and MariaDB's column types: from their text to a type of the lake.
+"""MySQL's and MariaDB's column types: from their text to a lake type.
 
 Lake types (measured: all of them are read alike by both judges): integers up to INT and YEAR int32; INT UNSIGNED and
 BIGINT int64; BIGINT UNSIGNED decimal128(20, 0); DECIMAL decimal128 up to 38 digits and plain text beyond; FLOAT
@@ -81,11 +81,11 @@ _PLAIN_LAKE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class MysqlType:
-    """A column type, canonical: ``base`` is one of the keys of this module's table of spellings.
+    """A column type in canonical form: ``base`` is one of the keys of this module's table of spellings.
 
     ``length`` is digits (DECIMAL), bits (BIT), fraction digits (TIME, DATETIME, TIMESTAMP) or characters. ``options``
-    are the values of ENUM and SET; ``streamed`` is how Debezium writes each of them (measured: commas come with a
-    backslash). ``text`` is the type as given; it takes no part in comparisons.
+    are the values of ENUM and SET. ``streamed`` is Debezium's spelling of each of them (measured: a comma is escaped by
+    a backslash). ``text`` is the type as given; it takes no part in comparisons.
     """
 
     base: str
@@ -103,7 +103,7 @@ class MysqlType:
 
     @property
     def lake_type(self) -> pa.DataType:
-        """The Arrow type such a column has in the lake."""
+        """The Arrow type of such a column in the lake."""
         if self.base == "int":
             return pa.int64() if self.unsigned else pa.int32()
         if self.base == "bigint":
@@ -116,15 +116,15 @@ class MysqlType:
 
 
 def decimal_lake_type(precision: int, scale: int) -> pa.DataType:
-    """decimal128 up to 38 digits; beyond them the exact text, as neither judge reads longer decimals."""
+    """decimal128 up to 38 digits; beyond that the exact text, because neither judge reads longer decimals."""
     return pa.decimal128(precision, scale) if precision <= MAX_LAKE_DECIMAL_DIGITS else pa.string()
 
 
 def parse_type(text: str) -> MysqlType:
     """Type text as in SHOW CREATE TABLE or a statement (``decimal(12,2) unsigned``, ``enum('a','b,c')``).
 
-    Attributes after the type (NOT NULL, DEFAULT ..., COLLATE ...) may follow. Raises UnsupportedError for a type
-    that has no place in the lake.
+    Attributes after the type (NOT NULL, DEFAULT ..., COLLATE ...) may follow. Raises UnsupportedError for a type that
+    the lake does not support.
     """
     head, arguments, tail = _split(text)
     words = head.lower().split()
@@ -171,7 +171,7 @@ def _longest_name(words: list[str]) -> tuple[str | None, int]:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """``name(arguments) tail`` apart; brackets and commas inside quotes are not taken for the syntax's own."""
+    """``name(arguments) tail`` split; brackets and commas inside quotes are not syntax."""
     start = text.find("(")
     if start < 0:
         return text, "", ""
@@ -187,7 +187,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _literals(arguments: str) -> list[str]:
-    """The insides of quoted literals, escapes kept."""
+    """The contents of quoted literals, escapes kept."""
     return [m.group(1) for m in re.finditer(r"'((?:[^'\\]|''|\\.)*)'", arguments, re.DOTALL)]
 
 

@@ -1,4 +1,4 @@
-"""A column's wire and lake type where Canal or Maxwell wrote it. Lake types are those of every format."""
+"""A column's wire and lake type as Canal or Maxwell write it. Lake types are the same in every format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAXWELL = {"float": "float32", "double": "float64", "set": "set_list", "geometr
 
 
 def column_of(name: str, kind: MysqlType, form: Form) -> Column:
-    """The column as the source writes it under ``form``."""
+    """The column in the source's form ``form``."""
     if isinstance(form, CanalForm):
         return _column(name, kind, _canal_wire(kind), form.zone)
     if isinstance(form, MaxwellForm):

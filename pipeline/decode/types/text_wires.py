@@ -1,7 +1,7 @@
-"""Conversions for values that come as the text MySQL would print (Canal, partly Maxwell), a column at a time.
+"""Conversions for values in the text that MySQL would print (Canal, partly Maxwell), a column at a time.
 
-As everywhere in this room: a conversion is exact or raises ``ValueError``. A date of zeros, which no calendar has,
-becomes null, as it does through Debezium; any other impossible date is refused.
+A conversion is exact or raises ``ValueError``, as everywhere in this package. A date of zeros, which no calendar has,
+becomes null, as it does with Debezium; any other impossible date is refused.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def _matching(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def integers(array: pa.Array, column: Column) -> pa.Array:
-    """Whole numbers. The pattern matters: the cast alone takes 0x10 for 16."""
+    """Whole numbers. The pattern is necessary: the cast alone reads 0x10 as 16."""
     return _matching(array, _INTEGER).cast(pa.int64()).cast(column.lake_type)
 
 
 def unsigned(array: pa.Array, column: Column) -> pa.Array:
-    """BIGINT UNSIGNED as text or exact number -> its decimal."""
+    """BIGINT UNSIGNED as text or exact number -> decimal."""
     exact = (_matching(array, _DIGITS) if pa.types.is_string(array.type) else array).cast(pa.decimal128(20, 0))
     if len(exact.drop_null()) and not 0 <= pc.min(exact).as_py() <= pc.max(exact).as_py() <= _LARGEST_UNSIGNED:
         raise ValueError("a number beyond BIGINT UNSIGNED")
@@ -70,7 +70,7 @@ def moments(array: pa.Array, column: Column) -> pa.Array:
 
 
 def instants(array: pa.Array, column: Column) -> pa.Array:
-    """TIMESTAMP in the column's zone. What a change of clocks makes ambiguous is refused."""
+    """TIMESTAMP in the column's zone. A time that is ambiguous because of a clock change is refused."""
     local = _matching(_without_zeros(array), _MOMENT).cast(_MICROSECONDS)
     if column.zone in ("", "UTC"):
         return local.cast(UTC_MICROSECONDS)
@@ -78,7 +78,7 @@ def instants(array: pa.Array, column: Column) -> pa.Array:
 
 
 def clocks(array: pa.Array, column: Column) -> pa.Array:
-    """TIME, up to 838 hours and either sign, -> microseconds."""
+    """TIME, up to 838 hours, positive or negative -> microseconds."""
     parts = pc.extract_regex(array, _CLOCK)
     if parts.null_count != array.null_count:
         raise ValueError("a text that is no TIME")
@@ -99,7 +99,7 @@ def _mapped(array: pa.Array, values: Mapping[str, str]) -> pa.Array:
 
 
 def enum_options(array: pa.Array, column: Column) -> pa.Array:
-    """ENUM by its 1-based place in the list (0 is MySQL's error value), or as its own text."""
+    """ENUM by its 1-based index in the list (0 is MySQL's error value), or by its own text."""
     options = parse_type(column.mysql_type).options
     places = {str(place): option for place, option in enumerate(options, 1)} | {"0": ""}
     texts = {option: option for option in options if not option.isdigit()}
@@ -151,12 +151,12 @@ def bits(array: pa.Array, column: Column) -> pa.Array:
 
 
 def latin1(array: pa.Array, column: Column) -> pa.Array:
-    """Bytes as characters of ISO-8859-1; BINARY(n), whose zeros at the end were cut off, is filled up again."""
+    """Bytes as characters of ISO-8859-1. BINARY(n) is padded with the zeros that were cut off."""
     return _filled(encoded_bytes.decode_latin1(array), column)
 
 
 def filled_base64(array: pa.Array, column: Column) -> pa.Array:
-    """Bytes as base64; BINARY(n) as above."""
+    """Bytes as base64; BINARY(n) is padded as above."""
     return _filled(encoded_bytes.decode_base64(array), column)
 
 
@@ -174,5 +174,5 @@ def _filled(array: pa.Array, column: Column) -> pa.Array:
 
 
 def shapes(array: pa.Array, column: Column) -> pa.Array:
-    """Well-known text -> SRID 0 in 4 bytes, and well-known binary."""
+    """Well-known text -> SRID 0 in 4 bytes, followed by well-known binary."""
     return ewkb_column(array)

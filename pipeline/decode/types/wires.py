@@ -1,8 +1,8 @@
-"""How a value travels in JSON (its wire), and the way from there to its lake type, a column at a time.
+"""Wires: the JSON forms of values, and their conversion to lake types, a column at a time.
 
-A wire names what pyarrow's JSON reader is told to expect and the conversion after it. A conversion takes the array
-the reader gave and the column, and returns an array of ``column.lake_type`` or raises ``ValueError`` (pyarrow's
-``ArrowInvalid`` is one) when any value cannot be taken exactly: nothing is rounded and no zone of a machine comes in.
+A wire names the type that pyarrow's JSON reader expects and the conversion after it. A conversion takes the reader's
+array and the column, and returns an array of ``column.lake_type``. It raises ``ValueError`` (pyarrow's ``ArrowInvalid``
+is one) when any value cannot be converted exactly: nothing is rounded, and no machine's time zone is used.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Convert = Callable[[pa.Array, Column], pa.Array]
 
 #: Wide enough for every MySQL DECIMAL however its digits are written, exponents included.
 _ANY_DECIMAL = pa.decimal256(76, 30)
-#: Stands for a decimal of the column's own digits: MariaDB's have up to 38 behind the point, and 65 before it.
+#: Represents a decimal of the column's own digits: MariaDB's have up to 38 after the point, and 65 before it.
 _EXACT = pa.decimal256(65, 38)
-#: JSON inside of a row image, which the row reader makes text of first.
+#: JSON inside a row image; the row reader turns it into text first.
 JSON_TEXT = "json_text"
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
 _SCALED = pa.struct([("scale", pa.int32()), ("value", pa.string())])
@@ -35,7 +35,7 @@ _MICROSECONDS = pa.timestamp("us")
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """``reads``: the type the JSON reader is told. ``json``: the Python types of one such value, None apart."""
+    """``reads``: the type for the JSON reader. ``json``: the Python types of one such value, without None."""
 
     reads: pa.DataType
     json: tuple[type, ...]
@@ -43,13 +43,13 @@ class Wire:
 
 
 def read_as(column: Column) -> pa.DataType:
-    """The type the JSON reader is told for a column."""
+    """The type for the JSON reader to read a column with."""
     reads = WIRES[column.wire].reads
     return pa.decimal256(max(column.length, column.scale), column.scale) if reads is _EXACT else reads
 
 
 def to_lake(array: pa.Array, column: Column) -> pa.Array:
-    """One column as the JSON reader gave it -> its lake type. Raises ValueError if any value will not fit."""
+    """One column from the JSON reader -> its lake type. Raises ValueError if any value does not fit."""
     return WIRES[column.wire].convert(array, column)
 
 

@@ -1,4 +1,4 @@
-"""Well-known text of a geometry -> the bytes the lake keeps (SRID in 4 little-endian bytes, then well-known binary)."""
+"""Well-known text of a geometry -> its bytes in the lake (SRID in 4 little-endian bytes, then well-known binary)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 _TOKEN = re.compile(r"\s*([A-Za-z]+|[(),]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _NO_NUMBER = r"(?:[A-Za-z]{2,}|[(),\s])+"
-#: Geometries are filled in by their layout if a column has no more of them.
+#: A column with more layouts than this is converted one geometry at a time.
 _MOST_LAYOUTS = 64
 _CODES = {
     "POINT": 1,
@@ -31,7 +31,7 @@ _DEEPEST = 32
 
 
 def ewkb(text: str) -> bytes:
-    """The bytes of one geometry, with SRID 0, for the text has none. Raises ValueError if it is no flat geometry."""
+    """The bytes of one geometry. SRID is 0: the text has none. Raises ValueError if it is not a flat geometry."""
     tokens = _Tokens(text)
     shape = _geometry(tokens, 0)
     if tokens.next is not None:
@@ -40,7 +40,7 @@ def ewkb(text: str) -> bytes:
 
 
 def ewkb_column(texts: pa.Array) -> pa.Array:
-    """As ``ewkb``, of a column of texts; nulls stay. Raises ValueError if any of them is no flat geometry."""
+    """As ``ewkb``, for a column of texts; nulls stay. Raises ValueError if any of them is not a flat geometry."""
     there = texts.drop_null()
     shapes = _by_layout(there)
     if shapes is None:
@@ -52,15 +52,15 @@ def ewkb_column(texts: pa.Array) -> pa.Array:
 
 
 def _by_layout(texts: pa.Array) -> pa.Array | None:
-    """Texts that differ in their numbers alone, all at once; None where they are of too many kinds."""
+    """Texts that differ only in their numbers, in bulk; None where the texts have too many layouts."""
     zeros = pc.replace_substring_regex(texts, _NUMBER, " 0 ").dictionary_encode()
     if not 0 < len(zeros.dictionary) <= _MOST_LAYOUTS:
         return None
     listed = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, _NO_NUMBER, " "))
     split = pc.split_pattern(listed, " ")
-    try:  # what has no number has one empty part
+    try:  # a text without numbers has one empty part
         numbers = pc.if_else(pc.equal(split.flatten(), ""), "0", split.flatten()).cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid:  # a number that only Python's parser knows
+    except pa.ArrowInvalid:  # a number that only Python's parser accepts
         return None
     firsts, codes = split.offsets.to_numpy(), zeros.indices.to_numpy()
     counts = np.where(pc.equal(listed, "").to_numpy(zero_copy_only=False), 0, np.diff(firsts))
@@ -81,12 +81,12 @@ def _by_layout(texts: pa.Array) -> pa.Array | None:
 
 @lru_cache(maxsize=1024)
 def _layout(zeros: str) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Of a text whose numbers are all 0: its bytes, and where in them the numbers are.
+    """The bytes of a text whose numbers are all 0, and the positions of the numbers in them.
 
     Raises ValueError as ``ewkb``.
     """
     plain, other = (np.frombuffer(ewkb(text), dtype=np.uint8) for text in (zeros, zeros.replace("0", "1")))
-    # a double's 0 and 1 differ in its last two bytes
+    # the bytes of a double's 0 and 1 differ in the last two
     return plain.tobytes(), np.flatnonzero(plain != other)[1::2] - 7
 
 
@@ -97,7 +97,7 @@ class _Tokens:
         self.take()
 
     def take(self) -> str:
-        """The token in front; the one behind it is ``next`` then."""
+        """The current token; the one after it becomes ``next``."""
         taken = self.next
         found = _TOKEN.match(self._text, self._at)
         if found is None and self._text[self._at :].strip():

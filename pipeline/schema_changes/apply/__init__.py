@@ -1,1 +1,1 @@
-"""DDL carried out on lake tables: judged per table, backfilled in one commit, handed to the tasks of a batch."""
+"""Carries out DDL on lake tables: judges it per table, backfills rows in one commit, passes it to a batch's tasks."""

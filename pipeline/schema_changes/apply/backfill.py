@@ -1,7 +1,8 @@
-"""DDL carried out on a lake table's stored rows: one commit that restates what a statement changes, and records it.
+"""Carries out DDL on a lake table's stored rows: one commit restates the rows that a statement changes, and records it.
 
 Rows keep their ordering values; of equal ones the later commit wins, so the restated row replaces the stored one, and
-any later event of its key replaces both. A crash leaves a pending instant that is rolled back, and the statement waits.
+any later event of its key replaces both. A crash leaves a pending instant that is rolled back; the statement stays
+pending.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _OWN = (ORDER_FIELD, ROW_FIELD, DIGEST_FIELD)
 
 
 def ddl_stream(name: str) -> str:
-    """The stream that the commits of carried-out DDL name: they cover no offsets."""
+    """The stream name in the commits of DDL; these commits cover no offsets."""
     return f"{name}.ddl"
 
 
@@ -50,18 +51,18 @@ def carry_out(
     pool: Executor,
     services: TableServices,
 ) -> str | None:
-    """Carry out statements on what the table holds; the commit's instant.
+    """Carry out statements on the stored rows of a table. Returns the commit's instant.
 
     Args:
-        table: open, refreshed.
+        table: open and refreshed.
         entries: all statements that the commit records.
-        news: those to be carried out, in order, and whose rows they are about where several tables are one.
+        news: the statements to carry out, in order, each with the shard rule of its rows in a merged table.
         schema: the table's columns after them.
         stream: the stream's name.
         pool: writes file groups.
         services: compacts the table first where a column changes its type.
 
-    Raises BinlakeError; the table is as it was then.
+    Raises BinlakeError; the table is unchanged then.
     """
     if retyped(table.table.schema, schema):
         services.compact_now(table)
@@ -99,7 +100,7 @@ def _commit(
 
 
 def _owing(table: LakeTable, news: Sequence[tuple[Entry, ShardRule | None]]) -> KeylessState | None:
-    """The state of a table without a key, without the deletes that a dropped table owes nobody any more."""
+    """The state of a table without a key, without the outstanding deletes of a table that was dropped."""
     until = max((entry.deleted[0] for entry, _ in news if entry.deleted is not None), default=-1)
     if table.keyless is None or until < 0:
         return table.keyless
@@ -140,7 +141,7 @@ def _changed(
     news: Sequence[tuple[Entry, ShardRule | None]],
     gone: set[str],
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows of a file slice that are others after the statements, as they are then; and those that are gone."""
+    """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
     names = [KEY, *table.table.schema.names]
     rows = read_file_slice(table.table, piece, columns=names)
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in _OWN])
@@ -166,7 +167,7 @@ def _sorted(rows: pa.Table) -> pa.Table | None:
 
 
 def _dropped(rows: pa.Table, news: Sequence[tuple[Entry, ShardRule | None]]) -> Flags:
-    """The rows that went with a table that was dropped."""
+    """A mask of the rows that were removed with a dropped table."""
     found = np.zeros(len(rows), dtype=bool)
     for entry, shard in news:
         found |= deleted(_orders(rows, shard), entry.restatements())
@@ -174,7 +175,7 @@ def _dropped(rows: pa.Table, news: Sequence[tuple[Entry, ShardRule | None]]) -> 
 
 
 def _orders(rows: pa.Table, shard: ShardRule | None) -> Longs:
-    """The rows' ordering values; of merged tables those of other sources lie behind everything."""
+    """The rows' ordering values; in a merged table the rows of other sources get a value after all statements."""
     orders = np.asarray(rows.column(ORDER_FIELD).to_numpy(), dtype=np.int64)
     if shard is None:
         return orders
@@ -183,7 +184,7 @@ def _orders(rows: pa.Table, shard: ShardRule | None) -> Longs:
 
 
 def _after(values: pa.Table, rows: pa.Table, entry: Entry, shard: ShardRule | None) -> pa.Table:
-    """The values after one statement; of merged tables only the rows of its own."""
+    """The values after one statement; in a merged table only the rows of the statement's source change."""
     if not entry.steps:
         return values
     steps = tuple(stored_step(step) for step in entry.steps)

@@ -1,7 +1,7 @@
-"""DDL on its way into the lake: judged table by table, carried out before a batch is planned, told to its tasks.
+"""Brings DDL into the lake: judges it table by table, carries it out before a batch is planned, passes it to the tasks.
 
-A statement may be known long before the data topics reach it, or only after rows that follow it have been stored: it
-acts on rows by their ordering values, so both give the same table.
+A statement may be known long before the data topics reach it, or only after rows that follow it have been stored. It
+acts on rows by their ordering values, so both cases give the same table.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from pipeline.source.topic_names import topic_suffix
 from pipeline.upsert.fanout import destination, shard_of
 from pipeline.upsert.keyless import ROW_FIELD
 
-#: How long a table is left alone whose statements could not be carried out.
+#: How long no statement is tried again on a table after a failure.
 _PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class DdlOutcome:
-    """What became of a table's statements: those carried out, by which commit; or why they could not be yet."""
+    """The outcome of a table's statements: the commit that carried them out, or the error that prevented it."""
 
     table: SourceTable
     entries: tuple[Entry, ...]
@@ -78,10 +78,10 @@ class DdlKeeper:
     def settle(
         self, known: Iterable[SourceTable], stream: str, pool: Executor, services: TableServices
     ) -> list[DdlOutcome]:
-        """Carry out what waits, on the tables that are open; a table that fails is tried again later."""
+        """Carry out pending statements on the open tables; a table that fails is tried again later."""
         known = list(known)
         known_state = (self._schemas.ddl.revision, len(self._schemas.sources()), len(known), self._lake.openings)
-        if self._quiet == known_state:  # nothing new, and nothing failed: however many tables there are
+        if self._quiet == known_state:  # nothing new and nothing failed: skip the loop over all tables
             return []
         self._quiet = known_state
         self._rebuild_history(known)
@@ -110,7 +110,7 @@ class DdlKeeper:
         return notes
 
     def plan(self, topics: Iterable[str]) -> DdlPlan:
-        """What the tasks of a batch over these topics must know."""
+        """The DDL plan for the tasks of a batch over these topics."""
         topics = list(topics)
         plans = {**self._plans, **{origin: t.plan for origin, t in self._judge_fresh(topics).items()}}
         tables = {origin: plan for origin, plan in plans.items() if plan != SourceDdl()}
@@ -118,11 +118,11 @@ class DdlKeeper:
         return DdlPlan(self._history.names, frozenset(shadows), tables)
 
     def entries_for(self, source: SourceTable) -> Sequence[Entry]:
-        """What the first commit of a lake table that was not there records."""
+        """The statements that the first commit of a new lake table records."""
         return self._fresh.get(source, ())
 
     def lake_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """The lake tables that DDL concerns beside those these topics have fed: of renamed tables, and new ones."""
+        """The lake tables that DDL concerns besides those these topics have fed: of renamed tables, and new tables."""
         wanted = set(topics)
         found = set()
         for source, names in self._history.names.items():
@@ -134,7 +134,7 @@ class DdlKeeper:
     # -- history ---------------------------------------------------------------------------------------------------
 
     def _open_again(self, source: SourceTable) -> None:
-        """After a failure that leaves in doubt what is known of a table."""
+        """Open a table again, after a failure that may have made the cached one invalid."""
         rules = self._settings.table_rules(source)
         self._lake.forget(rules.path)
         with contextlib.suppress(BinlakeError):
@@ -157,7 +157,7 @@ class DdlKeeper:
             self._known = sources | self._history.effects.keys()
 
     def _take_over(self, renamed: Iterable[Entry]) -> None:
-        """Renamings that only tables remember: their statements came among data that is past."""
+        """Take over renamings that only commit records hold: their statements came among data that was read before."""
         statements: dict[tuple[int, str], list[Entry]] = {}
         for entry in renamed:
             statements.setdefault(entry.key, []).append(entry)
@@ -203,7 +203,7 @@ class DdlKeeper:
         return DdlOutcome(source, tuple(news), instant) if news else None
 
     def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, TableDdl], pa.Schema]:
-        """What statements come to for a lake table, by source table, and its columns after them. Changes nothing."""
+        """The judged statements of a lake table by source table, and its columns after them. Changes nothing."""
         judged: dict[SourceTable, TableDdl] = {}
         schema = table.table.schema
         for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
@@ -214,7 +214,7 @@ class DdlKeeper:
         return judged, schema
 
     def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
-        """All statements about the tables that are open, with their verdicts as of now, and which are carried out.
+        """All statements about the open tables, with their present verdicts and whether they are carried out.
         Changes nothing."""
         known = list(known)
         self._rebuild_history(known)
@@ -230,7 +230,7 @@ class DdlKeeper:
         return found
 
     def consult(self, known: Iterable[SourceTable], topics: Iterable[str]) -> DdlPlan:
-        """What tasks must know that write beside the stream: of statements that are carried out, and of refusals."""
+        """The DDL plan for tasks that write besides the stream: statements that are carried out, and refusals."""
         known = list(known)
         self._rebuild_history(known)
         for source in known:
@@ -241,7 +241,7 @@ class DdlKeeper:
         return self.plan(topics)
 
     def _judge_fresh(self, topics: Iterable[str]) -> Mapping[SourceTable, TableDdl]:
-        """Statements about tables that are not in the lake yet: their rows are restated before they are stored."""
+        """The statements about tables that are not in the lake yet: their rows are restated before they are stored."""
         found: dict[SourceTable, TableDdl] = {}
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
@@ -263,7 +263,7 @@ class DdlKeeper:
 
 
 def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:
-    """A statement that gives tables new names all at once: by way of names that nobody has."""
+    """A statement that renames tables all at once, by way of unused names."""
     away = [f"{_quoted(old)} TO `-`.`{at}`" for at, (old, _) in enumerate(pairs)]
     back = [f"`-`.`{at}` TO {_quoted(new)}" for at, (_, new) in enumerate(pairs)]
     return f"RENAME TABLE {', '.join([*away, *back])}"
@@ -274,7 +274,7 @@ def _quoted(source: SourceTable) -> str:
 
 
 def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> TableSchemaState:
-    """A lake table as its next statement meets it."""
+    """The schema state of a lake table before its next statement."""
     config = table.table.config
     key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
     partition = table.rules.partition.column if table.rules.partition is not None else None

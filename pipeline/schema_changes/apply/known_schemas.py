@@ -1,4 +1,4 @@
-"""What the keeper of DDL must be told of the source's schemas."""
+"""The interface by which the keeper of DDL reads the source's schemas."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class KnownSchemas(Protocol):
     ddl: DdlLog
 
     def sources(self) -> set[SourceTable]:
-        """The tables that definitions are known of."""
+        """The tables with a known definition."""
         ...
 
     def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """Those of them whose records come by these topics, as the topics are named."""
+        """Those of them whose records come from these topics, judged by the topics' names."""
         ...
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
-        """All definitions of a table, by position."""
+        """All definitions of a table, ordered by position."""
         ...

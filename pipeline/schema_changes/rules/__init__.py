@@ -1,1 +1,1 @@
-"""DDL as pure rules: the statements known, whose rows are whose, verdicts, restated rows. No tables are opened."""
+"""DDL as pure rules: the known statements, the owners of rows, verdicts, restated rows. No tables are opened."""

@@ -1,8 +1,8 @@
-"""The DDL statements the stream knows of, and what they do to names: which lake table a source table's rows go to.
+"""The known DDL statements and their effect on names: to which lake table the rows of a source table go.
 
-A lake table goes by the first name of its source table. RENAME TABLE (policy ``follow``) lets rows that come under the
-new name go on to it. Online schema changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the
-two: what was done to the shadow is then done to the table, at the swap.
+A lake table belongs to the first name of its source table. After RENAME TABLE (policy ``follow``) rows under the new
+name still go to it. Online schema changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the
+two: the statements about the shadow are applied to the table at the swap.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
-    """A statement that was carried out at ordering value ``order``; ``place`` says the same for people.
+    """A statement that was carried out at ordering value ``order``; ``place`` is the same position in readable form.
 
-    ``seconds``: when, since the Unix epoch; None where it is not known. ``recorded``: the statement's digest, where the
-    text is not its own.
+    ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
+    ``text`` is not the statement's own text.
     """
 
     order: int
@@ -42,13 +42,13 @@ class DdlEvent:
 
     @property
     def digest(self) -> str:
-        """What tells two statements of one position apart, and knows one that comes again."""
+        """A hash of the statement: it distinguishes statements of one position, and recognizes a repeated one."""
         return self.recorded or hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a statement does to one lake table's source. ``old``, ``to``: names of RENAME. ``note``: said beside it."""
+    """The effect of a statement on one lake table's source. ``old``, ``to``: names of RENAME. ``note``: a remark."""
 
     event: DdlEvent
     action: Action
@@ -60,10 +60,10 @@ class Effect:
 
 @dataclass
 class DdlHistory:
-    """All statements told table by table.
+    """The effects of all statements, table by table.
 
-    ``effects``: by the table's first name. ``names``: of those that were ever renamed. ``shadows``: what schema change
-    tools have made.
+    ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
+    tables that schema change tools have created.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
@@ -71,26 +71,26 @@ class DdlHistory:
     shadows: set[SourceTable] = field(default_factory=set)
 
     def identity(self, source: SourceTable, order: int) -> Name:
-        """Whom rows of that name and ordering value belong to."""
+        """The table to which rows of that name and ordering value belong."""
         return name_at(self.names.get(source, ()), order) or Name(-1, source)
 
 
 def shadowed(source: SourceTable) -> SourceTable | None:
-    """The table that one of that name would be the shadow of; None for a name of another form."""
+    """The table whose shadow would have this name; None for a name of another form."""
     found = _SHADOW.fullmatch(source.table)
     return SourceTable(source.database, found[1]) if found else None
 
 
 @dataclass
 class DdlLog:
-    """Statements by ordering value. They may come again, and in any order."""
+    """Statements by ordering value. They may be added repeatedly and in any order."""
 
     events: list[DdlEvent] = field(default_factory=list)
     revision: int = 0
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def add(self, event: DdlEvent) -> bool:
-        """Take one in; False if it was known."""
+        """Add a statement; False if it was known."""
         key = (event.order, event.digest)
         if key in self._known:
             return False
@@ -105,13 +105,13 @@ class DdlLog:
         known: Iterable[SourceTable] = (),
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
     ) -> DdlHistory:
-        """What the statements come to.
+        """The effects of the statements.
 
         Args:
-            rule_of: policies.
-            known: tables there are besides those that statements name.
-            recorded: ordering values under which statements (place, digest, seconds) were carried out: they stay, also
-                where the settings' epoch has been raised since.
+            rule_of: the policy of each source table.
+            known: existing tables besides those that statements name.
+            recorded: ordering values under which statements (place, digest, seconds) were carried out; they are kept
+                even if the epoch in the settings has been raised since.
         """
         builder, orders = _HistoryBuilder(rule_of, set(known)), recorded or {}
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
@@ -160,7 +160,7 @@ class _HistoryBuilder:
             clauses.clear()
 
     def _swaps(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> set[SourceTable]:
-        """Let a shadow take its table's place; the names that this concerns."""
+        """Swap shadows with their tables. Returns the names of these tables and shadows."""
         renames = {d.source: d.to for d in done if d.action is Action.RENAME and d.to is not None}
         concerned: set[SourceTable] = set()
         for shadow, base in renames.items():
@@ -170,7 +170,7 @@ class _HistoryBuilder:
                 self._effect(event, base, Effect(event, Action.ALTER, clauses, note=note))
                 concerned |= {shadow, base}
             elif shadowed(base) == shadow and self._is_shadow(base):
-                concerned |= {shadow, base}  # the table steps aside for its shadow
+                concerned |= {shadow, base}  # the table is renamed for its shadow
         return concerned
 
     def _effect(self, event: DdlEvent, source: SourceTable, effect: Effect) -> None:
@@ -203,7 +203,7 @@ class _HistoryBuilder:
 
 
 def place_of(order: int) -> str:
-    """An ordering value as the place it stands for: binlog file number and position, or a Kafka offset."""
+    """An ordering value in readable form: binlog file number and position, or a Kafka offset."""
     file = (order >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
     position = order & ((1 << POSITION_BITS) - 1)
     return f"{file:06d}:{position}" if file else f"offset {position}"

@@ -1,7 +1,7 @@
-"""The next schema of a lake table, from the present one and from what came.
+"""Derives the next schema of a lake table from the present schema and from the incoming columns.
 
-Columns are added (old rows read as null) and widened where both judges read old files under the new type (measured,
-shared notes section 18); a column that comes no more stays, and is null in new rows.
+Columns are added (old rows read as null). Columns are widened if both judges read old files under the new type
+(measured, shared notes section 18). A column that no longer comes stays in the table and is null in new rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_DIGITS = 38
 
 
 class TypeChange(StrEnum):
-    """How a column's new type lies to the one it has in the lake."""
+    """The relation of a column's new type to its type in the lake."""
 
     SAME = "same"
     WIDER = "wider"
@@ -29,10 +29,10 @@ class TypeChange(StrEnum):
 
 
 def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeSettings = _DEFAULT) -> pa.Schema:
-    """``current`` with new columns appended and types widened as ``incoming`` asks; ``current`` itself if it holds all.
+    """``current`` with the new columns and wider types of ``incoming``; ``current`` itself if it holds them already.
 
-    Raises UnsupportedError where a column's types have no common one, or the rule refuses the change. A narrower type
-    is never refused here: rows from before a change may come late.
+    Raises UnsupportedError if a column's types have no common type, or the rule refuses the change. A narrower type is
+    never refused here: rows from before a change may come late.
     """
     fields = {f.name: f for f in current}
     for field in incoming:
@@ -62,7 +62,7 @@ def _refused(what: str) -> UnsupportedError:
 def common_type(
     known: pa.DataType, incoming: pa.DataType, rule: SchemaChangeSettings = _DEFAULT
 ) -> tuple[pa.DataType | None, TypeChange]:
-    """The type that holds values of both, None if there is none, and what the change is."""
+    """The type that holds the values of both types (None if there is none), and the kind of the change."""
     if known == incoming:
         return known, TypeChange.SAME
     for ladder in (_INTEGERS, _FLOATS):
@@ -86,5 +86,5 @@ def _common_decimal(known: pa.DataType, incoming: pa.DataType) -> tuple[pa.DataT
 
 
 def retyped(current: pa.Schema, new: pa.Schema) -> list[str]:
-    """The columns that both have under different types."""
+    """The columns that both schemas have with different types."""
     return [f.name for f in new if f.name in current.names and current.field(f.name).type != f.type]

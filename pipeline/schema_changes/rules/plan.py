@@ -1,4 +1,4 @@
-"""What tasks must know of DDL: whom rows belong to, what is done to those before a statement, which are refused."""
+"""The DDL plan for tasks: to which table rows belong, how rows before a statement are restated, which are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """From ordering value ``since`` on, rows of a name go to the table of ``identity``; None: ``why`` they do not."""
+    """From ordering value ``since`` on, rows of a name go to the table ``identity``; if it is None, they go to no
+    table, and ``why`` is the reason."""
 
     since: int
     identity: SourceTable | None
@@ -31,7 +32,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Rows from ``since`` on, to ``until`` if that is not None, are refused."""
+    """A range of ordering values whose rows are refused: from ``since`` on, below ``until`` if that is not None."""
 
     since: int
     until: int | None
@@ -40,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SourceDdl:
-    """What is done to the rows of one source table. ``texts``: its whole numbers that the lake keeps as text."""
+    """The DDL for the rows of one source table. ``texts``: its integer columns that the lake stores as text."""
 
     restatements: tuple[Restatement, ...] = ()
     texts: tuple[str, ...] = ()
@@ -52,21 +53,22 @@ NO_DDL = SourceDdl()
 
 @dataclass(frozen=True)
 class DdlPlan:
-    """``names``: of tables that were ever renamed, ascending. ``tables``: by the first name of the source's table."""
+    """The DDL for a batch. ``names``: names of tables that were ever renamed, ascending by ordering value. ``tables``:
+    by the first name of the source table."""
 
     names: Mapping[SourceTable, Sequence[Name]] = field(default_factory=dict)
     shadows: Collection[SourceTable] = frozenset()
     tables: Mapping[SourceTable, SourceDdl] = field(default_factory=dict)
 
     def of(self, source: SourceTable) -> SourceDdl:
-        """What is done to the rows of a table."""
+        """The DDL for the rows of a table."""
         return self.tables.get(source, NO_DDL)
 
 
 def name_at(names: Sequence[Name], order: int) -> Name | None:
-    """What a name stands for at an ordering value; None before its first change.
+    """The meaning of a name at an ordering value; None before its first change.
 
-    Snapshot rows, which are ordered before all others, were read under the name's last meaning.
+    Snapshot rows, which are ordered before all others, were read under the last meaning of the name.
     """
     if names and not has_binlog_place(order) and has_binlog_place(names[-1].since):
         return names[-1]
@@ -75,20 +77,20 @@ def name_at(names: Sequence[Name], order: int) -> Name | None:
 
 
 def has_binlog_place(order: int) -> bool:
-    """Whether an ordering value is a place in a binlog, and not a snapshot's time or a Kafka offset."""
+    """Whether an ordering value is a binlog position, and not a snapshot's time or a Kafka offset."""
     return bool((order >> POSITION_BITS) & ((1 << FILE_BITS) - 1))
 
 
 @dataclass
 class Named:
-    """What was decoded, under the names of the tables it belongs to. ``refused``: batches of none, and why."""
+    """Decoded records under the names of their tables. ``refused``: batches that belong to no table, and the reason."""
 
     decoded: Decoded
     refused: list[tuple[ChangeBatch, str]] = field(default_factory=list)
 
 
 def named(decoded: Decoded, plan: DdlPlan) -> Named:
-    """Take out what belongs to shadow tables, and give what belongs to renamed tables their first name."""
+    """Remove records of shadow tables, and give records of renamed tables the table's first name."""
     if not (plan.names or plan.shadows):
         return Named(decoded)
     found = Named(Decoded(filtered=dict(decoded.filtered)))
@@ -145,7 +147,7 @@ def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | 
 def refused(
     batch: ChangeBatch, refusals: Sequence[Refusal]
 ) -> tuple[ChangeBatch | None, list[tuple[ChangeBatch, str]]]:
-    """The rows that may go on (None: none), and those that a refused statement came before, with the reason."""
+    """The rows that are accepted (None if there are none), and the rows after a refused statement with the reason."""
     bad: list[tuple[ChangeBatch, str]] = []
     for refusal in refusals:
         orders = np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64)

@@ -1,7 +1,8 @@
-"""What DDL does to rows that were there: the source writes no row events for it, so it is done here.
+"""Applies DDL to existing rows: the source writes no row events for it.
 
-Each statement is a function of the rows before it. It is applied to stored rows by a commit of its own, once, and to
-rows that come later from before it as they are routed. A row keeps its ordering value, so a later event wins as ever.
+Each statement is a function of the rows before it. It is applied to stored rows once, by a commit of its own. Rows from
+before it that come later are restated while they are routed. A row keeps its ordering value, so a later event still
+wins.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pipeline.hudi.definition.column_names import lake_name
 
 _I64 = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
-#: Seconds from which on the low bits of an ordering value are a snapshot's time, and not a Kafka offset.
+#: From this value on, the low bits of an ordering value are a snapshot's time in seconds, and not a Kafka offset.
 _EARLIEST_S = 946_684_800
 
 
@@ -38,7 +39,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A column was renamed: rows before it hold its values under the new name. ``move``: no longer under the old."""
+    """A column was renamed: rows before it hold its values under the new name. ``move``: the old name is removed."""
 
     old: str
     new: str
@@ -51,10 +52,10 @@ Step = Fill | Copy
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """What a statement does to the rows before it.
+    """The effect of a statement on the rows before it.
 
-    ``order``: its ordering value. ``seconds``: its time since the Unix epoch, by which snapshot rows are told; None
-    where it is not known. ``deletes``: the rows go, as the table was dropped.
+    ``order``: its ordering value. ``seconds``: its time since the Unix epoch, with which the times of snapshot rows are
+    compared; None if it is not known. ``deletes``: whether the rows are deleted because the table was dropped.
     """
 
     order: int
@@ -63,7 +64,7 @@ class Restatement:
     deletes: bool = False
 
     def before(self, orders: _I64) -> tuple[_Mask, _Mask]:
-        """Which rows (by ordering value) are from before it, and of which it cannot be told."""
+        """Two masks over the rows' ordering values: rows from before the statement, and undecidable rows."""
         earlier = orders < self.order
         if not _file(np.array([self.order]))[0]:  # ordered by Kafka offsets: all rows are, then
             return earlier, np.zeros(len(orders), dtype=bool)
@@ -76,7 +77,7 @@ class Restatement:
 
 
 def deleted(orders: _I64, restatements: Sequence[Restatement]) -> _Mask:
-    """Which rows (by ordering value) went with a table that was dropped. Those of which it cannot be told stay."""
+    """A mask of the rows (by ordering value) that were deleted with a dropped table. Undecidable rows stay."""
     gone = np.zeros(len(orders), dtype=bool)
     for one in restatements:
         if one.deletes:
@@ -98,12 +99,12 @@ def _constant(column: ColumnDefinition) -> pa.Scalar:
 
 
 def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts: Iterable[str] = ()) -> ChangeBatch:
-    """The batch with all statements applied to those of its rows that are from before them.
+    """The batch with all statements applied to its rows from before them.
 
     Args:
         batch: as decoded.
         restatements: in order.
-        texts: columns of whole numbers that the lake keeps as text.
+        texts: integer columns that the lake stores as text.
     """
     if not restatements and not texts:
         return batch
@@ -129,7 +130,7 @@ def _column(known: Column | None, field: pa.Field) -> Column:
 
 
 def _like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with just the columns of a schema; those they lack are null."""
+    """The rows with exactly the columns of a schema; missing columns are null."""
     arrays = [rows.column(f.name) if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema]
     return pa.table(arrays, schema=schema)
 
@@ -144,7 +145,7 @@ def _as_texts(rows: pa.Table, texts: Iterable[str]) -> pa.Table:
 
 
 def restated(rows: pa.Table, orders: _I64, restatements: Sequence[Restatement]) -> pa.Table:
-    """Value columns (no others) with the statements applied; the same object where nothing is before any of them."""
+    """Value columns (no others) with the statements applied; the same object if no row is before any statement."""
     if not len(orders) or not restatements or int(orders.min()) >= max(r.order for r in restatements):
         return rows
     for one in restatements:
@@ -155,7 +156,7 @@ def restated(rows: pa.Table, orders: _I64, restatements: Sequence[Restatement]) 
 
 
 def _done(rows: pa.Table, steps: Sequence[Step], sure: _Mask, unsure: _Mask) -> pa.Table:
-    """One statement: its clauses speak of the columns as they were before it, so that two may swap their names."""
+    """Apply one statement: its clauses refer to the columns before it, so that two columns may swap their names."""
     original = rows
     for step in steps:
         if isinstance(step, Copy) and step.move:
@@ -178,7 +179,7 @@ def _without(rows: pa.Table, name: str, mask: _Mask) -> pa.Table:
 
 
 def _place(rows: pa.Table, name: str) -> int | None:
-    """The column of that name, case apart; None if there is none."""
+    """The index of the column of that name, without regard to case; None if there is none."""
     return next((i for i, n in enumerate(rows.column_names) if n.lower() == name.lower()), None)
 
 
@@ -216,7 +217,7 @@ def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: _Mask, unsure: _
         return rows
     if source is not None:
         values = original.column(source)
-    else:  # rows from before the old column: it was null in them, whatever an earlier one of the new name holds
+    else:  # rows from before the old column: it is null in them, even if an earlier column had the new name
         values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
     kind = copied_type(values.type, step.column)
     if kind is None:
@@ -230,7 +231,7 @@ def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: _Mask, unsure: _
 
 
 def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataType | None:
-    """The type of a renamed column's copied values; None where they cannot be had in the new type exactly."""
+    """The type of a renamed column's copied values; None if the new type cannot hold them exactly."""
     new = old if column is None or column.type is None else column.type.lake_type
     if new == old or (pa.types.is_string(new) and pa.types.is_integer(old)):
         return new
@@ -243,21 +244,21 @@ def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataTyp
 
 
 def stored_step(step: Step) -> Step:
-    """The step in the names of the lake's columns."""
+    """The step with the names of the lake's columns."""
     if isinstance(step, Fill):
         return Fill(replace(step.column, name=lake_name(step.column.name)))
     return replace(step, old=lake_name(step.old), new=lake_name(step.new))
 
 
 def step_to_json(step: Step) -> list[Any]:
-    """As commits record it."""
+    """The step as commits record it."""
     if isinstance(step, Fill):
         return ["fill", _definition_to_json(step.column)]
     return ["copy", step.old, step.new, step.move, step.column and _definition_to_json(step.column)]
 
 
 def step_from_json(said: Sequence[Any]) -> Step:
-    """The reverse of ``step_to_json``. Raises ValueError, TypeError for something else."""
+    """The reverse of ``step_to_json``. Raises ValueError, TypeError for other data."""
     if said[0] == "fill":
         return Fill(_definition_from_json(said[1]))
     return Copy(said[1], said[2], _definition_from_json(said[4]) if said[4] else None, said[3])

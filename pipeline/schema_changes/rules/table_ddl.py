@@ -1,7 +1,7 @@
-"""The DDL of one lake table: what has been carried out, as its commits record it, what is to be done, the verdicts.
+"""The DDL of one lake table: statements that its commits record as carried out, pending statements, and verdicts.
 
-A commit record holds every statement that was judged for the table: place, text, verdicts, and what it does to rows
-from before it, which may come late.
+A commit record holds every statement that was judged for the table: place, text, verdicts, and its effect on rows from
+before it, which may come late.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Entry:
     """A statement that was judged for the table of ``source`` (its first name).
 
     ``gone``, ``dropped``: as in ``TableSchemaState``, after it.
-    ``refused``: the columns of which rows are refused after it. ``renamed``: the names of RENAME TABLE.
-    ``deleted``: ordering value and time of the DROP TABLE whose rows go by it.
+    ``refused``: the columns because of which rows are refused after it. ``renamed``: the names of RENAME TABLE.
+    ``deleted``: ordering value and time of the DROP TABLE that deletes rows.
     """
 
     source: SourceTable
@@ -56,17 +56,17 @@ class Entry:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it is judged anew when the settings may have changed."""
+        """Whether it is a refusal, which is judged again because the settings may have changed."""
         return any(ruling.verdict is Verdict.REFUSE for ruling in self.rulings)
 
     def restatements(self) -> list[Restatement]:
-        """What it does to rows before it."""
+        """The effects on rows before the statement."""
         found = [Restatement(*self.deleted, (), deletes=True)] if self.deleted is not None else []
         return [*found, Restatement(self.order, self.seconds, self.steps)] if self.steps else found
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells statements apart."""
+        """The key that distinguishes statements."""
         return self.order, self.digest
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Entry:
 
 
 def entries_to_text(entries: Iterable[Entry]) -> str:
-    """As a commit records them."""
+    """The entries as a commit records them."""
     said = []
     for e in entries:
         item: dict[str, Any] = {
@@ -101,7 +101,7 @@ def entries_to_text(entries: Iterable[Entry]) -> str:
 
 
 def entries_from_text(text: str | None) -> tuple[Entry, ...]:
-    """The reverse; none for None. Raises ValueError, KeyError, TypeError for something else."""
+    """The reverse of ``entries_to_text``; empty for None. Raises ValueError, KeyError, TypeError for other text."""
     return tuple(_entry(item) for item in json.loads(text or "[]"))
 
 
@@ -131,7 +131,7 @@ def _moment(said: Sequence[int] | None) -> tuple[int, int | None] | None:
 
 @dataclass
 class TableDdl:
-    """The DDL of one source table after judgement. ``entries``: all, in order; ``news``: those not recorded yet."""
+    """The judged DDL of one source table. ``entries``: all, in order; ``news``: those not recorded yet."""
 
     entries: list[Entry] = field(default_factory=list)
     news: list[Entry] = field(default_factory=list)
@@ -139,7 +139,7 @@ class TableDdl:
 
     @property
     def plan(self) -> SourceDdl:
-        """What tasks must know."""
+        """The DDL for the tasks."""
         restatements = tuple(one for e in self.entries for one in e.restatements())
         texts = tuple(dict.fromkeys(name for e in self.entries for name in e.texts))
         return SourceDdl(restatements, texts, tuple(self.refusals))
@@ -148,7 +148,7 @@ class TableDdl:
 def judge_table(
     source: SourceTable, effects: Sequence[Effect], recorded: Iterable[Entry], state: TableSchemaState
 ) -> TableDdl:
-    """Judge what statements do to the table of ``source``, in order; what is recorded stands, but for refusals."""
+    """Judge the statements about the table of ``source``, in order. Recorded verdicts stay, except refusals."""
     known = {entry.key: entry for entry in recorded}
     waiting = {(effect.event.order, effect.event.digest): effect for effect in effects}
     found, opened = TableDdl(), dict[int, str]()
@@ -169,8 +169,8 @@ def judge_table(
 
 
 def _is_repeated(effect: Effect, known: Iterable[Entry], state: TableSchemaState) -> bool:
-    """Whether a statement that is ordered by its Kafka offset is a redelivery: it was carried out at a lower one, and
-    what it does to columns is done."""
+    """Whether a statement that is ordered by its Kafka offset is a redelivery: it was carried out at a lower offset,
+    and the columns already have its effect."""
     event, gone = effect.event, {name.lower() for name in state.gone}
     if has_binlog_place(event.order) or not any(e.digest == event.digest and e.order < event.order for e in known):
         return False
@@ -227,7 +227,7 @@ def _short(text: str) -> str:
 
 
 def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
-    """What a statement comes to, and the DROP TABLE whose rows go by it."""
+    """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
     if effect.action is Action.ALTER:
         return judge_clauses(effect.clauses, order, state), None

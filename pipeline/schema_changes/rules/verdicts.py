@@ -1,4 +1,4 @@
-"""What a DDL statement does to a lake table: a verdict for each of its clauses, by the table's policy."""
+"""Judges a DDL statement for a lake table: a verdict for each of its clauses, by the table's policy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pipeline.schema_changes.rules.evolution import TypeChange, common_type
 from pipeline.schema_changes.rules.restatement import Copy, Fill, Step, copied_type
 from pipeline.settings import TableRules
 
-#: What a refusal of the whole table goes by, among those of its columns.
+#: The name of a refusal of the whole table, among the refusals of its columns.
 KEY_OF_TABLE = ""
 
 
 class Verdict(StrEnum):
-    """What a clause comes to."""
+    """The verdict on a clause."""
 
     ADD = "add"
     FILL = "fill"
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """One clause's verdict, and in words what it means."""
+    """One clause's verdict, and its meaning in words."""
 
     verdict: Verdict
     text: str
@@ -49,12 +49,12 @@ class Ruling:
 
 @dataclass
 class TableSchemaState:
-    """A lake table as DDL meets it, going from statement to statement.
+    """The state of a lake table between two DDL statements; each statement changes it.
 
     ``schema``: the lake's columns. ``key``, ``partition``, ``shard``: lake names of the columns of the record key (none
-    where whole rows are kept), of the partition, and of what tells merged tables apart. ``gone``: of columns that the
-    source has no more. ``dropped``: ordering value and time of a DROP TABLE after which there is no table.
-    ``refused``: by lake column the ordering value from which on rows are refused, and why.
+    if whole rows are kept), of the partition, and of the shard, which distinguishes merged tables. ``gone``: columns
+    that the source no longer has. ``dropped``: ordering value and time of a DROP TABLE after which there is no table.
+    ``refused``: lake column -> the ordering value from which on rows are refused, and the reason.
     """
 
     schema: pa.Schema
@@ -69,7 +69,7 @@ class TableSchemaState:
 
 @dataclass
 class Judged:
-    """What a statement comes to. ``texts``: the source's columns that are whole numbers there and text in the lake."""
+    """The result of a statement. ``texts``: columns that are integers at the source and text in the lake."""
 
     rulings: list[Ruling] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Judged:
 
 
 def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
-    """Judge a statement's clauses in order, and bring the state up to date."""
+    """Judge a statement's clauses in order, and update the state."""
     judged = Judged()
     key: ChangeKey | None = None
     for clause in clauses:
@@ -93,7 +93,7 @@ def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState
             key = clause
     if key is not None:
         _change_key(key, order, state, judged)
-    for clause in clauses:  # names that one clause takes away and another one gives
+    for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
         state.gone.discard(_known(new, state) or "" if new is not None else "")
@@ -101,7 +101,7 @@ def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState
 
 
 def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
-    """What CREATE TABLE says of a table of which nothing else is known."""
+    """Set the state from the CREATE TABLE of a table that is otherwise unknown."""
     for clause in clauses:
         if isinstance(clause, AddColumn) and clause.column.type is not None:
             _settle(clause.column, None, state)
@@ -110,7 +110,7 @@ def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
 
 
 def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
-    """Judge a table that is made anew: its columns against those the lake has. Rows before it are none of its own."""
+    """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
     judged, named = Judged(), set[str]()
     for clause in clauses:
         if isinstance(clause, ChangeKey):
@@ -136,7 +136,7 @@ def _refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Ju
 
 
 def _known(name: str, state: TableSchemaState) -> str | None:
-    """The lake's column of that source name, case apart."""
+    """The lake's column of that source name, without regard to case."""
     wanted = lake_name(name).lower()
     return next((n for n in state.schema.names if n.lower() == wanted), None)
 
@@ -146,7 +146,7 @@ def _placed(name: str | None, state: TableSchemaState) -> bool:
 
 
 def _left_out(name: str, state: TableSchemaState) -> str | None:
-    """Why a column is not restated, where the settings keep its values out of the lake."""
+    """Why a column is not restated: the settings keep its values out of the lake. None for all other columns."""
     rule = state.rules.columns
     if rule is None:
         return None
@@ -192,7 +192,7 @@ def _shown(constant: pa.Scalar) -> str:
 
 
 def _settle(column: ColumnDefinition, name: str | None, state: TableSchemaState) -> None:
-    """The lake has, or will have, this column."""
+    """Note a column that the lake has or will have."""
     assert column.type is not None
     if name is None:
         field = pa.field(lake_name(column.name), column.type.lake_type)
@@ -203,7 +203,7 @@ def _settle(column: ColumnDefinition, name: str | None, state: TableSchemaState)
 
 
 def _fits(column: ColumnDefinition, name: str, order: int, state: TableSchemaState, judged: Judged) -> bool:
-    """Whether the lake's column can hold the new type; widens it in the state. Says so where it must not."""
+    """Whether the lake's column can hold the new type; widens it in the state. Adds a refusal if it must not."""
     policy, kind = state.rules.schema_changes, state.schema.field(name).type
     new = column.type.lake_type if column.type is not None else kind
     common, change = common_type(kind, new, policy)
