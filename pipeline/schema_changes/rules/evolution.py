@@ -1,7 +1,7 @@
 """Derives the next schema of a lake table from the present schema and from the incoming columns.
 
 Columns are added (old rows read as null). Columns are widened if both judges read old files under the new type
-(measured, shared notes section 18). A column that no longer comes stays in the table and is null in new rows.
+(measured). A column that no longer comes stays in the table and is null in new rows.
 """
 
 from __future__ import annotations
