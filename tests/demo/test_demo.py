@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ def test_the_demo_ends_with_every_table_equal(tmp_path: Path) -> None:
     assert {v.table for v in verdicts} >= {"shop.orders", "bank.accounts", "live.accounts", "live.events"}
     assert len(events) > 3, "the stream ran while changes came"
     assert sum(t.quarantined for e in events for t in e.tables) == 0
-    steps = [line for line in said if re.match(r"\d\d:\d\d:\d\d ", line)]
-    assert any(line.endswith("starting Spark: local[2]") for line in steps), "the stream's own lines are shown"
+    assert "starting Spark: local[2]" in said, "the stream's own lines are shown"
     assert [line for line in said if "WARN" in line] == []
     assert len(said) < 20, said
