@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import shlex
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from pipeline.spark import class_archive
 from pipeline.spark.class_archive import archive_options, make_archive
 from pipeline.spark.jars import pyspark_jars
-from pipeline.spark.java import find_java
+from pipeline.spark.java import java_environment
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +27,11 @@ def test_a_jvm_takes_the_classes_of_spark_from_the_archive(tmp_path: Path, monke
     make_archive()
     monkeypatch.setattr(class_archive, "_make", None)
     make_archive()  # it is there
-    log, jars = tmp_path / "classes.log", pyspark_jars()
-    command = [str(find_java().command), *shlex.split(archive_options()), f"-Xlog:class+load:file={log}"]
-    command += ["-cp", f"{jars.parent}/conf:{jars}/*", "org.apache.spark.deploy.SparkSubmit", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    log, spark = tmp_path / "classes.log", pyspark_jars().parent  # Spark's own script knows its class path
+    options = f"{archive_options()} -Xlog:class+load:file={log}"
+    command = [str(spark / "bin" / "spark-submit"), "--driver-java-options", options, "--version"]
+    environment = {**os.environ, **java_environment(), "SPARK_HOME": str(spark)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     loaded = [line.partition(" source: ") for line in log.read_text().splitlines() if " org.apache.spark." in line]
     sources = [source for name, _, source in loaded if "$Lambda$" not in name]  # a lambda is made from an archived form
