@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.events import Shape
-from embedded.jars import DELTA, PAIMON, SPARK_PROVIDES, resolve, spark_packages
+from embedded.jars import DELTA, PAIMON, spark_packages
+from pipeline.spark.jars import SPARK_PROVIDES, resolve
 
 #: Additional columns of a change: whether the key is deleted, and the order of a key's changes.
 DELETED, ORDER = "_hoodie_is_deleted", "_order"

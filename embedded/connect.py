@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from embedded.jars import DEBEZIUM, resolve
+from embedded.jars import DEBEZIUM
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import TransientError
+from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
 
 _ANSWER_S = 5.0

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.errors import UnsupportedError
-from pipeline.spark.jars import SPARK_PROVIDES, kafka_connector, pyspark_jars, resolve
+from pipeline.spark.jars import SPARK_PROVIDES, kafka_connector, resolve
 from pipeline.spark.spark_line import spark_line
-
-__all__ = ["SPARK_PROVIDES", "pyspark_jars", "resolve", "spark_packages"]
 
 KAFKA_BROKER = ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-simple:1.7.36")
 HDFS = (

@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from embedded.jars import KAFKA_BROKER, resolve
+from embedded.jars import KAFKA_BROKER
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import ConfigError, TransientError
+from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
 
 # Base64 of the sixteen bytes `binlake-embedded`, because Kafka expects a UUID in this form.

@@ -6,9 +6,10 @@ import platform
 import zipfile
 from pathlib import Path
 
-from embedded.jars import MARIADB, resolve
+from embedded.jars import MARIADB
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.spark.cache import cached
+from pipeline.spark.jars import resolve
 
 _VERSION = MARIADB[0].rpartition(":")[2]
 #: The server's directory in the jar.

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded.jars import pyspark_jars
 from embedded.process import free_ports
+from pipeline.spark.jars import pyspark_jars
 from pipeline.spark.java import find_java
 
 _WAIT_S = 60.0

@@ -14,7 +14,8 @@ from hudi import HudiTableBuilder
 
 from bench.events import COLUMNS, events
 from bench.kafka_load import create_topic, produce
-from embedded.jars import pyspark_jars, spark_packages
+from embedded.jars import spark_packages
+from pipeline.spark.jars import pyspark_jars
 from pipeline.spark.java import find_java
 from tests.cluster.standalone import standalone_cluster
 from tests.paths import ROOT

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^ *```(\w*)\s*$")
 _MARK = re.compile(r"^<!-- test: (\w+) -->$")

@@ -15,8 +15,9 @@ from typer.testing import CliRunner, Result
 from pipeline.cli.app import app
 from pipeline.cli.lazy import LazyCommand
 from pipeline.errors import BinlakeError
-from tests.docs.pages import ROOT, binlake_arguments, blocks, inline_code, pages, shell_commands
+from tests.docs.pages import binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied
+from tests.paths import ROOT
 
 SETTINGS = ("shop.yaml", "/etc/binlake/binlake.yaml")
 TABLE, INSTANT = "/data/lake/shop/orders", "20240229120000000"

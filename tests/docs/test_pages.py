@@ -22,7 +22,8 @@ from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
 from pipeline.monitoring.run_log import RunLog
 from pipeline.settings import Settings
-from tests.docs.pages import DOCS, ROOT, blocks, inline_code, links, pages
+from tests.docs.pages import DOCS, blocks, inline_code, links, pages
+from tests.paths import ROOT
 
 EVERY_PAGE = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 _FILE = re.compile(r"(?<![\w./])(?:pipeline|tests|docs|conf|docker|jobs|bench|\.ci)/[\w./-]*\w")

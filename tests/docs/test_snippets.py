@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.settings import Settings, SettingsError
 from pipeline.settings.document import parse
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import Block, blocks
+from tests.paths import ROOT
 
 TABLE = "/data/lake/shop/orders"
 MINIMAL = yaml.safe_load((ROOT / "conf" / "minimal.yaml").read_text())

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from embedded.jars import DEBEZIUM, HDFS, KAFKA_BROKER, resolve, spark_packages
+from embedded.jars import DEBEZIUM, HDFS, KAFKA_BROKER, spark_packages
 from embedded.mariadb_programs import mariadb_home
+from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
 from tests.services.kafka import container_problem
 

@@ -21,8 +21,8 @@ from embedded.jars import DEBEZIUM, HDFS, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from tests.embedded.maven_repository import publish, repository_environment
+from tests.paths import ROOT
 
-PROJECT = Path(__file__).parents[2]
 PROGRAMS = ("mariadbd", "mariadb", "mysqld", "docker", "dockerd", "java", "javac", "mvn")
 # Collection alone does not look at the conditions of skipif; the plan does, and runs no fixture and no test.
 PLAN = ("--setup-plan", "-q", "-rs", "-p", "no:cacheprovider", "-n", "0")
@@ -38,7 +38,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return environment
 
 
-def _python(bare: dict[str, str], *arguments: str, directory: Path = PROJECT) -> subprocess.CompletedProcess[str]:
+def _python(bare: dict[str, str], *arguments: str, directory: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=directory, env=bare, capture_output=True, text=True, check=False)
 
@@ -47,7 +47,7 @@ def _pytest_arguments() -> list[list[str]]:
     """What ``make test`` gives to each of its runs of pytest, but for the options of parallel runs."""
     plain = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTEST_ARGS")}
     asked = ["make", "--dry-run", "--no-print-directory", "test"]
-    done = subprocess.run(asked, cwd=PROJECT, env=plain, capture_output=True, text=True, check=True)
+    done = subprocess.run(asked, cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
     commands = [shlex.split(line) for line in done.stdout.splitlines() if " -m pytest " in line]
     arguments = [command[command.index("pytest") + 1 :] for command in commands]
     return [[*run[: run.index("-n")], *run[run.index("worksteal") + 1 :]] for run in arguments]
@@ -92,7 +92,7 @@ def test_no_test_decides_to_skip_while_it_runs() -> None:
     """A plan does not see these calls."""
     calls = re.compile(r"\bpytest\.(skip|importorskip)\b|\bskipTest\(|\bimport (skip|importorskip)\b")
     own = Path(__file__)
-    found = [path for path in (PROJECT / "tests").rglob("*.py") if path != own and calls.search(path.read_text())]
+    found = [path for path in (ROOT / "tests").rglob("*.py") if path != own and calls.search(path.read_text())]
     assert found == []
     controls = ("    pytest.skip('no database')", "from pytest import skip", "self.skipTest('no database')")
     assert all(calls.search(line) for line in controls)

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
-from embedded.jars import HDFS, resolve
+from embedded.jars import HDFS
 from embedded.process import EmbeddedService, free_ports
 from pipeline import clock
+from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
 
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
