@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.cli.text import duration, number, size
+from pipeline.cli.text import duration, number, one_line, size
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.clock import monotonic_s
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
@@ -68,7 +68,7 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
     def update(self, event: ProgressEvent) -> None:
         """Show a finished batch."""
         for notice in (*event.notices, *event.ddl):
-            self._console.print(f"NOTICE: {notice}", markup=False, highlight=False, soft_wrap=True)
+            self._console.print(one_line(f"NOTICE: {notice}"), markup=False, highlight=False, soft_wrap=True)
         with self._lock:
             self._totals.add(event)
 
@@ -88,7 +88,7 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
         busiest = sorted(totals.tables.values(), key=lambda t: (t.error is None, -t.events_read))[:room]
         for row in sorted(busiest, key=lambda t: t.table):
             cells = [cell(row) for _, cell, _ in columns]
-            table.add_row(row.table, *cells, style="red" if row.error else None)
+            table.add_row(*(Text(one_line(cell)) for cell in (row.table, *cells)), style="red" if row.error else None)
         if len(totals.tables) > room:
             table.add_row(f"and {len(totals.tables) - room} more")
         return table
@@ -117,7 +117,7 @@ class PlainDisplay(AbstractContextManager["PlainDisplay"]):
         """Print a finished batch."""
         notices = [f"  NOTICE: {notice}" for notice in (*event.notices, *event.ddl)]
         lines = [_batch_line(event), *notices, *(_table_line(t) for t in event.tables)]
-        self._console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+        self._console.print("\n".join(map(one_line, lines)), markup=False, highlight=False, soft_wrap=True)
 
 
 class JsonDisplay(AbstractContextManager["JsonDisplay"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from pipeline.cli.text import one_line
 from pipeline.errors import BinlakeError
 
 
@@ -12,6 +13,6 @@ def print_error(error: BinlakeError, console: Console) -> None:
     console.print("error: ", style="bold red", end="")
     console.print(error.what, markup=False, highlight=False, soft_wrap=True)
     for name, value in error.where.items():
-        console.print(f"  {name}: {value}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  {name}: {one_line(str(value))}", markup=False, highlight=False, soft_wrap=True)
     if error.do_next:
         console.print(f"next: {error.do_next}", markup=False, highlight=False, soft_wrap=True)

@@ -18,7 +18,7 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter
 from rich.text import Text
 
-from pipeline.cli.text import terminal
+from pipeline.cli.text import one_line, terminal
 from pipeline.errors import ConfigError
 from pipeline.monitoring.run_log import RUN_LOGGER
 
@@ -35,6 +35,7 @@ class ConsoleHandler(logging.Handler):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         self.addFilter(lambda record: record.name != RUN_LOGGER)
+        self.setFormatter(OneLine())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""
@@ -47,6 +48,14 @@ class ConsoleHandler(logging.Handler):
             sys.stderr.write(line.get())  # a live display replaces sys.stderr, to print lines above its table
         except Exception:  # logging must not end the work
             self.handleError(record)
+
+
+class OneLine(logging.Formatter):
+    """A record's message on one line, so that a name from a topic can forge no other record; then its traceback."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message with escapes in place of line breaks."""
+        return one_line(super().formatMessage(record))
 
 
 class JsonLines(JsonFormatter):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
@@ -41,7 +44,33 @@ def moment(epoch_ms: int | None) -> str:
     return "-" if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(" ", "seconds")
 
 
+#: Characters that steer a terminal or reorder its text; line breaks are the layout's own.
+_STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with escapes (``\\x1b``) in place of characters that steer a terminal. Line breaks stay."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """As ``printable``, and with escapes in place of line breaks: what comes from a topic can forge no line."""
+    return printable(text).replace("\n", "\\n")
+
+
+class Terminal(Console):
+    """A console that prints text as it is: names from topics are no markup, and steer no terminal."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of anything printed, made printable; rich's own control codes stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def terminal(*, stderr: bool = False) -> Console:
     """Standard output (or error): as wide as the terminal, or wide enough for any table when it is none."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=FILE_WIDTH)
+    console = Terminal(stderr=stderr)
+    return console if console.is_terminal else Terminal(stderr=stderr, width=FILE_WIDTH)

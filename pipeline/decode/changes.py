@@ -42,6 +42,13 @@ class ControlKind(StrEnum):
     DDL = "ddl"
 
 
+_MAX_IDENTIFIER = 64
+
+
+def _is_identifier(name: str) -> bool:
+    return 0 < len(name) <= _MAX_IDENTIFIER and "\0" not in name
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """A table at the source. The names are spelled exactly as in MySQL."""
@@ -51,6 +58,14 @@ class SourceTable:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+    @classmethod
+    def named(cls, database: str, table: str) -> SourceTable | None:
+        """The table of these names; None if MySQL can have no such table, so that a forged event names it.
+
+        MySQL and MariaDB allow 1 to 64 characters and no U+0000 (manual, "Schema Object Names").
+        """
+        return cls(database, table) if _is_identifier(database) and _is_identifier(table) else None
 
 
 @dataclass(frozen=True, slots=True)

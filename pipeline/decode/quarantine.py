@@ -33,6 +33,7 @@ class Reason(StrEnum):
     NULL_KEY = "null_key"
     BAD_VALUE = "bad_value"
     BAD_COMPUTED = "bad_computed"
+    BAD_PARTITION = "bad_partition"
     NO_POSITION = "no_position"
     ORDER_OUT_OF_RANGE = "order_out_of_range"
     UNKNOWN_SCHEMA_ID = "unknown_schema_id"

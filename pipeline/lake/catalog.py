@@ -10,9 +10,10 @@ from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings, TableRules
+from pipeline.settings.templates import QUARANTINE_DIRECTORY
 from pipeline.storage import Storage
 
-_SKIPPED = (".binlake", "_quarantine")
+_SKIPPED = (".binlake", QUARANTINE_DIRECTORY)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,8 @@ class DumpService:
             if told is not None:
                 topic, partition, first, end = told
                 newest[topic, partition] = max((first, end), newest.get((topic, partition), (0, 0)))
-        known = {safe_topic(topic): topic for topic in self._source.start(NO_OFFSETS)} if newest else {}
+        topics = list(self._source.start(NO_OFFSETS)) if newest else []
+        known = {spelled: topic for topic in topics for spelled in (topic, safe_topic(topic))}
         roll = Ranges(OffsetRange(known[t], p, first, end) for (t, p), (first, end) in newest.items() if t in known)
         return _Position(roll.starts(), roll)
 

@@ -24,7 +24,7 @@ from pipeline.replay.coverage import Coverage, Portion, portions
 from pipeline.replay.engine import DumpPlace
 from pipeline.replay.runner import ReplayLake, ReplayRunner, replay_stream, replaying
 from pipeline.settings import Settings
-from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden
+from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from pipeline.source.dump_read import read_dump, record_bytes
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.definitions import Definitions
@@ -228,10 +228,15 @@ class _Replay:
 def _ddl(storage: Storage, directory: str) -> list[RawRecords]:
     """The dumped records of the schema change topics, in order."""
     below = storage.sub(directory)
-    infos = [info for info in below.walk("") if not any(is_hidden(part) for part in info.path.split("/"))]
+    infos = [info for info in below.walk("") if not _is_hidden_path(info.path)]
     files = [DumpFile(0, info.path, info.size, info.modified_ms) for info in infos]
     chunks = [chunk for file in sorted(files) for chunk in read_dump(below, file, _CHUNK_RECORDS)]
     return sorted(chunks, key=lambda chunk: (chunk.topic, chunk.partition, int(chunk.offsets[0])))
+
+
+def _is_hidden_path(path: str) -> bool:
+    *directories, name = path.split("/")
+    return is_hidden(name) or any(map(is_hidden_directory, directories))
 
 
 def _changed(

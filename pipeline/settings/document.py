@@ -18,6 +18,10 @@ import yaml
 KeyPath = tuple[str | int, ...]
 
 _REFERENCE = re.compile(r"\$(?P<literal>\$)?\{(?:(?P<kind>\w+):)?(?P<name>[^}]*)\}")
+#: Far more than any settings need. An alias counts each time, so aliases of aliases cannot fill the memory.
+_MAX_NODES = 100_000
+_MAX_DEPTH = 50
+_TOO_LARGE = f"it holds more than {_MAX_NODES} values, or is nested deeper than {_MAX_DEPTH}, aliases followed"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -85,6 +89,8 @@ def parse(text: str, directory: Path, environ: Mapping[str, str] | None = None) 
         if node is not None:
             _note_lines(node, (), document)
             document.values = loader.construct_document(node)
+    except RecursionError as error:
+        raise yaml.YAMLError(_TOO_LARGE) from error
     finally:
         loader.dispose()
     resolver = _Resolver(directory, os.environ if environ is None else environ, document)
@@ -94,6 +100,8 @@ def parse(text: str, directory: Path, environ: Mapping[str, str] | None = None) 
 
 def _note_lines(node: yaml.Node, path: KeyPath, document: Document) -> None:
     document.lines[path] = node.start_mark.line + 1
+    if len(path) > _MAX_DEPTH or len(document.lines) > _MAX_NODES:
+        raise yaml.YAMLError(_TOO_LARGE)
     seen: set[str | int] = set()
     for part, child, line in _children(node):
         if part in seen and part != "<<":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import string
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.settings.sections import LakeSettings
+from pipeline.settings.templates import placeholders
 from pipeline.settings.types import Options, plain
 from pipeline.validation import Count, Section, Text, mistake
 
@@ -47,9 +47,9 @@ class DumpSettings(Section):
     @classmethod
     def _template(cls, path: str) -> str:
         try:
-            named = {name for _, name, _, _ in string.Formatter().parse(path) if name is not None}
+            named = placeholders(path)
         except ValueError as error:
-            raise mistake("is no template: a brace stands alone") from error
+            raise mistake("is no template: a brace stands alone, or holds more than a name") from error
         if strange := sorted(named - WHOSE - WHEN):
             raise mistake(f"may not name {', '.join(strange)}; it may {', '.join(sorted(WHOSE | WHEN))}")
         if "date" not in named and not {"year", "month", "day"} <= named:

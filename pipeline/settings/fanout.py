@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from pipeline.settings.sql_expression import check_expression
+from pipeline.settings.templates import placeholders
 from pipeline.settings.types import Regex
 from pipeline.validation import Section, Text, mistake
 
@@ -89,14 +90,14 @@ class RouteSettings(Section):
         if self.to is None:
             return self
         groups = re.compile(self.match)
-        places = ["x"] * (groups.groups + 1)
-        names = dict.fromkeys(("database", "table", *groups.groupindex), "x")
+        known = {"database", "table", *groups.groupindex, *map(str, range(groups.groups + 1))}
         try:
-            parts = self.to.format(*places, **names).split(".")
-            if self.shard is not None:
-                self.shard.value.format(*places, **names)
-        except (KeyError, IndexError, ValueError, AttributeError) as error:
+            strange = (placeholders(self.to) | placeholders(self.shard.value if self.shard else "")) - known
+        except ValueError as error:
             raise mistake("may hold no placeholders but {database}, {table} and the groups of match") from error
+        if strange:
+            raise mistake("may hold no placeholders but {database}, {table} and the groups of match")
+        parts = self.to.split(".")
         if len(parts) != 2 or not all(parts):
             raise mistake("to must be database.table")
         return self

@@ -26,6 +26,7 @@ from pipeline.settings.sections import (
     StateSettings,
 )
 from pipeline.settings.tables import SourceName, TableRules, TablesSettings
+from pipeline.settings.templates import QUARANTINE_DIRECTORY, may_meet
 from pipeline.settings.types import looks_secret, plain
 from pipeline.validation import Section, mistake
 
@@ -100,14 +101,20 @@ class Settings(Section):
             document = parse(text, directory, environ)
         except yaml.YAMLError as error:
             raise ConfigError(
-                f"{origin} is not YAML: {error}", do_next="correct the file; ${...} needs quotes inside { }"
-            ) from error
+                f"{origin} is not YAML: {_explained(error)}", do_next="correct the file; ${...} needs quotes inside { }"
+            ) from None  # the parser's own error quotes the line, which may hold a secret
         return _validate(document, origin)
 
     @model_validator(mode="after")
     def _whole_transactions_can_be_told(self) -> Self:
         if self.batch.transaction_consistent and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):
             raise mistake("batch.transaction_consistent needs kafka.transaction_topic, and kafka.fetch: direct")
+        return self
+
+    @model_validator(mode="after")
+    def _the_quarantine_is_no_table_of_the_source(self) -> Self:
+        if may_meet(self.tables.path, self.quarantine_path, (QUARANTINE_DIRECTORY,)):
+            raise mistake("quarantine.path must not be a path that tables.path can give to a table of the source")
         return self
 
     @model_validator(mode="after")
@@ -149,6 +156,13 @@ class Settings(Section):
         for path, text in self._written.items():
             _put(tree, path, text)
         return tree
+
+
+def _explained(error: yaml.YAMLError) -> str:
+    """The parser's complaint and its line, without the text of the file."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{problem} (line {mark.line + 1})" if mark is not None else str(problem)
 
 
 def _put(tree: Any, path: KeyPath, text: str) -> None:  # noqa: ANN401 - any JSON tree

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from pipeline.settings.registry import RegistrySettings
+from pipeline.settings.templates import check_relative, placeholders
 from pipeline.settings.types import Options, Regex, plain
 from pipeline.validation import Amount, Count, Fraction, Section, Text, mistake
 
@@ -250,9 +251,13 @@ class QuarantineSettings(Section):
     @classmethod
     def _template(cls, path: str) -> str:
         try:
-            path.format(name="x")
-        except (KeyError, IndexError, ValueError) as error:
+            strange = placeholders(path) - {"name"}
+        except ValueError as error:
             raise mistake("may hold no placeholder but {name}") from error
+        if strange:
+            raise mistake("may hold no placeholder but {name}")
+        if problem := check_relative(path):
+            raise mistake(problem)
         return path
 
 

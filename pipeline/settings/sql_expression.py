@@ -44,6 +44,7 @@ _CHANGING = frozenset(
         "write_log",
     ]
 )
+_SEVERAL_ROWS = frozenset(["unnest", "explode", "posexplode", "inline", "generate_subscripts"])
 
 
 def check_expression(text: str) -> str | None:
@@ -64,8 +65,10 @@ def check_expression(text: str) -> str | None:
         return f"is no SQL expression: {error}"
     if tree.find(exp.Query, exp.AggFunc, exp.Window, exp.Placeholder, exp.Parameter, exp.Star):
         return "must be an expression over the columns of one row"
-    for called in tree.find_all(exp.Func):
+    for called in tree.find_all(exp.Func, exp.Unnest):
         name = (called.name if isinstance(called, exp.Anonymous) else called.sql_name()).lower()
+        if name in _SEVERAL_ROWS:
+            return f"{name} makes several rows of one"
         if name in _CHANGING:
             return f"{name} does not give the same answer every time"
     return None

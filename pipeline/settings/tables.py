@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pipeline.policies import CompactionPolicy, MetadataPolicy, RetentionPolicy
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
+from pipeline.settings.templates import QUARANTINE_DIRECTORY, check_relative, placeholders
 from pipeline.validation import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
@@ -168,11 +169,15 @@ class TablesSettings(Section):
     @classmethod
     def _template(cls, path: str) -> str:
         try:
-            probe = path.format(database="d", table="t")
-        except (KeyError, IndexError, ValueError) as error:
-            raise mistake("may hold no placeholders but {database} and {table}") from error
-        if "{table}" not in path or any(part in ("", ".", "..") for part in probe.split("/")):
-            raise mistake("must be a relative path with {table} in it")
+            named = placeholders(path)
+        except ValueError as error:
+            raise mistake("is no template: only {database} and {table} may be in braces") from error
+        if named - {"database", "table"}:
+            raise mistake("may hold no placeholders but {database} and {table}")
+        if problem := check_relative(path):
+            raise mistake(problem)
+        if "table" not in named:
+            raise mistake("must have {table} in it")
         return path
 
     @property
@@ -223,8 +228,11 @@ def path_name(identifier: str) -> str:
     """A MySQL identifier as a path part. No two identifiers collide, and none leaves its directory.
 
     Letters, digits, _ and - stay; every other UTF-16 code unit becomes ``@`` and four hexadecimal digits. The idea is
-    that of MySQL's own mapping of identifiers to file names.
+    that of MySQL's own mapping of identifiers to file names. The name of the quarantine's directory is spelled
+    ``@005fquarantine``, so that no database of that name writes into it.
     """
+    if identifier == QUARANTINE_DIRECTORY:
+        return "@005f" + identifier[1:]
     return _NOT_IN_PATHS.sub(_code_units, identifier)
 
 

@@ -104,7 +104,10 @@ class Layout:
         store accepts them, as ``path_name`` does."""
         database, table = split_topic(topic)
         whose = {"database": path_name(database), "table": path_name(table), "topic": safe_topic(topic)}
-        return "/".join(part.format(**whose, **times(hour)) for part in self._parts)
+        spelled = (part.format(**whose, **times(hour)) for part in self._parts)
+        return "/".join(
+            _shown(name) if part.startswith("{") else name for part, name in zip(self._parts, spelled, strict=True)
+        )
 
     def find(self, storage: Storage, window: Window, hidden: Iterable[str] = ()) -> list[DumpFile]:
         """The files of a window, by hour and path.
@@ -165,7 +168,7 @@ class _Walk:
         pattern = _regex(part, names)
         for name in self.storage.list_dirs(prefix):
             found = pattern.fullmatch(name)
-            if found is None or is_hidden(name) or join(prefix, name) in self.hidden:
+            if found is None or is_hidden_directory(name) or join(prefix, name) in self.hidden:
                 continue
             known = {**names, **found.groupdict()}
             if _may_be_in(known, self.window):
@@ -225,16 +228,27 @@ def told(hour: int, step: int = 1) -> str:
 
 
 def split_topic(topic: str) -> tuple[str, str]:
-    """(database, table) of a topic with Debezium's naming: the last two parts; a single part is both."""
+    """(database, table) of a topic with Debezium's naming: the last two parts; any other topic is both."""
     parts = topic.split(".")
-    return (parts[-2], parts[-1]) if len(parts) > 1 else (topic, topic)
+    return (parts[-2], parts[-1]) if len(parts) > 1 and all(parts[-2:]) else (topic, topic)
 
 
 def safe_topic(topic: str) -> str:
-    """A topic as part of a path. Kafka's allowed characters are safe, except in a name of dots alone."""
-    return topic.replace(".", "@002e") if not topic.strip(".") else topic
+    """A topic as part of a path. Kafka's allowed characters are safe, except in a name of dots alone, and except for a
+    first character that would hide the file from a replay."""
+    return topic.replace(".", "@002e") if not topic.strip(".") else _shown(topic)
+
+
+def _shown(name: str) -> str:
+    """A name of a directory or file, spelled so that it is not hidden: ``_a`` becomes ``@005fa``."""
+    return f"@{ord(name[0]):04x}{name[1:]}" if name.startswith(_HIDDEN) else name
+
+
+def is_hidden_directory(name: str) -> bool:
+    """Whether a directory is temporary by convention: ``_temporary``, ``.staging``."""
+    return name.startswith(_HIDDEN)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is temporary by convention: ``_SUCCESS``, ``.part-0.crc``, ``part-0.tmp``."""
+    """Whether a file is temporary by convention: ``_SUCCESS``, ``.part-0.crc``, ``part-0.tmp``."""
     return name.startswith(_HIDDEN) or name.endswith(_UNFINISHED)

@@ -28,6 +28,8 @@ from pipeline.storage.ranged import StoredFile
 _READ_BYTES = 8 << 20
 #: A chunk ends after this many bytes, however few its records are.
 _CHUNK_BYTES = 64 << 20
+#: More than a Kafka record that can be applied (64 MiB) takes as text. Some bytes of gzip can be gigabytes of one line.
+_LINE_BYTES = 512 << 20
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 _GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
 #: The approximate size of a file's records as a multiple of the file size; used to divide work only.
@@ -95,6 +97,8 @@ def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
     rest, held, size = b"", list[bytes](), 0
     while data := stream.read(_READ_BYTES):
         *whole, rest = (rest + data).split(b"\n")
+        if len(rest) > _LINE_BYTES:
+            raise ValueError(f"a line has more than {_LINE_BYTES} bytes")
         for line in whole:
             if line := line.rstrip(b"\r"):
                 held.append(line)

@@ -29,6 +29,8 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REFUSED = frozenset({401, 403, 407})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _MOST_KEPT = 5_000
+#: Far more than a schema has; a table of 4,096 columns gives about 1 MB.
+_MOST_BYTES = 32 << 20
 _kept: dict[tuple[str, int], str] = {}
 
 
@@ -106,7 +108,10 @@ class SchemaRegistryClient:
         where = self._where(schema_id, subject)
         try:
             with self._opener().open(self._request(schema_id), timeout=self.timeout_s) as answer:
-                body = json.loads(answer.read())
+                text = answer.read(_MOST_BYTES + 1)
+                if len(text) > _MOST_BYTES:
+                    raise _no_registry(f"its answer has more than {_MOST_BYTES} bytes", where)
+                body = json.loads(text)
         except urllib.error.HTTPError as error:
             with error:
                 _unless_unknown(error, where)
@@ -117,7 +122,7 @@ class SchemaRegistryClient:
                 do_next="check the registry, or correct source.registry.url",
                 **where,
             ) from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _no_registry("what it answers is not JSON", where) from None
         return body if isinstance(body, dict) else {}
 
@@ -158,7 +163,7 @@ def _unless_unknown(error: urllib.error.HTTPError, where: dict[str, Any]) -> Non
             **where,
         )
     try:
-        known = json.loads(error.read()).get("error_code") == _NO_SCHEMA
+        known = json.loads(error.read(_MOST_BYTES)).get("error_code") == _NO_SCHEMA
     except (ValueError, AttributeError, OSError):
         known = False
     if error.code != 404 or not known:

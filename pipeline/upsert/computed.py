@@ -45,7 +45,7 @@ def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: Sour
 
 
 def _evaluate(rows: pa.Table, expressions: Sequence[tuple[str, str]]) -> pa.Table:
-    names = ", ".join(f"({text}) AS {_quoted(name)}" for name, text in expressions)
+    names = ", ".join(f"({text}\n) AS {_quoted(name)}" for name, text in expressions)
     cursor = _connection().cursor()
     try:
         cursor.execute("SET TimeZone = 'UTC'")
@@ -62,6 +62,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
         "enable_external_access": "false",
         "threads": "1",
         "python_enable_replacements": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
     }
     return duckdb.connect(config=settings)
 

@@ -21,7 +21,16 @@ from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
-from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts, Routed, route, split_null_keys, without_records_of
+from pipeline.upsert.route import (
+    KEY,
+    ORDER_COLUMNS,
+    Counts,
+    Routed,
+    route,
+    split_null_keys,
+    split_unusable_paths,
+    without_records_of,
+)
 from pipeline.upsert.shape import shape
 from pipeline.upsert.target import Target, make_target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -123,6 +132,9 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
         left, keyless = split_null_keys(left, target)
         prepared.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
         left = without_records_of(left, keyless)
+        left, unusable = split_unusable_paths(left, target)
+        prepared.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
+        left = without_records_of(left, unusable)
         gone_until = _gone_until(left, facts.ddl, facts.truncates.order_of(shard))
         prepared.accepted = _accepted(left, target, route(left, target, facts.applied_until, gone_until))
     except UnsupportedError as error:

@@ -109,6 +109,21 @@ def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, Ch
     return rows_where(batch, whole), rows_where(batch, ~whole)
 
 
+def split_unusable_paths(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, ChangeBatch | None]:
+    """The batch without the rows whose partition value cannot name a directory, and these rows; None if there are none.
+
+    Such a value would otherwise stop its whole table, or put rows where no reader looks.
+    """
+    if target.partition is None:
+        return batch, None
+    rows, _ = _named(batch, target)
+    usable = target.usable_paths(target.layout.paths(rows))
+    if pc.all(usable).as_py() is not False:
+        return batch, None
+    fine = np.asarray(usable.to_numpy(zero_copy_only=False), dtype=bool)
+    return rows_where(batch, fine), rows_where(batch, ~fine)
+
+
 def without_records_of(batch: ChangeBatch, refused: ChangeBatch | None) -> ChangeBatch:
     """The batch without the rows of records that have a refused row: a record is quarantined as a whole."""
     if refused is None:
@@ -163,6 +178,8 @@ def _with_moves(
     old_keys, old_paths = record_keys(before, target.key), target.layout.paths(before)
     same = pc.and_(pc.equal(old_keys, keyed.column(KEY).take(index)), pc.equal(old_paths, paths.take(index)))
     changed = pc.and_(pc.invert(same), pc.is_valid(old_keys))
+    if target.partition is not None:  # a row with an unusable path was quarantined, so there is nothing to delete
+        changed = pc.and_(changed, target.usable_paths(old_paths))
     if not pc.any(changed).as_py():
         return keyed, paths
     where = index.filter(changed.combine_chunks() if isinstance(changed, pa.ChunkedArray) else changed)

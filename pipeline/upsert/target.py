@@ -15,6 +15,8 @@ from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
 from pipeline.settings import PartitionSettings, TableRules
 
+#: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
+MAX_NAME_BYTES = 255
 ORDER_FIELD = "_binlake_order"
 RESERVED_PREFIXES = ("_hoodie_", "_binlake_")
 _FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
@@ -52,6 +54,16 @@ class Target:
     buckets: int
     hive_style: bool = True
 
+    def usable_paths(self, paths: pa.Array) -> pa.Array:
+        """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
+
+        Local file systems and HDFS refuse names over 255 bytes. A name with a leading dot, which only a bare value can
+        give, is hidden from readers (``.hoodie``) or leads out of the table (``..``).
+        """
+        return pc.and_(
+            pc.less_equal(pc.binary_length(paths), MAX_NAME_BYTES), pc.invert(pc.starts_with(paths, pattern="."))
+        )
+
     @cached_property
     def layout(self) -> PartitionLayout:
         """The spelling of this table's partition paths."""
@@ -85,8 +97,10 @@ def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
 def make_target(schema: TableSchema, rules: TableRules) -> Target:
     """The target of a source table under the settings' rules.
 
-    Raises UnsupportedError for names that cannot be distinguished, or a missing key or partition column.
+    Raises UnsupportedError for names that cannot be distinguished or are too long for a path, or a missing key or
+    partition column.
     """
+    _check_path(rules.path, schema.source)
     names = lake_names([c.name for c in schema.columns], schema.source)
     key = schema.key if rules.key is None else rules.key
     for column in (*key, *((rules.partition.column,) if rules.partition else ())):
@@ -98,6 +112,16 @@ def make_target(schema: TableSchema, rules: TableRules) -> Target:
             )
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
     return Target(schema.source, rules.path, tuple(names[c] for c in key), partition, rules.buckets, rules.hive_style)
+
+
+def _check_path(path: str, source: SourceTable) -> None:
+    longest = max(path.split("/"), key=len)
+    if len(longest.encode()) > MAX_NAME_BYTES:
+        raise UnsupportedError(
+            f"the table's directory would have a name of more than {MAX_NAME_BYTES} bytes",
+            do_next="give the table a shorter name in the lake (tables.routes), or exclude it",
+            table=str(source),
+        )
 
 
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:

@@ -76,7 +76,7 @@ spark: {conf: {executor.cores: 2}, driver_memory_mb: [1]}
         "kafka.topic_pattern: is not a regular expression: missing ), unterminated subpattern (line 6)",
         'kafka.properties["sasl.password"]: environment variable NOPE is not set (line 7)',
         "kafka.properties: auto.offset.reset may not be set here: binlake sets it itself (line 7)",
-        "tables.path: must be a relative path with {table} in it (line 9)",
+        "tables.path: must be a relative path (line 9)",
         "tables.defaults.buckets: must be a number (line 10)",
         "tables.defaults.bucket: unknown setting; did you mean buckets? (line 10)",
         "tables.overrides[1].buckets: must be ≥ 1 (line 13)",

@@ -13,6 +13,7 @@ import typer
 import yaml
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.cli.commands.check_ddl import policies, statements
 from pipeline.cli.commands.check_kafka import KafkaProbe
@@ -96,7 +97,7 @@ def print_checks(checks: Iterable[Check], console: Console) -> None:
     table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
     checks = list(checks)
     for check in checks:
-        table.add_row(check.name, f"[{colours[check.verdict]}]{check.verdict}[/]", check.detail)
+        table.add_row(check.name, Text(str(check.verdict), style=colours[check.verdict]), Text(check.detail))
     console.print(table)
     for check in checks:
         if check.error is not None and check.error.do_next:

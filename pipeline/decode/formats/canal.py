@@ -154,7 +154,7 @@ def _source(message: _Any) -> SourceTable | None:
 
 @lru_cache(maxsize=4096)
 def _named(database: str | None, table: str | None) -> SourceTable | None:
-    return SourceTable(_bare(database), _bare(table)) if database and table else None
+    return SourceTable.named(_bare(database), _bare(table)) if database and table else None
 
 
 def _bare(name: str) -> str:
@@ -173,7 +173,7 @@ def _settled(chunk: Chunk, at: int, message: _Any) -> _Kind | None:
     elif what not in _ROW_OPS and what not in _DDL and what != "TRUNCATE":
         chunk.refuse(at, Fault(Reason.UNKNOWN_OP, f"type {what[:50]!r} is not known"), source)
     elif source is None:
-        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message does not name its table"))
+        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message names no table that MySQL can have"))
     elif source in chunk.options.ignored_tables:
         chunk.decoded.count_filtered(source, IGNORED)
     elif what in _ROW_OPS:

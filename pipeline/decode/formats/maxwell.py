@@ -116,7 +116,7 @@ def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
 
 
 def _source(message: _Message) -> SourceTable | None:
-    return SourceTable(message.database, message.table) if message.database and message.table else None
+    return SourceTable.named(message.database, message.table) if message.database and message.table else None
 
 
 def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
@@ -137,7 +137,7 @@ def _settled(chunk: Chunk, at: int, message: _Message) -> SourceTable | None:
     elif what not in _OPS:
         chunk.refuse(at, Fault(Reason.UNKNOWN_OP, f"type {what[:50]!r} is not known"), source)
     elif source is None:
-        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message does not name its table"))
+        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message names no table that MySQL can have"))
     elif source in chunk.options.ignored_tables:
         chunk.decoded.count_filtered(source, IGNORED)
     elif (fault := _position_fault(chunk, message)) is not None:

@@ -20,6 +20,7 @@ from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.decode.types.connect_schema import ConnectField
 
 IGNORED = "ignored"
+_NO_TABLE = "neither the message nor the topic names a table that MySQL can have"
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Chunk:
             source = self._source(database, table)
             if source is None:
                 for at in group.at:
-                    self.refuse(at, Fault(Reason.UNKNOWN_TABLE, "neither the message nor the topic names its table"))
+                    self.refuse(at, Fault(Reason.UNKNOWN_TABLE, _NO_TABLE))
             elif source in self.options.ignored_tables:
                 self.decoded.count_filtered(source, IGNORED, len(group))
             else:
@@ -196,18 +197,20 @@ class Chunk:
 
     def _source(self, database: str | None, table: str | None) -> SourceTable | None:
         if database is not None and table is not None:
-            return SourceTable(database, table)
+            return SourceTable.named(database, table)
         named = self._table_of_topic()
         if named is None:
             return None
-        return SourceTable(named.database if database is None else database, named.table if table is None else table)
+        return SourceTable.named(
+            named.database if database is None else database, named.table if table is None else table
+        )
 
     def _table_of_topic(self) -> SourceTable | None:
         """The table from the settings, else from ``<prefix>.<database>.<table>``."""
         topic = self.records.topic
         mapped = next((table for name, table in self.options.topic_tables if name == topic), None)
         parts = topic.split(".")
-        return mapped or (SourceTable(parts[-2], parts[-1]) if len(parts) > 2 else None)
+        return mapped or (SourceTable.named(parts[-2], parts[-1]) if len(parts) > 2 else None)
 
 
 _Group = tuple[str | None, str | None, ConnectField | None, tuple[str, ...] | None]

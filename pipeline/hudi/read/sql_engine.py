@@ -19,6 +19,13 @@ from pipeline.hudi.read.table_reader import TableReader
 #: A name of every table in a query, besides its own name.
 TABLE_NAME = "t"
 _ROWS_AT_ONCE = 10_000
+#: A query reads its table and nothing else: no files, no network, no extensions, no variables of Python.
+_ALONE: dict[str, str | bool | int | float | list[str]] = {
+    "python_enable_replacements": False,
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
     Raises ConfigError for queries that DuckDB refuses, and the errors of reading the table.
     """
     rows = _Rows(query.plan)
-    connection = duckdb.connect(config={"python_enable_replacements": False})
+    connection = duckdb.connect(config=_ALONE)
     try:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("__rows", rows)
