@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 EPOCH_BITS, FILE_BITS, POSITION_BITS = 11, 20, 32
+#: ``__place`` of a row whose message names no binlog place.
+UNKNOWN_PLACE = -1
 
 #: Columns that every ``ChangeBatch.rows`` has after the value columns.
 META_FIELDS: tuple[pa.Field, ...] = (
@@ -24,6 +26,9 @@ META_FIELDS: tuple[pa.Field, ...] = (
     pa.field("__partition", pa.int32(), nullable=False),  # Kafka partition
     pa.field("__offset", pa.int64(), nullable=False),  # Kafka offset
     pa.field("__source_ms", pa.int64(), nullable=False),  # source.ts_ms, milliseconds since the epoch; 0 if unknown
+    # the binlog place that the row shows, as an ordering value: of a streamed row that of its change, of a snapshot row
+    # that of its reading; UNKNOWN_PLACE if the message names none
+    pa.field("__place", pa.int64(), nullable=False),
 )
 META_NAMES = tuple(f.name for f in META_FIELDS)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from pipeline.decode import order
-from pipeline.decode.changes import SourceTable
+from pipeline.decode.changes import FILE_BITS, POSITION_BITS, UNKNOWN_PLACE, SourceTable
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.quarantine import Buffer
 from pipeline.decode.slices import Slices
@@ -170,6 +170,12 @@ class Places:
 
     orders: _I64
     positions: _I64
+
+    def binlog(self, chosen: _I64) -> _I64:
+        """The binlog places of the events at these indices, UNKNOWN_PLACE where there is none."""
+        found = self.positions[chosen]
+        placed = (found >= 0) & ((found >> POSITION_BITS) & ((1 << FILE_BITS) - 1) > 0)
+        return np.where(placed, found, UNKNOWN_PLACE)
 
 
 def places(events: RowEvents, offsets: _I64, options: DecodeOptions) -> Places:

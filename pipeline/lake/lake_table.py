@@ -26,6 +26,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved
+from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings import TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
@@ -47,6 +48,7 @@ class LakeTable:
 
     ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
     ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
+    ``snapshots``: the places at which its snapshot rows were read.
     """
 
     storage: Storage
@@ -60,6 +62,7 @@ class LakeTable:
     foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
     base_from_rows: int | None = None
     ddl: tuple[Entry, ...] = ()
+    snapshots: SnapshotPlaces = NO_SNAPSHOTS
     _seen: int = 0
 
     @classmethod
@@ -99,6 +102,7 @@ class LakeTable:
         self.source, self.origin = recorded.source, recorded.origin
         self.truncates = recorded.truncates
         self.ddl = recorded.ddl or ()
+        self.snapshots = recorded.snapshots
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
         self.foreign_file_ids = {}
@@ -216,12 +220,13 @@ class LakeTable:
         ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived from the table's positions as
         of ``begin``: a commit that another writer has overtaken is refused.
         """
-        record = record.upon(self.positions, self.truncates)
+        record = record.upon(self.positions, self.truncates, self.snapshots)
         completed = self.table.commit(context.instant, results, record.to_extra(), context.arrow_schema)
         self.positions = record.positions if record.positions is not None else self.positions
         self.truncates, self.source, self.origin = record.truncates, record.source, record.origin
         self.keyless = record.keyless if record.keyless is not None else self.keyless
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
+        self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
         return completed
 
     def standing(self, stream: str) -> Offsets:

@@ -143,6 +143,7 @@ def _write_and_commit(
             truncates=table_input.truncates,
             keyless=rows.keyless,
             notes=replace(table_input.notes, source_times=_source_times(report)),
+            snapshots=report.snapshots,
         )
         written = monotonic_s()
         table.commit(context, results, record)

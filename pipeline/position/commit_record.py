@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pipeline.decode.changes import SourceTable
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry, entries_to_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.upsert.keyless import KeylessState
@@ -78,6 +79,8 @@ class CommitRecord:
         truncates: the rows that TRUNCATE has removed from the table.
         keyless: the state of a table without a key.
         notes: the optional entries.
+        snapshots: the places of the snapshot rows that the commit adds; after ``upon``, of all rows of the table. The
+            key is left out if there are none, or the commit adds nothing to those known.
     """
 
     stream: str
@@ -90,13 +93,18 @@ class CommitRecord:
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
     notes: CommitNotes = NO_NOTES
+    snapshots: SnapshotPlaces = NO_SNAPSHOTS
 
-    def upon(self, positions: Mapping[str, Offsets], truncates: Truncates) -> CommitRecord:
-        """The record of a commit to a table with these positions and these earlier TRUNCATEs.
+    def upon(
+        self, positions: Mapping[str, Offsets], truncates: Truncates, snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    ) -> CommitRecord:
+        """The record of a commit to a table with these positions, these earlier TRUNCATEs and these snapshot rows.
 
         Positions never go back, although a batch that is cut again after a crash may end earlier than the first time.
         """
-        record = replace(self, truncates=truncates.merged(self.truncates))
+        places = snapshots.merged(self.snapshots)
+        places = NO_SNAPSHOTS if places is snapshots else places
+        record = replace(self, truncates=truncates.merged(self.truncates), snapshots=places)
         if not self.ranges:
             return record
         reached = positions.get(self.stream, NO_OFFSETS).furthest(self.ranges.ends())
@@ -120,6 +128,8 @@ class CommitRecord:
             extra[RecordKey.SOURCE] = json.dumps([*_names(self.source), *origin], ensure_ascii=False)
         if self.keyless is not None:
             extra[RecordKey.KEYLESS] = self.keyless.to_text()
+        if self.snapshots.runs:
+            extra[RecordKey.SNAPSHOTS] = _compact(self.snapshots.to_json())
         return {str(key): text for key, text in extra.items()}
 
     @staticmethod
@@ -155,6 +165,7 @@ class CommitRecord:
                 reader.replayed,
                 reader.source_times,
             ),
+            reader.snapshots,
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.schema_changes.rules.row_places import SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry, entries_from_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.storage import Storage
@@ -44,6 +45,7 @@ class RecordKey(StrEnum):
     POSITIONS = "binlake.positions"
     SOURCE = "binlake.source"
     KEYLESS = "binlake.keyless"
+    SNAPSHOTS = "binlake.snapshots"
 
 
 class NewestValues(Protocol):
@@ -180,6 +182,11 @@ class RecordReader:
         """The state of a table without a key."""
         text = self._text(RecordKey.KEYLESS)
         return KeylessState.from_text(text) if text is not None else None
+
+    @property
+    def snapshots(self) -> SnapshotPlaces:
+        """The places at which the table's snapshot rows were read."""
+        return SnapshotPlaces.from_json(self._json(RecordKey.SNAPSHOTS) or ())
 
     def _json(self, key: RecordKey) -> Any:  # noqa: ANN401 - decoded JSON
         text = self._text(key)

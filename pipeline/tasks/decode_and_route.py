@@ -132,6 +132,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             counts=accepted.counts,
             oldest_ms=accepted.oldest_ms,
             newest_ms=accepted.newest_ms,
+            snapshots=accepted.snapshots,
         ),
     )
     return list(accepted.parcels)

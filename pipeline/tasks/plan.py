@@ -15,6 +15,7 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.position.binlog_height import Stretch
 from pipeline.schema_changes.rules.plan import DdlPlan
+from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.settings import TablesSettings
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import Counts
@@ -93,12 +94,14 @@ class TableReport:
     origins: set[SourceTable] = field(default_factory=set)
     sharded: bool = False
     clash: str | None = None
+    snapshots: SnapshotPlaces = NO_SNAPSHOTS
 
     def add(self, other: TableReport) -> None:
         """Add the report of another chunk or task of the same table."""
         self.counts.add(other.counts)
         self.topics |= other.topics
         self.origins |= other.origins
+        self.snapshots = self.snapshots.merged(other.snapshots)
         if other.target != self.target:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
         self.clash = self.clash or other.clash

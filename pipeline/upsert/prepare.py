@@ -17,6 +17,7 @@ from pipeline.decode.quarantine import Reason
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, NO_DDL, SourceDdl, refused
 from pipeline.schema_changes.rules.restatement import deleted, restate_batch
+from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.collapse import Int64s
@@ -78,6 +79,7 @@ class Accepted:
         parcels: rows by file group.
         counts: of the records so far.
         oldest_ms, newest_ms: the range of the source's times in milliseconds, 0 where it gives none.
+        snapshots: the places at which snapshot rows were read.
     """
 
     schema: TableSchema
@@ -87,6 +89,7 @@ class Accepted:
     counts: Counts
     oldest_ms: int = 0
     newest_ms: int = 0
+    snapshots: SnapshotPlaces = NO_SNAPSHOTS
 
 
 @dataclass(slots=True)
@@ -146,7 +149,7 @@ def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int
     """The ordering value up to which TRUNCATE removed rows; one value for each row where DROP TABLE removed some."""
     if not any(one.deletes for one in ddl.restatements):
         return truncated
-    gone = deleted(np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64), ddl.restatements)
+    gone = deleted(RowPlaces.incoming(batch.rows), ddl.restatements)
     return np.where(gone, np.iinfo(np.int64).max, truncated)
 
 
@@ -154,7 +157,16 @@ def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:
     millis = batch.rows.column("__source_ms").to_numpy()
     known = millis[millis > 0]
     oldest, newest = (int(known.min()), int(known.max())) if len(known) else (0, 0)
-    return Accepted(batch.schema, target, _value_columns(routed.parcels), routed.parcels, routed.counts, oldest, newest)
+    return Accepted(
+        batch.schema,
+        target,
+        _value_columns(routed.parcels),
+        routed.parcels,
+        routed.counts,
+        oldest,
+        newest,
+        SnapshotPlaces.of(RowPlaces.incoming(batch.rows)),
+    )
 
 
 def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:

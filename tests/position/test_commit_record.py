@@ -19,6 +19,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
 from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions
+from pipeline.schema_changes.rules.row_places import SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.schema_changes.rules.verdicts import Ruling, Verdict
 from pipeline.source.dump_layout import DumpFile
@@ -110,7 +111,7 @@ def inflated(extra: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_text() -> None:
-    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == {"binlake.version"}
+    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == {"binlake.version", "binlake.snapshots"}
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
     written = RECORD.to_extra()
     assert list(written) == list(WRITTEN_BEFORE)
@@ -171,6 +172,7 @@ RECORDS = st.builds(
         st.lists(st.tuples(NAMES, SMALL, st.integers(0, 9)), max_size=2),
     ),
     NOTES,
+    st.lists(st.tuples(SMALL, SMALL, SMALL, SMALL), max_size=2).map(tuple).map(SnapshotPlaces),
 )
 
 

@@ -1,7 +1,8 @@
 """A database that carries out DDL on its own rows and writes what Debezium would: row events, and DDL records apart.
 
 As in MySQL, DDL changes rows without a row event. What a lake table must show at the end is ``rows``. Events carry
-their schema where they are ``framed``, and no key where tables are not ``keyed``.
+their schema where they are ``framed``, and no key where tables are not ``keyed``. Snapshot rows carry a clock that is
+``skew_s`` away from the server's.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ Row = dict[str, Any]
 
 @dataclass
 class Table:
-    """Columns by name with their MySQL types; rows by the value of ``id``."""
+    """Columns by name with their MySQL types; rows by the value of ``id``, whatever the primary key is."""
 
     columns: dict[str, str]
     rows: dict[int, Row] = field(default_factory=dict)
+    key: tuple[str, ...] = ("id",)
 
 
 @dataclass
@@ -49,12 +51,23 @@ class DdlSource:
     file: str = FILE
     framed: bool = False
     keyed: bool = True
+    skew_s: int = 0
 
     def create(self, table: str, columns: dict[str, str], *, snapshot: bool = True) -> None:
         """A table with a column ``id``; made before the connector began, or by a statement."""
         self.tables[table] = Table(dict(columns))
         body = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
         self._record(f"CREATE TABLE `{table}` ({body}, PRIMARY KEY (`id`))", [("CREATE", table)], snapshot=snapshot)
+
+    def like(self, table: str, model: str) -> None:
+        """CREATE TABLE ... LIKE."""
+        self.tables[table] = Table(dict(self.tables[model].columns), key=self.tables[model].key)
+        self._record(f"CREATE TABLE `{table}` LIKE `{model}`", [("CREATE", table)])
+
+    def copy(self, table: str, model: str, **values: Any) -> None:  # noqa: ANN401 - any JSON
+        """INSERT INTO table SELECT ... FROM model, with these values in the columns that the model lacks."""
+        for key, row in self.tables[model].rows.items():
+            self.put(table, key, **{n: v for n, v in row.items() if n != "id"}, **values)
 
     def put(self, table: str, key: int, **values: Any) -> None:  # noqa: ANN401 - any JSON
         """Insert or update a row; columns not given keep their values, or are null."""
@@ -141,10 +154,14 @@ class DdlSource:
         }
 
     def _event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
-        value = {"before": before, "after": after, "source": self._source(table), "op": op, "ts_ms": 0}
+        place = self._source(table)
+        if op == "r":
+            place |= {"ts_ms": place["ts_ms"] + self.skew_s * 1000, "snapshot": "incremental"}
+        value = {"before": before, "after": after, "source": place, "op": op, "ts_ms": 0}
         if self.framed:
             value = {"schema": self._schema(table), "payload": value}
-        kafka_key = {"id": key} if self.keyed else None
+        image = after or before or {}
+        kafka_key = {name: image[name] for name in self.tables[table].key} if self.keyed else None
         self.log.add(f"s.shop.{table}", json.loads(json.dumps(value)), kafka_key, key % 2 if self.keyed else 0)
 
     def snapshot(self, table: str) -> None:
@@ -171,7 +188,7 @@ class DdlSource:
         if kind == "DROP":
             return None
         columns = [{"name": n, "typeName": k, "typeExpression": k} for n, k in self.tables[table].columns.items()]
-        return {"columns": columns, "primaryKeyColumnNames": ["id"] if self.keyed else []}
+        return {"columns": columns, "primaryKeyColumnNames": list(self.tables[table].key) if self.keyed else []}
 
 
 @dataclass

@@ -19,6 +19,7 @@ from pipeline.schema_changes.rules.restatement import (
     step_from_json,
     step_to_json,
 )
+from pipeline.schema_changes.rules.row_places import RowPlaces
 
 NOW = 1_760_000_000
 
@@ -36,7 +37,7 @@ def done(
     rows: dict[str, list[object]], orders: list[int], *steps: Step, seconds: int | None = NOW
 ) -> dict[str, object]:
     each = [Restatement(ordering_value(1, 5, 100 + n), seconds, (step,)) for n, step in enumerate(steps)]
-    found = restated(pa.table(rows), np.array(orders, dtype=np.int64), each)
+    found = restated(pa.table(rows), RowPlaces.unknown(np.array(orders, dtype=np.int64)), each)
     result: dict[str, object] = found.to_pydict()
     return result
 
@@ -95,7 +96,7 @@ def test_statements_follow_one_another() -> None:
 
 def test_clauses_of_one_statement_speak_of_the_columns_before_it() -> None:
     swap = (step("RENAME COLUMN a TO b"), step("RENAME COLUMN b TO a"))
-    rows, orders = pa.table({"a": [1], "b": [2]}), np.array([ordering_value(1, 5, 50)])
+    rows, orders = pa.table({"a": [1], "b": [2]}), RowPlaces.unknown(np.array([ordering_value(1, 5, 50)]))
 
     def after(*steps: Step) -> dict[str, list[int]]:
         found: dict[str, list[int]] = restated(
@@ -111,20 +112,20 @@ def test_clauses_of_one_statement_speak_of_the_columns_before_it() -> None:
 def test_a_column_that_is_wider_by_now_takes_the_constant() -> None:
     rows = pa.table({"c": pa.array([None, 2**40], pa.int64())})
     one = Restatement(ordering_value(1, 5, 100), None, (step("ADD c SMALLINT DEFAULT 7"),))
-    orders = np.array([ordering_value(1, 5, 1), ordering_value(1, 5, 200)])
+    orders = RowPlaces.unknown(np.array([ordering_value(1, 5, 1), ordering_value(1, 5, 200)]))
     assert restated(rows, orders, [one]).column("c").to_pylist() == [7, 2**40]
 
 
 def test_statements_ordered_by_kafka_offsets_act_on_the_offsets_before() -> None:
     one = Restatement(ordering_value(0, 0, 100), None, (step("ADD c INT DEFAULT 7"),))
-    rows = restated(pa.table({"c": [1, 1]}), np.array([99, 101]), [one])
+    rows = restated(pa.table({"c": [1, 1]}), RowPlaces.unknown(np.array([99, 101])), [one])
     assert rows.column("c").to_pylist() == [7, 1]
 
 
 def test_rows_that_are_not_concerned_stay_the_same_object() -> None:
     rows = pa.table({"c": [1]})
     one = Restatement(ordering_value(1, 5, 100), None, (step("ADD c INT DEFAULT 7"),))
-    assert restated(rows, np.array([ordering_value(1, 5, 100)]), [one]) is rows
+    assert restated(rows, RowPlaces.unknown(np.array([ordering_value(1, 5, 100)])), [one]) is rows
 
 
 @pytest.mark.parametrize(

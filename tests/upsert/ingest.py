@@ -75,6 +75,7 @@ def change_batch(shape: Shape, records: Sequence[Delivered]) -> ChangeBatch:
         [d.partition for d in records],
         [d.offset for d in records],
         [1_700_000_000_000] * len(records),
+        [c.order for c in changes],
     ]
     rows = _columns(images)
     for meta_field, values in zip(META_FIELDS, meta, strict=True):

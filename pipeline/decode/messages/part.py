@@ -61,7 +61,7 @@ def decode_rows(
             for at in dict.fromkeys(events.at[i] for i in part.tolist()):
                 chunk.refuse(at, schema, group.source)
         else:
-            _Part(chunk, schema, events, order.orders, part, deletes, isinstance(form, JsonForm)).decode()
+            _Part(chunk, schema, events, order, part, deletes, isinstance(form, JsonForm)).decode()
 
 
 @dataclass
@@ -74,7 +74,7 @@ class _Part:
     chunk: Chunk
     schema: TableSchema
     events: RowEvents
-    orders: _I64
+    order: Places
     chosen: _I64
     deletes: npt.NDArray[np.bool_]
     whole_befores: bool
@@ -183,11 +183,12 @@ class _Part:
         at = np.array(events.at, dtype=np.int64)[chosen]
         columns = (
             np.where(self.deletes[chosen], np.int8(Op.DELETE), np.int8(Op.UPSERT)),
-            self.orders[chosen],
+            self.order.orders[chosen],
             np.array(events.rows, dtype=np.int32)[chosen],
             np.full(len(kept), self.chunk.records.partition, dtype=np.int32),
             self.chunk.records.offsets[at],
             np.array(events.source_ms, dtype=np.int64)[chosen],
+            self.order.binlog(chosen),
         )
         for field, values in zip(META_FIELDS, columns, strict=True):
             table = table.append_column(field, pa.array(values, field.type))

@@ -18,7 +18,7 @@ from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
-from pipeline.hudi.files.log_merge import Flags, Longs
+from pipeline.hudi.files.log_merge import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
@@ -26,6 +26,7 @@ from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
+from pipeline.schema_changes.rules.row_places import RowPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
@@ -147,7 +148,7 @@ def _changed(
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in _OWN])
     after = values
     for entry, shard in news:
-        after = _after(after, rows, entry, shard)
+        after = _after(after, _places(table, rows, shard), entry)
     changed = _differs(values, after)
     if table.keyless is not None:
         live = [n for n in after.column_names if n not in gone]
@@ -157,7 +158,9 @@ def _changed(
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
     kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in _OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
-    dropped = _dropped(rows, news)
+    dropped = np.zeros(len(rows), dtype=bool)
+    for entry, shard in news:
+        dropped |= deleted(_places(table, rows, shard), entry.restatements())
     deletes = rows.select([KEY, ORDER_FIELD]).filter(pa.array(dropped))
     return whole.filter(pa.array(changed & ~dropped)), deletes
 
@@ -166,29 +169,21 @@ def _sorted(rows: pa.Table) -> pa.Table | None:
     return rows.take(pc.sort_indices(rows.column(KEY))) if len(rows) else None
 
 
-def _dropped(rows: pa.Table, news: Sequence[tuple[Entry, ShardRule | None]]) -> Flags:
-    """A mask of the rows that were removed with a dropped table."""
-    found = np.zeros(len(rows), dtype=bool)
-    for entry, shard in news:
-        found |= deleted(_orders(rows, shard), entry.restatements())
-    return found
-
-
-def _orders(rows: pa.Table, shard: ShardRule | None) -> Longs:
-    """The rows' ordering values; in a merged table the rows of other sources get a value after all statements."""
+def _places(table: LakeTable, rows: pa.Table, shard: ShardRule | None) -> RowPlaces:
+    """The moments of stored rows; in a merged table the rows of other sources come after all statements."""
     orders = np.asarray(rows.column(ORDER_FIELD).to_numpy(), dtype=np.int64)
-    if shard is None:
-        return orders
-    mine = pc.fill_null(pc.equal(rows.column(lake_name(shard.column)), shard.value), False).to_numpy()
-    return np.where(mine, orders, np.iinfo(np.int64).max)
+    if shard is not None:
+        mine = pc.fill_null(pc.equal(rows.column(lake_name(shard.column)), shard.value), False).to_numpy()
+        orders = np.where(mine, orders, np.iinfo(np.int64).max)
+    return table.snapshots.stored(orders)
 
 
-def _after(values: pa.Table, rows: pa.Table, entry: Entry, shard: ShardRule | None) -> pa.Table:
-    """The values after one statement; in a merged table only the rows of the statement's source change."""
+def _after(values: pa.Table, places: RowPlaces, entry: Entry) -> pa.Table:
+    """The values after one statement."""
     if not entry.steps:
         return values
     steps = tuple(stored_step(step) for step in entry.steps)
-    return restated(values, _orders(rows, shard), [Restatement(entry.order, entry.seconds, steps)])
+    return restated(values, places, [Restatement(entry.order, entry.seconds, steps)])
 
 
 def _differs(before: pa.Table, after: pa.Table) -> Flags:

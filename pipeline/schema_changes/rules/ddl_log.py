@@ -179,7 +179,7 @@ class _HistoryBuilder:
             return
         self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP and identity != source:
-            self._name(identity, Name(event.order, identity))  # its first name is free again
+            self._name(identity, Name(event.order, identity, seconds=event.seconds))  # its first name is free again
 
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
@@ -191,12 +191,12 @@ class _HistoryBuilder:
             first = effects.pop().old or old
         effects.append(Effect(event, Action.RENAME, old=first, to=new))
         if policy == "follow":
-            self._name(new, Name(event.order, identity))
+            self._name(new, Name(event.order, identity, seconds=event.seconds))
             taken = f"the lake table of {identity} goes on as {new}"
             if self.history.identity(old, event.order).identity == identity:
-                self._name(old, Name(event.order, None, taken))
+                self._name(old, Name(event.order, None, taken, event.seconds))
         elif policy == "refuse":
-            self._name(new, Name(event.order, None, f"{old} became {new}"))
+            self._name(new, Name(event.order, None, f"{old} became {new}", event.seconds))
 
     def _name(self, source: SourceTable, name: Name) -> None:
         self.history.names.setdefault(source, []).append(name)

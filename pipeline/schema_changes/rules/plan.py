@@ -7,36 +7,42 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.decode.changes import FILE_BITS, POSITION_BITS, ChangeBatch, Control, ControlKind, Decoded, SourceTable
+from pipeline.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable
 from pipeline.decode.selection import rows_where
 from pipeline.schema_changes.rules.restatement import Restatement
+from pipeline.schema_changes.rules.row_places import RowPlaces
 
 #: A record of a table that a schema change tool made, counted as filtered.
 SHADOW_TABLE = "shadow_table"
 #: Why rows after a refused statement are in quarantine.
 DDL_REFUSED = "ddl_refused"
-_I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """From ordering value ``since`` on, rows of a name go to the table ``identity``; if it is None, they go to no
-    table, and ``why`` is the reason."""
+    """After a statement rows of a name go to the table ``identity``; if it is None, they go to no table, and ``why`` is
+    the reason. ``since``, ``seconds``: the statement's ordering value and time, as in ``RowPlaces.before``."""
 
     since: int
     identity: SourceTable | None
     why: str = ""
+    seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A range of ordering values whose rows are refused: from ``since`` on, below ``until`` if that is not None."""
+    """Rows after a refused statement are refused, up to the statement that undoes it, if there is one.
+
+    ``since``, ``until``: ordering values of the statements. ``seconds``, ``until_seconds``: their times, as in
+    ``RowPlaces.before``.
+    """
 
     since: int
     until: int | None
     why: str
+    seconds: int | None = None
+    until_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +72,9 @@ class DdlPlan:
 
 
 def name_at(names: Sequence[Name], order: int) -> Name | None:
-    """The meaning of a name at an ordering value; None before its first change.
-
-    Snapshot rows, which are ordered before all others, were read under the last meaning of the name.
-    """
-    if names and not has_binlog_place(order) and has_binlog_place(names[-1].since):
-        return names[-1]
+    """The meaning of a name after the statements up to an ordering value; None before its first change."""
     at = bisect.bisect_right(names, order, key=lambda name: name.since)
     return names[at - 1] if at else None
-
-
-def has_binlog_place(order: int) -> bool:
-    """Whether an ordering value is a binlog position, and not a snapshot's time or a Kafka offset."""
-    return bool((order >> POSITION_BITS) & ((1 << FILE_BITS) - 1))
 
 
 @dataclass
@@ -136,12 +132,15 @@ def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None
 
 
 def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | None, ChangeBatch]]:
-    orders = np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64)
-    distinct, codes = np.unique(orders, return_inverse=True)
-    meant = [name_at(names, order) for order in distinct.tolist()]
-    for name in dict.fromkeys(meant):
-        mask = np.array([other == name for other in meant], dtype=bool)[codes]
-        yield name, batch if mask.all() else rows_where(batch, mask)
+    """The rows by the meaning that the name of their table had. A snapshot row of which it cannot be said was read under
+    the later meaning."""
+    places = RowPlaces.incoming(batch.rows)
+    changes = np.zeros(len(batch.rows), dtype=np.int64)
+    for at, name in enumerate(names, 1):
+        changes[~places.before(name.since, name.seconds)[0]] = at
+    for at in np.unique(changes).tolist():
+        mask = changes == at
+        yield names[at - 1] if at else None, batch if mask.all() else rows_where(batch, mask)
 
 
 def refused(
@@ -150,10 +149,11 @@ def refused(
     """The rows that are accepted (None if there are none), and the rows after a refused statement with the reason."""
     bad: list[tuple[ChangeBatch, str]] = []
     for refusal in refusals:
-        orders = np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64)
-        mask = orders >= refusal.since
+        places = RowPlaces.incoming(batch.rows)
+        earlier, unsure = places.before(refusal.since, refusal.seconds)
+        mask = ~earlier & ~unsure
         if refusal.until is not None:
-            mask &= orders < refusal.until
+            mask &= places.before(refusal.until, refusal.until_seconds)[0]
         if mask.all():
             return None, [*bad, (batch, refusal.why)]
         if mask.any():

@@ -17,17 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, ChangeBatch, Column
+from pipeline.decode.changes import META_NAMES, ChangeBatch, Column
 from pipeline.decode.ddl.columns import ColumnDefinition, Default
 from pipeline.decode.ddl.constants import constant_of
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.row_places import RowPlaces
 
-_I64 = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
-#: From this value on, the low bits of an ordering value are a snapshot's time in seconds, and not a Kafka offset.
-_EARLIEST_S = 946_684_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,7 @@ Step = Fill | Copy
 class Restatement:
     """The effect of a statement on the rows before it.
 
-    ``order``: its ordering value. ``seconds``: its time since the Unix epoch, with which the times of snapshot rows are
-    compared; None if it is not known. ``deletes``: whether the rows are deleted because the table was dropped.
+    ``order``, ``seconds``: as in ``RowPlaces.before``. ``deletes``: whether the rows are deleted because the table was dropped.
     """
 
     order: int
@@ -63,34 +60,18 @@ class Restatement:
     steps: tuple[Step, ...]
     deletes: bool = False
 
-    def before(self, orders: _I64) -> tuple[_Mask, _Mask]:
-        """Two masks over the rows' ordering values: rows from before the statement, and undecidable rows."""
-        earlier = orders < self.order
-        if not _file(np.array([self.order]))[0]:  # ordered by Kafka offsets: all rows are, then
-            return earlier, np.zeros(len(orders), dtype=bool)
-        unsure = earlier & (_file(orders) == 0) & (_epoch(orders) == self.order >> (FILE_BITS + POSITION_BITS))
-        seconds = orders & ((1 << POSITION_BITS) - 1)
-        timed = unsure & (seconds >= _EARLIEST_S) if self.seconds is not None else np.zeros(len(orders), dtype=bool)
-        told = timed & (seconds != (self.seconds or 0))
-        after = told & (seconds > (self.seconds or 0))
-        return earlier & ~(unsure & ~told) & ~after, unsure & ~told
+    def before(self, rows: RowPlaces) -> tuple[_Mask, _Mask]:
+        """Two masks of n: rows from before the statement, and rows of which it cannot be said."""
+        return rows.before(self.order, self.seconds)
 
 
-def deleted(orders: _I64, restatements: Sequence[Restatement]) -> _Mask:
-    """A mask of the rows (by ordering value) that were deleted with a dropped table. Undecidable rows stay."""
-    gone = np.zeros(len(orders), dtype=bool)
+def deleted(rows: RowPlaces, restatements: Sequence[Restatement]) -> _Mask:
+    """A mask of the rows that were deleted with a dropped table. Undecidable rows stay."""
+    gone = np.zeros(len(rows.orders), dtype=bool)
     for one in restatements:
         if one.deletes:
-            gone |= one.before(orders)[0]
+            gone |= one.before(rows)[0]
     return gone
-
-
-def _file(orders: _I64) -> _I64:
-    return (orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1)
-
-
-def _epoch(orders: _I64) -> _I64:
-    return orders >> (FILE_BITS + POSITION_BITS)
 
 
 @lru_cache(maxsize=512)
@@ -108,14 +89,14 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
     """
     if not restatements and not texts:
         return batch
-    orders = np.asarray(batch.rows.column("__order").to_numpy(), dtype=np.int64)
+    places = RowPlaces.incoming(batch.rows)
     values = batch.rows.drop_columns(list(META_NAMES))
-    changed = _as_texts(restated(values, orders, restatements), texts)
+    changed = _as_texts(restated(values, places, restatements), texts)
     if changed is values:
         return batch
     before = batch.before
     if before is not None:
-        before = _as_texts(restated(before, orders[batch.before_at], restatements), texts)
+        before = _as_texts(restated(before, places.take(batch.before_at), restatements), texts)
         before = _like(before, changed.schema)
     known = {c.name: c for c in batch.schema.columns}
     columns = tuple(_column(known.get(f.name), f) for f in changed.schema)
@@ -144,12 +125,12 @@ def _as_texts(rows: pa.Table, texts: Iterable[str]) -> pa.Table:
     return rows
 
 
-def restated(rows: pa.Table, orders: _I64, restatements: Sequence[Restatement]) -> pa.Table:
+def restated(rows: pa.Table, places: RowPlaces, restatements: Sequence[Restatement]) -> pa.Table:
     """Value columns (no others) with the statements applied; the same object if no row is before any statement."""
-    if not len(orders) or not restatements or int(orders.min()) >= max(r.order for r in restatements):
+    if not len(rows) or not restatements or int(places.orders.min()) >= max(r.order for r in restatements):
         return rows
     for one in restatements:
-        sure, unsure = one.before(orders)
+        sure, unsure = one.before(places)
         if sure.any() or unsure.any():
             rows = _done(rows, one.steps, sure, unsure)
     return rows

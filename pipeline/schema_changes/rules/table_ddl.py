@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
-from pipeline.schema_changes.rules.plan import Refusal, SourceDdl, has_binlog_place
+from pipeline.schema_changes.rules.plan import Refusal, SourceDdl
 from pipeline.schema_changes.rules.restatement import Restatement, Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.row_places import has_binlog_place
 from pipeline.schema_changes.rules.verdicts import (
     Judged,
     Ruling,
@@ -150,21 +151,24 @@ def judge_table(
 ) -> TableDdl:
     """Judge the statements about the table of ``source``, in order. Recorded verdicts stay, except refusals."""
     known = {entry.key: entry for entry in recorded}
-    waiting = {(effect.event.order, effect.event.digest): effect for effect in effects}
-    found, opened = TableDdl(), dict[int, str]()
+    waiting: dict[tuple[int, str], list[Effect]] = {}
+    for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
+        waiting.setdefault((effect.event.order, effect.event.digest), []).append(effect)
+    found, opened = TableDdl(), list[Refusal]()
     for key in sorted({*known, *waiting}):
-        entry, effect = known.get(key), waiting.get(key)
-        if entry is not None and not (entry.is_refusal and effect is not None):
+        entry, mine = known.get(key), waiting.get(key, [])
+        if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
-        elif effect is not None and not _is_repeated(effect, [*known.values(), *found.news], state):
+        elif not all(_is_repeated(effect, [*known.values(), *found.news], state) for effect in mine):
             before = entry
-            entry = _judged(source, effect, state)
+            entry = _judged(source, mine, state)
             if entry != before:
                 found.news.append(entry)
         if entry is not None:
             found.entries.append(entry)
-        _note_refusals(key[0], state, opened, found)
-    found.refusals += [Refusal(since, None, why) for since, why in opened.items()]
+        seconds = entry.seconds if entry is not None else mine[0].event.seconds
+        _note_refusals(key[0], seconds, state, opened, found)
+    found.refusals += opened
     return found
 
 
@@ -190,19 +194,28 @@ def _take_over(entry: Entry, state: TableSchemaState) -> None:
         del state.refused[name]
 
 
-def _note_refusals(order: int, state: TableSchemaState, opened: dict[int, str], found: TableDdl) -> None:
+def _note_refusals(
+    order: int, seconds: int | None, state: TableSchemaState, opened: list[Refusal], found: TableDdl
+) -> None:
     if state.refused and not opened:
-        opened[order] = "; ".join(why for _, why in state.refused.values())
+        why = "; ".join(why for _, why in state.refused.values())
+        opened.append(Refusal(order, None, why, seconds))
     elif opened and not state.refused:
-        since, why = opened.popitem()
-        found.refusals.append(Refusal(since, order, why))
+        found.refusals.append(replace(opened.pop(), until=order, until_seconds=seconds))
 
 
-def _judged(source: SourceTable, effect: Effect, state: TableSchemaState) -> Entry:
-    event = effect.event
-    judged, deleted = _by_action(effect, state)
-    if effect.note:
-        judged.rulings.insert(0, Ruling(Verdict.APPLY, effect.note))
+def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> Entry:
+    """The statement of these effects, judged."""
+    event, rulings, steps = effects[0].event, list[Ruling](), list[Step]()
+    texts, deleted, renamed = list[str](), None, None
+    for effect in effects:
+        judged, removed = _by_action(effect, state)
+        rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
+        rulings += judged.rulings
+        steps += judged.steps
+        texts += judged.texts
+        deleted = removed or deleted
+        renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
     return Entry(
         source=source,
         order=event.order,
@@ -210,13 +223,13 @@ def _judged(source: SourceTable, effect: Effect, state: TableSchemaState) -> Ent
         place=event.place,
         digest=event.digest,
         statement=_short(event.text),
-        rulings=tuple(judged.rulings) or (Ruling(Verdict.APPLY, "nothing that concerns the lake"),),
-        steps=tuple(judged.steps),
-        texts=tuple(judged.texts),
+        rulings=tuple(rulings) or (Ruling(Verdict.APPLY, "nothing that concerns the lake"),),
+        steps=tuple(steps),
+        texts=tuple(texts),
         gone=tuple(sorted(state.gone)),
         dropped=state.dropped,
         refused=tuple(sorted(state.refused)),
-        renamed=(effect.old or source, effect.to) if effect.to is not None else None,
+        renamed=renamed,
         deleted=deleted,
     )
 
