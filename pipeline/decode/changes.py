@@ -54,6 +54,15 @@ def _is_identifier(name: str) -> bool:
     return 0 < len(name) <= _MAX_IDENTIFIER and "\0" not in name
 
 
+class ZeroDates(StrEnum):
+    """What becomes of a date that no calendar has because its month or its day is zero (``source.zero_dates``)."""
+
+    NULL = "null"
+    EPOCH = "epoch"
+    TEXT = "text"
+    QUARANTINE = "quarantine"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """A table at the source. The names are spelled exactly as in MySQL."""
@@ -78,7 +87,8 @@ class Column:
     """One column: its MySQL type text, how the JSON carries it (``wire``), and the type it has in the lake.
 
     ``wire`` is a name of ``decode.types.wires`` (for example ``decimal_base64``). ``scale``, ``length`` and ``zone``
-    (the time zone of a TIMESTAMP's text) are set for the wires that need them.
+    (the time zone of a TIMESTAMP's text) are set for the wires that need them. ``zero_dates`` is set for DATE, DATETIME
+    and TIMESTAMP.
     """
 
     name: str
@@ -88,6 +98,7 @@ class Column:
     scale: int = 0
     length: int = 0
     zone: str = ""
+    zero_dates: ZeroDates | None = None
 
 
 @dataclass(frozen=True)

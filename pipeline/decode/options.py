@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from pipeline.decode.changes import SourceTable
+from pipeline.decode.changes import SourceTable, ZeroDates
 from pipeline.errors import ConfigError
 
 
@@ -129,6 +129,7 @@ class DecodeOptions:
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
             not end in ``<database>.<table>``.
+        zero_dates: what becomes of dates whose month or day is zero.
         max_message_bytes: a longer value is quarantined (``too_large``), at most 1 GiB.
         max_nesting: a row image with deeper arrays or objects is quarantined (``too_deep``).
 
@@ -151,6 +152,7 @@ class DecodeOptions:
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
+    zero_dates: ZeroDates = ZeroDates.NULL
     max_message_bytes: int = 64 << 20
     max_nesting: int = 64
 

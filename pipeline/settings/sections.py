@@ -179,6 +179,10 @@ class SourceSettings(Section):
     time_zone: Text = "UTC"
     """The time zone of TIMESTAMP values that are text without a zone (Canal, Maxwell): the time zone of the session
     that wrote them. A name (``Asia/Shanghai``) or an offset (``+08:00``)."""
+    zero_dates: Literal["null", "epoch", "text", "quarantine"] = "null"
+    """What becomes of a DATE, DATETIME or TIMESTAMP whose month or day is zero (``0000-00-00``, ``2024-00-10``), which
+    no calendar has. ``null``; ``epoch``: the start of 1970; ``text``: all these columns are strings in the lake, with
+    the values as MySQL prints them; ``quarantine``: the record. Debezium has lost the value already: see Formats."""
     epoch_of_server: Mapping[int, Annotated[int, Field(ge=0, lt=2048)]] = Field(default_factory=dict)
     """Server id -> the epoch of what that server writes, instead of ``epoch``. For a failover to a replica, whose
     binlog has file numbers of its own."""
@@ -190,6 +194,11 @@ class SourceSettings(Section):
     """Where the schemas of Avro messages are."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
     """Schemas by ``database.table``, for tables whose schema neither the messages nor a DDL topic give."""
+
+    @field_validator("zero_dates", mode="before")
+    @classmethod
+    def _yaml_null(cls, policy: object) -> object:
+        return "null" if policy is None else policy
 
     @field_validator("time_zone")
     @classmethod

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pipeline.clock import monotonic_s
-from pipeline.decode.changes import Control, SourceTable
+from pipeline.decode.changes import Control, SourceTable, ZeroDates
 from pipeline.decode.formats.reader import as_json, table_changes
 from pipeline.decode.options import (
     BigintUnsignedHandlingMode,
@@ -58,6 +58,7 @@ class SchemaRegistry:
             epoch_of_server=tuple(source.epoch_of_server.items()),
             format=Format(source.format),
             time_zone=source.time_zone,
+            zero_dates=ZeroDates(source.zero_dates),
             maxwell_order=MaxwellOrder(source.maxwell.order),
             registry=schema_registry(settings),
         )

@@ -53,6 +53,7 @@ def decode_rows(
         message_key=group.key_fields,
         flat_prefix=chunk.options.flat_prefix if flat else None,
         form=form,
+        zero_dates=chunk.options.zero_dates,
     )
     known = chunk.schemas.versions(group.source) if versions is None else versions
     for schema, among in schemas_in_force(asked, known, order.positions[chosen]):

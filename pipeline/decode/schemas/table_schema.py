@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.decode.changes import META_NAMES, Column, SourceTable, TableSchema
+from pipeline.decode.changes import META_NAMES, Column, SourceTable, TableSchema, ZeroDates
 from pipeline.decode.events import NO_PLACE
 from pipeline.decode.options import Form, JsonForm
 from pipeline.decode.order import OUT_OF_RANGE
@@ -18,6 +18,7 @@ from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.decode.types.columns import column_from_connect
 from pipeline.decode.types.connect_schema import ConnectField
 from pipeline.decode.types.text_columns import column_of
+from pipeline.decode.types.zero_dates import with_policy
 from pipeline.errors import UnsupportedError
 
 _I64 = npt.NDArray[np.int64]
@@ -32,7 +33,7 @@ HOW_TO_DECLARE = (
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request for a schema. ``declared_key`` and ``message_key`` (the Kafka key's names) may be None. ``embedded`` is
-    None where no schema comes with the rows, and ``flat_prefix`` for envelopes.
+    None where no schema comes with the rows, and ``flat_prefix`` for envelopes. ``zero_dates``: as in DecodeOptions.
     """
 
     source: SourceTable
@@ -41,6 +42,7 @@ class Asked:
     message_key: tuple[str, ...] | None
     flat_prefix: str | None
     form: Form
+    zero_dates: ZeroDates
 
 
 def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, as_hints: bool = False) -> _I64:
@@ -98,7 +100,10 @@ def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
     names = [column.name for column in columns]
     if taken := set(names) & set(META_NAMES):
         return Fault(Reason.RESERVED_COLUMN, f"columns {', '.join(sorted(taken))} are names binlake itself uses")
-    return TableSchema(asked.source, columns, _key(asked, version, names))
+    key = _key(asked, version, names)
+    return TableSchema(
+        asked.source, tuple(with_policy(c, asked.zero_dates, in_key=c.name in key) for c in columns), key
+    )
 
 
 def _embedded_columns(asked: Asked, embedded: ConnectField, version: SchemaVersion | None) -> tuple[Column, ...]:

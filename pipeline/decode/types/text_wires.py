@@ -1,7 +1,7 @@
 """Conversions for values in the text that MySQL would print (Canal, partly Maxwell), a column at a time.
 
-A conversion is exact or raises ``ValueError``, as everywhere in this package. A date of zeros, which no calendar has,
-becomes null, as it does with Debezium; any other impossible date is refused.
+A conversion is exact or raises ``ValueError``, as everywhere in this package. Dates with a month or day of zero are
+refused here; ``zero_dates`` applies the policy for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ _FLOAT = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 _CLOCK = r"^(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])(?:\.(?P<f>[0-9]{1,6}))?$"
-_ZEROS = r"^0000-00-00( 00:00:00(\.0+)?)?$"
 _LARGEST_UNSIGNED = (1 << 64) - 1
 _MICROSECONDS = pa.timestamp("us")
 
@@ -55,23 +54,19 @@ def floats(array: pa.Array, column: Column) -> pa.Array:
     return numbers
 
 
-def _without_zeros(array: pa.Array) -> pa.Array:
-    return pc.if_else(pc.match_substring_regex(array, _ZEROS), pa.scalar(None, pa.string()), array)
-
-
 def dates(array: pa.Array, column: Column) -> pa.Array:
     """``2024-02-29``."""
-    return _matching(_without_zeros(array), _DATE).cast(pa.date32())
+    return _matching(array, _DATE).cast(pa.date32())
 
 
 def moments(array: pa.Array, column: Column) -> pa.Array:
     """DATETIME, as if it were UTC."""
-    return _matching(_without_zeros(array), _MOMENT).cast(_MICROSECONDS).cast(UTC_MICROSECONDS)
+    return _matching(array, _MOMENT).cast(_MICROSECONDS).cast(UTC_MICROSECONDS)
 
 
 def instants(array: pa.Array, column: Column) -> pa.Array:
     """TIMESTAMP in the column's zone. A time that is ambiguous because of a clock change is refused."""
-    local = _matching(_without_zeros(array), _MOMENT).cast(_MICROSECONDS)
+    local = _matching(array, _MOMENT).cast(_MICROSECONDS)
     if column.zone in ("", "UTC"):
         return local.cast(UTC_MICROSECONDS)
     return pc.assume_timezone(local, column.zone, ambiguous="raise", nonexistent="raise").cast(UTC_MICROSECONDS)

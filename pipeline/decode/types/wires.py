@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import Column
-from pipeline.decode.types import encoded_bytes, text_wires
+from pipeline.decode.types import encoded_bytes, text_wires, zero_dates
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS, MysqlType, parse_type
 
 Convert = Callable[[pa.Array, Column], pa.Array]
@@ -50,7 +50,8 @@ def read_as(column: Column) -> pa.DataType:
 
 def to_lake(array: pa.Array, column: Column) -> pa.Array:
     """One column from the JSON reader -> its lake type. Raises ValueError if any value does not fit."""
-    return WIRES[column.wire].convert(array, column)
+    convert = WIRES[column.wire].convert
+    return convert(array, column) if column.zero_dates is None else zero_dates.converted(array, column, convert)
 
 
 def _as_is(array: pa.Array, column: Column) -> pa.Array:

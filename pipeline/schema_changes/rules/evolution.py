@@ -17,6 +17,11 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FLOATS = (pa.float32(), pa.float64())
 _DEFAULT = SchemaChangeSettings()
 _MAX_DIGITS = 38
+_FOR_TYPES = "load the table again under a new path, or map the column's type in source.schemas"
+_FOR_DATES = (
+    "if source.zero_dates was changed to text, change it back, or load the table again under a new path; "
+    "else map the column's type in source.schemas"
+)
 
 
 class TypeChange(StrEnum):
@@ -46,7 +51,7 @@ def evolved(current: pa.Schema, incoming: pa.Schema, rule: SchemaChangeSettings 
             if common is None:
                 raise UnsupportedError(
                     f"column {field.name!r} was {known.type} and now comes as {field.type}",
-                    do_next="load the table again under a new path, or map the column's type in source.schemas",
+                    do_next=_FOR_DATES if pa.types.is_temporal(known.type) else _FOR_TYPES,
                 )
             if change is TypeChange.WIDER and rule.widen == "refuse":
                 raise _refused(f"column {field.name!r} comes as {field.type}, and schema_changes.widen is refuse")
