@@ -23,6 +23,7 @@ from pipeline.source.offsets import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.paths import file_path
 from tests.judges import hudi_rs
+from tests.replay.dumped import Record
 from tests.replay.test_dump import Records
 from tests.security.hostile import IMPOSSIBLE, POSSIBLE, HostileTopic
 
@@ -220,7 +221,7 @@ TEMPLATES = [
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_every_topic_that_is_dumped_is_found_again(tmp_path: Path, template: str) -> None:
     """Kafka allows letters, digits, ``.``, ``_`` and ``-``; a dump hides no topic and writes below its root."""
-    held = [(topic, 0, 0, 3_600_000 * 50, None, topic.encode()) for topic in TOPICS]
+    held: list[Record] = [(topic, 0, 0, 3_600_000 * 50, None, topic.encode()) for topic in TOPICS]
     config = Settings.parse(
         json.dumps(
             {

@@ -132,8 +132,10 @@ def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None
 
 
 def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | None, ChangeBatch]]:
-    """The rows by the meaning that the name of their table had. A snapshot row of which it cannot be said was read under
-    the later meaning."""
+    """The rows by the meaning that the name of their table had.
+
+    A snapshot row of which it cannot be said was read under the later meaning.
+    """
     places = RowPlaces.incoming(batch.rows)
     changes = np.zeros(len(batch.rows), dtype=np.int64)
     for at, name in enumerate(names, 1):

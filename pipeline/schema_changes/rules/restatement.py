@@ -52,7 +52,8 @@ Step = Fill | Copy
 class Restatement:
     """The effect of a statement on the rows before it.
 
-    ``order``, ``seconds``: as in ``RowPlaces.before``. ``deletes``: whether the rows are deleted because the table was dropped.
+    ``order``, ``seconds``: as in ``RowPlaces.before``. ``deletes``: whether the rows are deleted because the table was
+    dropped.
     """
 
     order: int
