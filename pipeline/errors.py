@@ -79,6 +79,12 @@ class UnsupportedError(BinlakeError):
     exit_code = 69
 
 
+class TableStoppedError(BinlakeError):
+    """Single tables cannot go on until a person acts. Their records wait; all other tables are up to date."""
+
+    exit_code = 80
+
+
 class CommitUnknownError(TransientError):
     """The outcome of the completing write is unknown. It is read back before anything is retried."""
 

@@ -8,12 +8,13 @@ ledger is lost, the start is derived from the tables' newest commits (``recovery
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, CorruptDataError
 from pipeline.position.binlog_height import Heights
+from pipeline.position.held_tables import Resync, Stop
 from pipeline.position.ledger_content import VERSION, LedgerContent
 from pipeline.position.recorded import NO_TRANSACTIONS, PassedTransactions
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Ranges
@@ -128,6 +129,31 @@ class Ledger:
         """The end of the part of the transaction topic that lies below ``positions``."""
         return self._content.transactions
 
+    @property
+    def paused(self) -> Mapping[SourceTable, int]:
+        """Tables that a person has paused -> since when, in ms since the epoch."""
+        return MappingProxyType(self._content.paused)
+
+    @property
+    def stopped(self) -> Mapping[SourceTable, Stop]:
+        """Tables that cannot go on by themselves -> why."""
+        return MappingProxyType(self._content.stopped)
+
+    @property
+    def resyncs(self) -> Mapping[SourceTable, Resync]:
+        """The newest resync of each table that was ever fetched anew."""
+        return MappingProxyType(self._content.resyncs)
+
+    @property
+    def late(self) -> list[SourceTable]:
+        """Tables that are behind and are caught up by the stream itself."""
+        held = self._content.paused.keys() | self._content.stopped.keys()
+        return [table for table in self._content.behind if table not in held]
+
+    def applied(self, table: SourceTable) -> Offsets:
+        """The stream's positions in a table when it last committed; empty if they are not known."""
+        return self._content.applied.get(table, NO_OFFSETS)
+
     def skipped_before(self, ranges: Ranges, standing: OffsetMap) -> Ranges:
         """The skipped offsets between a table's positions (``standing``) and the ends of the ranges it commits."""
         applied = Offsets(standing)
@@ -198,9 +224,32 @@ class Ledger:
         """Note the offsets from which a table must be caught up, unless earlier ones are noted already."""
         self._content.behind[table] = self._content.behind.get(table, NO_OFFSETS).earliest(start)
 
+    def pause(self, table: SourceTable, topics: Iterable[str], since_ms: int) -> None:
+        """Let the records of a table wait from here on. ``topics``: those that feed it."""
+        self._content.paused[table] = since_ms
+        self._hold(table, topics)
+
+    def unpause(self, table: SourceTable) -> None:
+        """Let a paused table go on; it is behind until it has caught up."""
+        self._content.paused.pop(table, None)
+
+    def stop(self, table: SourceTable, stop: Stop, topics: Iterable[str] = ()) -> None:
+        """Note that a table cannot go on by itself. ``topics``: those that feed it, unless it is behind already."""
+        self._content.stopped[table] = stop
+        self._hold(table, topics)
+
+    def _hold(self, table: SourceTable, topics: Iterable[str]) -> None:
+        positions = self._content.positions
+        self.note_behind(table, Offsets({topic: positions[topic] for topic in topics if topic in positions}))
+
+    def note_resync(self, table: SourceTable, resync: Resync) -> None:
+        """Note how far a table's resync has come."""
+        self._content.resyncs[table] = resync
+
     def caught_up(self, table: SourceTable, ranges: Ranges) -> None:
         """Note ranges that a table which is behind has applied; with no ranges left it is no longer behind."""
         self._content.behind[table] = self._content.behind[table].merge(ranges.ends())
+        self._content.stopped.pop(table, None)
         if not self.waiting(table):
             del self._content.behind[table]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.decode.changes import SourceTable
 from pipeline.position.binlog_height import Heights, heights_from_json, heights_to_json
+from pipeline.position.held_tables import Resync, Stop
 from pipeline.position.recorded import NO_TRANSACTIONS, PassedTransactions
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 
@@ -31,6 +32,9 @@ class LedgerContent:
         heights: the newest binlog position, for each table and topic partition.
         planned: the end that Spark planned for the newest batch, where the batch was cut before it.
         transactions: the end of the part of the transaction topic that lies below ``positions``.
+        paused: tables that a person has paused -> since when, in ms since the epoch. They are ``behind`` too.
+        stopped: tables that cannot go on by themselves. They are ``behind`` too.
+        resyncs: the newest resync of each table that was ever fetched anew.
     """
 
     stream: str
@@ -44,6 +48,9 @@ class LedgerContent:
     heights: Heights = field(default_factory=dict)
     planned: Offsets = NO_OFFSETS
     transactions: PassedTransactions = NO_TRANSACTIONS
+    paused: dict[SourceTable, int] = field(default_factory=dict)
+    stopped: dict[SourceTable, Stop] = field(default_factory=dict)
+    resyncs: dict[SourceTable, Resync] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The content as values for ``json.dumps``."""
@@ -62,6 +69,9 @@ class LedgerContent:
             "transactions_ms": self.transactions.ms,
             "transactions_ended": self.transactions.ended,
             "torn": self.transactions.torn,
+            "paused": {_name(table): since_ms for table, since_ms in self.paused.items()},
+            "stopped": {_name(table): stop.to_json() for table, stop in self.stopped.items()},
+            "resyncs": {_name(table): resync.to_json() for table, resync in self.resyncs.items()},
         }
 
     @staticmethod
@@ -81,6 +91,9 @@ class LedgerContent:
             transactions=PassedTransactions(
                 data.get("transactions_ms", 0), tuple(data.get("transactions_ended", ())), tuple(data.get("torn", ()))
             ),
+            paused={_source(name): since_ms for name, since_ms in data.get("paused", {}).items()},
+            stopped={_source(name): Stop(*stop) for name, stop in data.get("stopped", {}).items()},
+            resyncs={_source(name): Resync.from_json(resync) for name, resync in data.get("resyncs", {}).items()},
         )
 
 

@@ -140,6 +140,12 @@ class DebeziumSettings(Section):
     """The connector's ``binary.handling.mode``."""
     metadata_prefix: str = "__"
     """Prefix of the fields that ExtractNewRecordState adds in the flat form."""
+    signal_topic: Text | None = None
+    """The connector's ``signal.kafka.topic``. ``binlake table resync`` writes to it."""
+    notification_topic: Text | None = None
+    """The connector's ``notification.sink.topic.name``. It tells when a table has been fetched anew."""
+    topic_prefix: Text | None = None
+    """The connector's ``topic.prefix``; null takes it from the names of the table's topics."""
 
 
 class SchemaSettings(Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
@@ -18,10 +19,14 @@ from pipeline.storage import Storage
 from pipeline.stream.engine import Engine
 from pipeline.stream.policy import Batch
 from pipeline.stream.record_counts import ddl_progress
+from pipeline.stream.resync import Connector, Resyncs
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.sequence import BatchSequence
 from pipeline.stream.stream_policy import StreamPolicy
+from pipeline.stream.table_control import TableControl
 from pipeline.stream.transactions import Transactions
+
+_log = logging.getLogger(__name__)
 
 
 class BatchRunner:
@@ -36,12 +41,15 @@ class BatchRunner:
         registry: SchemaRegistry,
         services: TableServices,
         transactions: Transactions | None = None,
+        connector: Connector | None = None,
     ) -> None:
         self.ledger = ledger
-        self._settings, self._lake = settings, lake
+        self.tables = TableControl(settings, lake, state, ledger)
+        self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
-        self._policy = StreamPolicy(settings, lake, state, ledger, transactions)
+        self._policy = StreamPolicy(settings, lake, state, ledger, transactions, self.tables)
         self._sequence = BatchSequence(settings, lake, registry, services, self._policy)
+        self._resyncs = Resyncs(ledger, self.tables, connector, self._sequence.remove_old_rows)
 
     def close(self) -> None:
         """Stop the threads."""
@@ -71,15 +79,34 @@ class BatchRunner:
         notes = self._sequence.settle()
         return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
 
+    def tend(self) -> None:
+        """Do what people ask of single tables, and the next steps of resyncs. Call it between two batches.
+
+        Raises BinlakeError; what was done stays done.
+        """
+        changed = self.tables.take_requests()
+        if changed:
+            self.ledger.save(self._state)
+        if self._resyncs.go_on():
+            self.ledger.save(self._state)
+
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
-        """Bring a table that is behind up to the ledger's positions, one batch size per call; None if it failed."""
+        """Bring a table that is behind up to the ledger's positions, one batch size per call; None if it failed.
+
+        A table whose error does not pass is stopped.
+        """
         try:
             self._lake.get(self._settings.table_rules(source))
-        except BinlakeError:
+            self._policy.notice_restore(source)
+            ranges = self.ledger.waiting(source)
+            if self._transactions is None:  # else all: a part may end within a transaction
+                ranges = ranges.at_most(self._settings.batch.max_events)
+            applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
+        except BinlakeError as error:
+            if self.tables.stop_if_final(source, error):
+                self.ledger.save(self._state)
+            else:
+                fields = {"event": "not_caught_up", "table": str(source), "error": error.what}
+                _log.warning("%s could not be caught up and is tried again: %s", source, error, extra=fields)
             return None
-        self._policy.notice_restore(source)
-        ranges = self.ledger.waiting(source)
-        if self._transactions is None:
-            ranges = ranges.at_most(self._settings.batch.max_events)  # else all: a part may end within a transaction
-        applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
         return None if applied.failed else applied.event

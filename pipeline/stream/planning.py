@@ -52,8 +52,9 @@ class Planner:
 
     def settle(self) -> None:
         """Carry out the pending statements. Raises BinlakeError."""
-        known = self._policy.ledger.tables
-        self._notes += self._ddl.settle(known, self._settings.name, self._files, self._services)
+        ledger = self._policy.ledger
+        held = ledger.paused.keys() | ledger.stopped.keys()
+        self._notes += self._ddl.settle(ledger.tables, self._settings.name, self._files, self._services, held)
 
     def take_notes(self) -> list[DdlOutcome]:
         """The outcomes of statements since the last call."""
@@ -109,8 +110,11 @@ class Planner:
         for source in self._policy.tables_of(topics) - apart:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is not None and table.keyless is None:
-                table.refresh(self._settings.name)
-                context = table.begin(table.table.schema)
+                try:
+                    table.refresh(self._settings.name)
+                    context = table.begin(table.table.schema)
+                except BinlakeError:  # the driver tries it again, and the error is then this table's alone
+                    continue
                 existing = frozenset(table.groups()) if context.base_from_rows is not None else ()
                 writers[table.rules.path] = TableWriter(context, table.foreign_file_ids, existing)
         return writers

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.clock import monotonic_s
+from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.lake.lake import Lake, locking
@@ -24,6 +25,7 @@ from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.position.checkpoint import last_finished, planned_batch
+from pipeline.position.held_tables import needs_a_person
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.topics import Topics
@@ -35,14 +37,15 @@ from pipeline.spark.tasks import cause_of, map_in_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
+from pipeline.stream.between_batches import BetweenBatches, complain_of_tables
 from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
+from pipeline.stream.signals import SignalledConnector
 from pipeline.stream.transactions import Transactions, begin_transactions
 
 _log = logging.getLogger(__name__)
 
-_CATCH_UP_EVERY_S = 30.0
 _SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
 
@@ -75,7 +78,6 @@ class Stream:
         self._turn = threading.Lock()
         self._settled_s = 0.0
         self._error: BinlakeError | None = None
-        self._caught_up_s = 0.0
         self._direct = DirectEngine(spark.sparkContext)
         self._query: StreamingQuery | None = None
         state = open_storage(settings.state_uri, settings.state_options())
@@ -99,10 +101,18 @@ class Stream:
         if settings.batch.transaction_consistent:
             self._start = begin_transactions(settings.kafka, ledger, self._start)
         ledger.begin_at(self._start)
-        self._open_known(lake, ledger)
+        unopened = self._open_known(lake, ledger)
         services = TableServices(partial(_compact_in_tasks, self._spark.sparkContext))
         transactions = self._transactions(ledger)
-        self._runner = BatchRunner(settings, lake, state, ledger, SchemaRegistry(settings), services, transactions)
+        connector = SignalledConnector.of(settings)
+        registry = SchemaRegistry(settings)
+        self._runner = BatchRunner(settings, lake, state, ledger, registry, services, transactions, connector)
+        self._between = BetweenBatches(self._runner, self._direct, self._tell, self._stop)
+        for source, error in unopened.items():
+            self._runner.tables.stop(source, error)
+        if unopened:
+            ledger.save(state)
+        self._runner.tend()
         if self._monitor is not None:
             self._monitor.attach(lake, ledger)
         self._checkpoint_dir = self._checkpoint_place()
@@ -121,14 +131,28 @@ class Stream:
         config = self._settings.kafka.client_properties()
         return Transactions(self._settings, ledger, partial(self._direct.survey, config), partial(offset_at, config))
 
-    def _open_known(self, lake: Lake, ledger: Ledger) -> None:
-        """Open the tables that this stream has written, so that each one's position is known before the first batch."""
-        rules = [self._settings.table_rules(source) for source in ledger.tables]
-        if rules:
-            _log.info("opening %d tables", len(rules))
+    def _open_known(self, lake: Lake, ledger: Ledger) -> dict[SourceTable, BinlakeError]:
+        """Open the tables that this stream has written, so that each one's position is known before the first batch.
+
+        Returns the tables that cannot be opened and need a person. The others go on without them, if the ledger knows
+        their topics. Raises BinlakeError for any other failure.
+        """
+        sources = list(ledger.tables)
+        if sources:
+            _log.info("opening %d tables", len(sources))
+
+        def open_one(source: SourceTable) -> BinlakeError | None:
+            try:
+                lake.get(self._settings.table_rules(source))
+            except BinlakeError as error:
+                if not (needs_a_person(error) and (ledger.applied(source) or source in ledger.behind)):
+                    raise
+                return error
+            return None
+
         with ThreadPoolExecutor(8) as pool:
-            for _ in pool.map(lake.get, rules):
-                pass
+            errors = zip(sources, pool.map(open_one, sources), strict=True)
+            return {source: error for source, error in errors if error is not None}
 
     def _checkpoint_place(self) -> str:
         """The directory of Spark's checkpoint. It is disposable, so it lies beside the ledger only if Spark can write
@@ -154,8 +178,8 @@ class Stream:
             self._watch(self._query)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)
-                self._catch_up(every_s=0.0)
-                self._complain_of_tables_behind()
+                self._between.finish()
+                complain_of_tables(self._runner.ledger)
         finally:
             if self._query is not None:
                 self._query.stop()
@@ -168,12 +192,12 @@ class Stream:
             while not query.awaitTermination(_LOOK_S):
                 if self._stop.is_set() and not self._busy:
                     query.stop()
-                try:
-                    self._settle(_SETTLE_EVERY_S)
-                except BinlakeError as error:  # the next batch raises it again
-                    _log.debug(
-                        "DDL was not carried out: %s", error, extra={"event": "not_settled", "error": error.what}
-                    )
+                for step in (partial(self._settle, _SETTLE_EVERY_S), self._tend_tables):
+                    try:
+                        step()
+                    except BinlakeError as error:  # the next batch raises it again
+                        fields = {"event": "not_settled", "error": error.what}
+                        _log.debug("what waits between two batches was not done: %s", error, extra=fields)
         except Exception as error:
             if self._error is not None:
                 raise self._error from error
@@ -212,7 +236,7 @@ class Stream:
             _log.info("first batch planned; its tasks start")
         event = self._runner.run(batch_id, planned.end, planned.trigger_ms, engine)
         self._tell(dataclasses.replace(self._with_lag(event), notices=(*event.notices, *self._topics.take_notices())))
-        self._catch_up(_CATCH_UP_EVERY_S)
+        self._between.go_on()
 
     def _tell(self, event: ProgressEvent) -> None:
         if self._monitor is not None:
@@ -232,27 +256,15 @@ class Stream:
         if event is not None:
             self._on_progress(event)
 
-    def _catch_up(self, every_s: float) -> None:
-        """Try again to catch up tables that are behind, one batch after the other while they succeed."""
-        ledger = self._runner.ledger
-        if not ledger.behind or monotonic_s() - self._caught_up_s < every_s:
+    def _tend_tables(self) -> None:
+        """Do what is due for single tables while no batch runs; a batch does it itself."""
+        if not self._turn.acquire(blocking=False):
             return
-        for source in list(ledger.behind):
-            while source in ledger.behind and not self._stop.is_set():
-                event = self._runner.catch_up(source, self._direct)
-                if event is None:
-                    break
-                self._tell(event)
-        self._caught_up_s = monotonic_s()
-
-    def _complain_of_tables_behind(self) -> None:
-        behind = self._runner.ledger.behind
-        if behind:
-            raise TransientError(
-                f"{len(behind)} tables could not be written; the others are up to date",
-                do_next="see their errors above; the next run continues each from its own position",
-                tables=", ".join(map(str, behind)),
-            )
+        try:
+            self._lease.check()
+            self._between.go_on()
+        finally:
+            self._turn.release()
 
     def _with_lag(self, event: ProgressEvent) -> ProgressEvent:
         """The event with the end offsets of the partitions as Spark last read them."""

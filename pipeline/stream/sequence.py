@@ -24,6 +24,7 @@ from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, Table
 from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
+from pipeline.source.offsets import NO_RANGES
 from pipeline.stream.engine import Engine
 from pipeline.stream.learning import Lessons
 from pipeline.stream.planning import Planner
@@ -38,6 +39,7 @@ from pipeline.stream.record_counts import (
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.table_inputs import Outcome, table_inputs
 from pipeline.tasks.plan import BatchPlan
+from pipeline.upsert.truncates import Truncates
 
 _PASSES = 4
 _THREADS = 8
@@ -85,6 +87,18 @@ class BatchSequence:
         self._services.close()
         self._tables.shutdown()
         self._files.shutdown()
+
+    def remove_old_rows(self, source: SourceTable, order: int) -> None:
+        """Delete the stored rows of a table up to an ordering value, in a commit that covers no offsets; such rows that
+        arrive later are ignored. Does nothing if it was done before. Raises BinlakeError."""
+        table = self._lake.get(self._settings.table_rules(source))
+        if table is None:
+            return
+        stream = self._settings.name
+        table.refresh(stream)
+        truncates = Truncates(whole=order)
+        table_input = TableInput(table.report(source), NO_RANGES, truncates=truncates)
+        write_and_commit(table, table_input, stream, self._policy.ledger.batch, self._files, self._services)
 
     def settle(self) -> list[DdlOutcome]:
         """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import BinlakeError
+from pipeline.errors import BinlakeError, UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput
@@ -16,6 +16,7 @@ from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS
 from pipeline.storage import Storage
 from pipeline.stream.policy import Batch
+from pipeline.stream.table_control import TableControl
 from pipeline.stream.table_inputs import Outcome
 from pipeline.stream.transactions import Transactions
 from pipeline.tasks.plan import BatchPlan, TableState
@@ -31,12 +32,20 @@ class StreamPolicy:
         state: the directory of the ledger.
         ledger: of the stream.
         transactions: cuts the batches at transaction boundaries; None if transactions may be split.
+        control: keeps the tables that cannot go on by themselves.
     """
 
     def __init__(
-        self, settings: Settings, lake: Lake, state: Storage, ledger: Ledger, transactions: Transactions | None
+        self,
+        settings: Settings,
+        lake: Lake,
+        state: Storage,
+        ledger: Ledger,
+        transactions: Transactions | None,
+        control: TableControl,
     ) -> None:
         self.ledger = ledger
+        self._control = control
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
         self._by_topic: dict[str, set[SourceTable]] = {}
@@ -94,11 +103,16 @@ class StreamPolicy:
         if batch.only is not None:
             if not failed:
                 self.ledger.caught_up(batch.only, batch.ranges)
-                self.ledger.save(self._state)
-            return
-        self.ledger.advance(batch.end)
-        self._note_behind(batch, outcome, failed)
-        self.ledger.save(self._state)
+        else:
+            self.ledger.advance(batch.end)
+            self._note_behind(batch, outcome, failed)
+        stopped = [table for table, error in failed.items() if self._stops(table, error)]
+        if batch.only is None or stopped or not failed:
+            self.ledger.save(self._state)
+
+    def _stops(self, table: SourceTable, error: BinlakeError) -> bool:
+        """Note a table that cannot go on by itself. The records of a refused table go to quarantine instead."""
+        return not isinstance(error, UnsupportedError) and self._control.stop_if_final(table, error)
 
     def notice_restore(self, source: SourceTable) -> None:
         """Note a table as behind if it was restored to an earlier state."""

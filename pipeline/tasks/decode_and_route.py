@@ -81,8 +81,12 @@ def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
         for c in decoded.controls
         if (plan.only is None and c.kind is ControlKind.DDL) or _wanted(plan, c.source, c.origin)
     ]
-    for source, names in decoded.unknown_columns.items():
-        report.unknown_columns.setdefault(source, set()).update(names)
+    for table, names in decoded.unknown_columns.items():
+        report.unknown_columns.setdefault(table, set()).update(names)
+    places = [(c.source, c.topic) for c in decoded.controls] + [(q.source, q.topic) for q in decoded.quarantined]
+    for source, topic in places:
+        if source is not None and plan.only is None and plan.states.get(source, _NEW).skipped:
+            report.skipped.setdefault(source, set()).add(topic)
     _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source, q.origin)])
 
 

@@ -7,7 +7,7 @@ acts on rows by their ordering values, so both cases give the same table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -58,7 +58,7 @@ class DdlKeeper:
         self._built_from: tuple[int, int] = (-1, -1)
         self._taken_over: set[str] = set()
         self._recorded: dict[tuple[str, str, int | None], int] = {}
-        self._quiet: tuple[int, int, int, int] | None = None
+        self._quiet: tuple[int, int, int, int, frozenset[SourceTable]] | None = None
         self._known: set[SourceTable] = set()
         self._mine: set[SourceTable] = set()
         self._plans: dict[SourceTable, SourceDdl] = {}
@@ -76,11 +76,25 @@ class DdlKeeper:
         return log.revision > revision
 
     def settle(
-        self, known: Iterable[SourceTable], stream: str, pool: Executor, services: TableServices
+        self,
+        known: Iterable[SourceTable],
+        stream: str,
+        pool: Executor,
+        services: TableServices,
+        held: Collection[SourceTable] = (),
     ) -> list[DdlOutcome]:
-        """Carry out pending statements on the open tables; a table that fails is tried again later."""
+        """Carry out pending statements on the open tables; a table that fails is tried again later.
+
+        ``held``: the tables that get no commits for now; their statements stay pending.
+        """
         known = list(known)
-        known_state = (self._schemas.ddl.revision, len(self._schemas.sources()), len(known), self._lake.openings)
+        known_state = (
+            self._schemas.ddl.revision,
+            len(self._schemas.sources()),
+            len(known),
+            self._lake.openings,
+            frozenset(held),
+        )
         if self._quiet == known_state:  # nothing new and nothing failed: skip the loop over all tables
             return []
         self._quiet = known_state
@@ -88,7 +102,7 @@ class DdlKeeper:
         notes = []
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is None:
+            if table is None or source in held:
                 continue
             mark = (self._schemas.ddl.revision, table.table.generation, id(table))
             path = table.rules.path

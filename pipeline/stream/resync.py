@@ -1,0 +1,168 @@
+"""Fetches tables anew by an incremental snapshot of Debezium, and deletes the rows that the source no longer has.
+
+``binlake table resync`` asks the connector for the snapshot. Its rows come in the table's own topic. They have the
+position at which they were read, so they win against every earlier change and lose to every later one
+(``decode.order``). A stored row that the snapshot does not bring again, and that no later change touches, keeps an
+ordering value from before the request. When the connector has read the whole table and the stream has applied
+everything up to there, these rows are deleted by one commit, in the way of a TRUNCATE at that ordering value. A record
+that arrives after it still wins, because it is newer.
+
+A resync that reads the source itself, without the connector, begins with the same request and ends with the same
+commit (``remove_old_rows``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError
+from pipeline.position.held_tables import Resync, ResyncStep
+from pipeline.position.ledger import Ledger
+from pipeline.position.table_requests import ResyncRequest
+from pipeline.source.offsets import NO_OFFSETS, Offsets
+from pipeline.stream.table_control import TableControl
+
+_log = logging.getLogger(__name__)
+
+#: How often the connector's notifications are read while a table is fetched anew.
+_LOOK_EVERY_S = 2.0
+_KIND, _SCANNED, _ABORTED, _COMPLETED = "Incremental Snapshot", "TABLE_SCAN_COMPLETED", "ABORTED", "COMPLETED"
+#: Results of reading a table after which its rows are complete (Debezium's ``TableScanCompletionStatus``).
+_READ = frozenset({"SUCCEEDED", "EMPTY"})
+_PAUSE_S = 30.0
+
+
+class Connector(Protocol):
+    """What the stream must know of the connector while a table is fetched anew."""
+
+    def notifications(self) -> Iterable[bytes]:
+        """The values of the notifications since the last call; at the first call all. Raises TransientError,
+        ConfigError."""
+        ...
+
+    def ends(self, places: Offsets) -> Offsets:
+        """The present ends of these topic partitions. Raises TransientError, ConfigError."""
+        ...
+
+
+class Resyncs:
+    """The resyncs of one stream.
+
+    Args:
+        ledger: of the stream. This class changes it; the caller saves it.
+        control: the requests.
+        connector: None for a stream whose settings name no topic of notifications.
+        remove_old_rows: deletes the stored rows of a table (and of a source table in it) up to an ordering value.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        control: TableControl,
+        connector: Connector | None,
+        remove_old_rows: Callable[[SourceTable, int], None],
+    ) -> None:
+        self._ledger, self._control, self._connector = ledger, control, connector
+        self._remove_old_rows = remove_old_rows
+        self._looked_s = -_LOOK_EVERY_S
+        self._told: list[dict[str, Any]] = []
+        self._not_before_s: dict[SourceTable, float] = {}
+
+    def go_on(self) -> bool:
+        """Take the next step of every resync that goes on; True if the ledger changed.
+
+        Raises TransientError where Kafka does not tell the ends of a topic. A table whose commit fails is tried again
+        later.
+        """
+        active = {table: r for table, r in self._ledger.resyncs.items() if r.active}
+        if not active:
+            self._told.clear()
+            return False
+        self._look()
+        changes = [self._step(table, resync) for table, resync in active.items()]
+        return any(changes)
+
+    def _look(self) -> None:
+        if self._connector is None or monotonic_s() - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = monotonic_s()
+        try:
+            values = list(self._connector.notifications())
+        except BinlakeError as error:  # there is no topic before the connector's first notification
+            fields = {"event": "no_notifications", "error": error.what}
+            _log.warning("the connector's notifications cannot be read: %s", error, extra=fields)
+            return
+        self._told += [told for value in values if (told := _notification(value)) is not None]
+
+    def _step(self, table: SourceTable, resync: Resync) -> bool:
+        request = self._control.request(table).resync
+        if request is None or request.id != resync.id:
+            return False
+        heard = self._heard(resync, request, table)
+        if heard is not resync:
+            self._ledger.note_resync(table, heard)
+        if heard.step is not ResyncStep.APPLYING or not self._has_applied(table, heard.until):
+            return heard is not resync
+        return self._finish(table, heard, request) or heard is not resync
+
+    def _heard(self, resync: Resync, request: ResyncRequest, table: SourceTable) -> Resync:
+        """The resync after the notifications about it."""
+        for told in self._told if resync.step in (ResyncStep.ASKED, ResyncStep.READING) else ():
+            if told.get("id") != resync.id:
+                continue
+            more, kind = told.get("additional_data") or {}, told.get("type")
+            if kind == _SCANNED and more.get("scanned_collection", "").lower() == str(request.origin).lower():
+                if (status := more.get("status")) not in _READ:
+                    return _failed(resync, table, f"the connector could not read the table: {status}")
+                return dataclasses.replace(resync, step=ResyncStep.APPLYING, until=self._ends(table))
+            if kind in (_ABORTED, _COMPLETED):
+                return _failed(resync, table, f"the connector ended the snapshot without reading the table: {kind}")
+            resync = dataclasses.replace(resync, step=ResyncStep.READING) if not resync.until else resync
+        return resync
+
+    def _ends(self, table: SourceTable) -> Offsets:
+        """The ends of the table's topics now, after the connector has written its last row."""
+        topics = self._control.topics(table)
+        held = Offsets({t: parts for t, parts in self._ledger.positions.items() if t in topics})
+        return self._connector.ends(held) if self._connector is not None else NO_OFFSETS
+
+    def _has_applied(self, table: SourceTable, until: Offsets) -> bool:
+        if table in self._ledger.behind:
+            return False
+        return all(self._ledger.positions.at(topic, partition) >= end for topic, partition, end in until.places())
+
+    def _finish(self, table: SourceTable, resync: Resync, request: ResyncRequest) -> bool:
+        if monotonic_s() < self._not_before_s.get(table, 0.0):
+            return False
+        try:
+            self._remove_old_rows(table, request.order)
+        except BinlakeError as error:
+            self._not_before_s[table] = monotonic_s() + _PAUSE_S
+            fields = {"event": "resync_waits", "table": str(table), "error": error.what}
+            _log.warning("%s: the end of its resync is tried again: %s", table, error, extra=fields)
+            return False
+        self._ledger.note_resync(table, dataclasses.replace(resync, step=ResyncStep.DONE))
+        _log.info("%s was fetched anew", table, extra={"event": "resynced", "table": str(table)})
+        return True
+
+
+def _failed(resync: Resync, table: SourceTable, why: str) -> Resync:
+    _log.error("%s was not fetched anew: %s", table, why, extra={"event": "resync_failed", "table": str(table)})
+    return dataclasses.replace(resync, step=ResyncStep.FAILED, why=why)
+
+
+def _notification(value: bytes) -> dict[str, Any] | None:
+    """A notification about an incremental snapshot, out of its frame; None for any other record."""
+    try:
+        told = json.loads(value)
+    except ValueError:
+        return None
+    if isinstance(told, dict) and isinstance(told.get("payload"), dict):
+        told = told["payload"]
+    return told if isinstance(told, dict) and told.get("aggregate_type") == _KIND else None
