@@ -68,6 +68,12 @@ COMMANDS = (
         "Print the position and lag of the stream, and the state of each table. Changes nothing.",
     ),
     Lazy(
+        "table",
+        "pipeline.cli.commands.table",
+        "table",
+        "Pause, resume or fetch anew one table while the stream runs.",
+    ),
+    Lazy(
         "compact",
         "pipeline.cli.commands.compact",
         "compact",

@@ -60,6 +60,8 @@ class _Moment:
     positions: Offsets = NO_OFFSETS
     ends: Offsets = NO_OFFSETS
     behind: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
 
 
 class Monitor:
@@ -108,15 +110,17 @@ class Monitor:
             return self._at.positions
 
     def health(self) -> Health:
-        """The health of the stream: batches finish or there is no lag, and no table is behind."""
+        """The health of the stream: batches finish or there is no lag, and no table is behind that is not paused."""
         with self._lock:
             reasons, age_s = [], self._clock() - self._at.finished_s
             lag = self._lags().total
             if lag and age_s > self._stalled_s:
                 reasons.append(f"no batch has finished for {age_s:.0f} s, and {lag} offsets wait")
-            if behind := self._at.behind:
-                more = f" and {len(behind) - _NAMED} more" if len(behind) > _NAMED else ""
-                reasons.append(f"behind: {', '.join(behind[:_NAMED])}{more}")
+            waits = set(self._at.behind) - {*self._at.paused, *self._at.stopped}
+            for word, tables in (("behind", sorted(waits)), ("stopped", self._at.stopped)):
+                more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
+                if tables:
+                    reasons.append(f"{word}: {', '.join(tables[:_NAMED])}{more}")
             return Health(tuple(reasons))
 
     def render(self) -> str:
@@ -136,9 +140,15 @@ class Monitor:
         if known is None:
             return
         at.positions = known.ledger.positions
-        before, at.behind = at.behind, tuple(sorted(map(str, known.ledger.behind)))
+        before = {*at.behind, *at.paused, *at.stopped}
+        at.behind, at.paused, at.stopped = (
+            tuple(sorted(map(str, tables)))
+            for tables in (known.ledger.behind, known.ledger.paused, known.ledger.stopped)
+        )
         for table in {*before, *at.behind}:
             self.metrics.behind.labels(table).set(table in at.behind)
+            self.metrics.paused.labels(table).set(table in at.paused)
+            self.metrics.stopped.labels(table).set(table in at.stopped)
 
     def _lags(self) -> Offsets:
         return self._at.ends.within(self._at.positions).minus(self._at.positions)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 
 from pipeline.clock import now_ms, parse_instant
+from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
@@ -17,9 +18,10 @@ from pipeline.lake.catalog import CatalogTable
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
+from pipeline.position.table_requests import Requests, load_requests
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, Offsets
-from pipeline.source.positions import end_offsets
+from pipeline.source.positions import end_offsets, first_offsets
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 
@@ -41,13 +43,16 @@ class Writer:
 @dataclass
 class StreamStatus:
     """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
-    not answer (``kafka`` gives the reason)."""
+    not answer (``kafka`` gives the reason). ``first``: the first offsets that Kafka has of what tables that are behind
+    still read. ``requests``: about its tables."""
 
     name: str
     run: Writer | None
     ledger: Ledger | None
     ends: Offsets | None = None
     kafka: str = ""
+    first: Offsets | None = None
+    requests: Requests = field(default_factory=dict)
 
     @property
     def lag(self) -> int | None:
@@ -75,6 +80,7 @@ class TableStatus:
         pending: compactions that are not completed.
         log_bytes, base_bytes: sizes in the newest file slices.
         behind: whether the stream has passed records that this table has not applied.
+        state: ``ok``, ``behind``, ``paused`` or ``stopped``.
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
     """
@@ -89,6 +95,7 @@ class TableStatus:
     log_bytes: int = 0
     base_bytes: int = 0
     behind: bool = False
+    state: str = "ok"
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
 
@@ -103,9 +110,13 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     status = StreamStatus(
         settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
     )
+    status.requests = load_requests(state)
     if kafka_timeout_s is not None and status.ledger is not None:
+        config = settings.kafka.client_properties()
+        behind = reduce(Offsets.earliest, status.ledger.behind.values(), NO_OFFSETS)
         try:
-            status.ends = end_offsets(settings.kafka.client_properties(), status.ledger.positions, kafka_timeout_s)
+            status.ends = end_offsets(config, status.ledger.positions, kafka_timeout_s)
+            status.first = first_offsets(config, behind, kafka_timeout_s)
         except BinlakeError as error:
             status.kafka = error.what
     return status
@@ -115,6 +126,7 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
     table = HudiTable.open(place.storage)
     status = TableStatus(place.name, behind=ledger is not None and place.source in ledger.behind)
+    status.state = _state(place.source, ledger)
     newest = next((i for i in reversed(table.timeline.completed()) if i.action == DELTA_COMMIT), None)
     if newest is not None and newest.completion_time is not None:
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
@@ -131,6 +143,12 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
     status.lock = lock_holder(place.storage)
     status.writers = heartbeats(place.storage, heartbeat_timeout_s)
     return status
+
+
+def _state(source: SourceTable, ledger: Ledger | None) -> str:
+    if ledger is None or source not in ledger.behind:
+        return "ok"
+    return "paused" if source in ledger.paused else "stopped" if source in ledger.stopped else "behind"
 
 
 def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:

@@ -69,10 +69,17 @@ class LedgerContent:
             "transactions_ms": self.transactions.ms,
             "transactions_ended": self.transactions.ended,
             "torn": self.transactions.torn,
+            **self._held_to_json(),
+        }
+
+    def _held_to_json(self) -> dict[str, Any]:
+        """The tables that are held back; without any, the ledger is that of an earlier version."""
+        held: dict[str, dict[str, Any]] = {
             "paused": {_name(table): since_ms for table, since_ms in self.paused.items()},
             "stopped": {_name(table): stop.to_json() for table, stop in self.stopped.items()},
             "resyncs": {_name(table): resync.to_json() for table, resync in self.resyncs.items()},
         }
+        return {key: tables for key, tables in held.items() if tables}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LedgerContent:

@@ -96,8 +96,16 @@ def end_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) ->
 
     Raises TransientError, ConfigError.
     """
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(topic, partition): latest for topic, partition, _ in places.places()}
+    return _listed(config, places, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
+
+
+def first_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) -> Offsets:
+    """The first offset that Kafka still has of every partition, in one call. Raises TransientError, ConfigError."""
+    return _listed(config, places, OffsetSpec.earliest(), timeout_s)  # type: ignore[no-untyped-call]
+
+
+def _listed(config: Mapping[str, str], places: Offsets, spec: OffsetSpec, timeout_s: float) -> Offsets:
+    wanted = {TopicPartition(topic, partition): spec for topic, partition, _ in places.places()}
     if not wanted:
         return NO_OFFSETS
     with _admin(config, "Kafka does not tell offsets") as admin:

@@ -74,7 +74,7 @@ class TableControl:
     def _may_be_tried(self, table: SourceTable) -> bool:
         if table in self._ledger.paused:
             return False
-        return table not in self._tried or self.request(table).asked_ms > self._ledger.stopped[table].tried_ms
+        return table not in self._tried or self.request(table).asked_ms >= self._ledger.stopped[table].tried_ms
 
     def _take(self, table: SourceTable, request: TableRequest) -> bool:
         changed = request.paused != (table in self._ledger.paused)

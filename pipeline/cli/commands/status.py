@@ -12,7 +12,9 @@ from rich.table import Table as Grid
 
 from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import duration, number, size, terminal
+from pipeline.clock import now_ms
 from pipeline.lake.catalog import CatalogTable
+from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
 from pipeline.settings import Settings
 
@@ -29,9 +31,9 @@ def status(
     settings = Settings.load(conf)
     stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
     if as_json:
-        _write(_stream_fields(stream))
+        _write(_stream_fields(stream, str(conf)))
     else:
-        _print_stream(stream, each=partitions)
+        _print_stream(stream, each=partitions, conf=str(conf))
     found: list[TableStatus] = []
 
     def act(place: CatalogTable) -> None:
@@ -46,7 +48,7 @@ def status(
     raise typer.Exit(code)
 
 
-def _print_stream(stream: StreamStatus, *, each: bool) -> None:
+def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
     say(f"stream {stream.name}: {_run(stream.run)}")
     ledger = stream.ledger
     if ledger is None:
@@ -55,13 +57,31 @@ def _print_stream(stream: StreamStatus, *, each: bool) -> None:
     count = sum(map(len, ledger.positions.values()))
     lag = f"lag {number(stream.lag)}" if stream.lag is not None else f"lag unknown: {stream.kafka or 'not asked'}"
     say(f"  {number(ledger.batch)} batches; {number(count)} partitions of {len(ledger.positions)} topics; {lag}")
-    for source in ledger.behind:
-        say(f"  behind: {source}; the stream brings it up to date by itself")
+    for held in _held(stream, conf):
+        _print_held(held)
     if each:
         lags = stream.lags()
         for topic, partition, position in sorted(ledger.positions.places()):
             lag = f", lag {number(lags.at(topic, partition))}" if lags.knows(topic, partition) else ""
             say(f"  {topic}/{partition}: {position}{lag}")
+
+
+def _held(stream: StreamStatus, conf: str) -> list[HeldTable]:
+    if stream.ledger is None:
+        return []
+    return list(held_tables(stream.ledger, stream.requests, stream.first, stream.ends, conf))
+
+
+def _print_held(held: HeldTable) -> None:
+    if held.state == "behind":
+        say(f"  behind: {held.table}; the stream brings it up to date by itself")
+        return
+    since = f" since {duration(now_ms() - held.since_ms)}" if held.since_ms is not None else ""
+    waiting = f"; {number(held.waiting)} records wait" if held.state in ("paused", "stopped") else ""
+    gone = f", of which Kafka has deleted {number(held.deleted)}" if held.deleted else ""
+    say(f"  {held.state}: {held.table}{since}{waiting}{gone}{f': {held.why}' if held.why else ''}")
+    if held.command:
+        say(f"    binlake {held.command}")
 
 
 def _run(run: Writer | None) -> str:
@@ -90,7 +110,7 @@ def _print_tables(found: list[TableStatus]) -> None:
             f"pending {', '.join(t.pending)}" if t.pending else "-",
             _who(t.lock) if t.lock is not None else "-",
             ", ".join(map(_who, t.writers)) or "-",
-            "behind" if t.behind else "ok",
+            t.state,
             style="yellow" if t.behind else None,
         )
     terminal().print(grid)
@@ -101,7 +121,7 @@ def _who(writer: Writer) -> str:
     return name if writer.alive else f"{name} (dead)"
 
 
-def _stream_fields(stream: StreamStatus) -> dict[str, Any]:
+def _stream_fields(stream: StreamStatus, conf: str) -> dict[str, Any]:
     ledger = stream.ledger
     return {
         "stream": stream.name,
@@ -112,6 +132,7 @@ def _stream_fields(stream: StreamStatus) -> dict[str, Any]:
         "lags": stream.lags().to_json(),
         "kafka": stream.kafka,
         "behind": [str(source) for source in ledger.behind] if ledger is not None else [],
+        "held": [dataclasses.asdict(held) for held in _held(stream, conf)],
     }
 
 

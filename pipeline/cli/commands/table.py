@@ -1,0 +1,84 @@
+"""``binlake table``: requests about one table, which the running stream carries out between two batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.lake_options import LakeConf, say
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError
+from pipeline.position.ledger import Ledger
+from pipeline.position.table_requests import TableRequest, change_request, paused, resumed
+from pipeline.settings import Settings
+from pipeline.storage import Storage, open_storage
+
+Name = Annotated[str, typer.Argument(help="The table, as database.table.", metavar="TABLE")]
+
+table = typer.Typer(
+    help="Pause, resume or fetch anew one table while the stream runs.", no_args_is_help=True, add_completion=False
+)
+
+
+@table.command()
+def pause(conf: LakeConf, name: Name) -> None:
+    """Commit nothing to the table from now on. Its records wait in Kafka, and the other tables go on."""
+    source = _ask(Settings.load(conf), name, paused)
+    say(f"{source}: is paused as soon as the batch in hand is finished. Its records wait in Kafka, so resume it before")
+    say("Kafka deletes them; binlake status shows how many wait.")
+
+
+@table.command()
+def resume(conf: LakeConf, name: Name) -> None:
+    """Let a paused table go on from its own position, and try a stopped table again."""
+    source = _ask(Settings.load(conf), name, resumed)
+    say(f"{source}: goes on from its own position within seconds, or when the stream next runs.")
+
+
+@table.command()
+def resync(conf: LakeConf, name: Name) -> None:
+    """Fetch the table anew by an incremental snapshot of Debezium; rows that the source no longer has are deleted."""
+    from pipeline.lake.resync_request import resync_request  # needs Kafka and tables; the other commands do not
+
+    settings = Settings.load(conf)
+    state, ledger = _stream_of(settings)
+    source = _known(ledger, name)
+    call = resync_request(settings, ledger, source)
+    call.send()  # a signal without a request brings rows and deletes none
+    change_request(state, source, lambda request: dataclasses.replace(request, resync=call.request))
+    say(f"{source}: the connector is asked for all rows of {call.request.origin} (signal {call.request.id}).")
+    say("binlake status shows how far it has come. The table stays readable; its old rows go at the end.")
+
+
+def _ask(settings: Settings, name: str, change: Callable[[TableRequest], TableRequest]) -> SourceTable:
+    state, ledger = _stream_of(settings)
+    source = _known(ledger, name)
+    change_request(state, source, change)
+    return source
+
+
+def _stream_of(settings: Settings) -> tuple[Storage, Ledger]:
+    """The state directory and the ledger of the stream. Raises ConfigError if it has not finished a batch yet."""
+    state = open_storage(settings.state_uri, settings.state_options())
+    ledger = Ledger.load(state, settings.name)
+    if ledger is None:
+        raise ConfigError(
+            "the stream has no ledger yet", do_next="start the stream and wait for its first batch", path=state.uri
+        )
+    return state, ledger
+
+
+def _known(ledger: Ledger, name: str) -> SourceTable:
+    """The table of a name, if the stream has met it. Raises ConfigError."""
+    database, _, bare = name.partition(".")
+    source, known = SourceTable(database, bare), {*ledger.tables, *ledger.behind}
+    if source not in known:
+        raise ConfigError(
+            "the stream has met no such table",
+            do_next="name one of: " + ", ".join(sorted(map(str, known))[:20]),
+            table=name,
+        )
+    return source

@@ -1,0 +1,114 @@
+"""Makes the request to fetch a table anew: what the connector is asked for, and which rows are old."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from pipeline.clock import new_uuid, now_ms
+from pipeline.decode.changes import POSITION_BITS, SourceTable, ordering_value
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.table.table import HudiTable
+from pipeline.position.ledger import Ledger
+from pipeline.position.record_reader import RecordReader
+from pipeline.position.table_requests import ResyncRequest
+from pipeline.settings import Settings
+from pipeline.source.signals import SnapshotSignal, send_signal
+from pipeline.source.topic_names import topic_suffix
+from pipeline.storage import open_storage
+from pipeline.upsert.fanout import destination, shard_of
+from pipeline.upsert.keyless import ROW_FIELD
+from pipeline.upsert.target import ORDER_FIELD
+
+
+@dataclass(frozen=True, slots=True)
+class ResyncCall:
+    """A request for the stream, and the signal for the connector that belongs to it."""
+
+    settings: Settings
+    request: ResyncRequest
+    signal: SnapshotSignal
+
+    def send(self) -> None:
+        """Send the signal. Raises ConfigError, TransientError."""
+        topic = self.settings.source.debezium.signal_topic
+        assert topic is not None
+        send_signal(self.settings.kafka.client_properties(), topic, self.signal)
+
+
+def resync_request(settings: Settings, ledger: Ledger, table: SourceTable) -> ResyncCall:
+    """The request to fetch a table anew by Debezium's incremental snapshot.
+
+    The request must be made before its signal is sent: its ordering value has to be below all rows that the signal
+    brings. ``table``: the lake table. Raises ConfigError where settings are missing, UnsupportedError for a table that
+    cannot be fetched in this way, CorruptDataError, StorageError.
+    """
+    debezium = settings.source.debezium
+    if settings.source.format in ("canal", "maxwell"):
+        raise UnsupportedError(
+            f"a table of format {settings.source.format} cannot be fetched anew by a signal",
+            do_next="load the table again under a new path",
+            table=str(table),
+        )
+    if debezium.signal_topic is None or debezium.notification_topic is None:
+        raise ConfigError(
+            "the settings do not name the connector's topics of signals and notifications",
+            do_next="set source.debezium.signal_topic and source.debezium.notification_topic, and enable both at the "
+            "connector (signal.enabled.channels, notification.enabled.channels)",
+            table=str(table),
+        )
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    opened = HudiTable.open(root.sub(settings.table_rules(table).path))
+    recorded = RecordReader.newest_of(opened)
+    origin = _origin(settings, ledger, table, opened, recorded)
+    prefix = debezium.topic_prefix or _prefix(origin, list(recorded.positions_of(settings.name)))
+    request = ResyncRequest(new_uuid(), origin, _newest_order(settings, ledger, origin, opened), now_ms())
+    return ResyncCall(settings, request, SnapshotSignal(request.id, prefix, origin))
+
+
+def _origin(
+    settings: Settings, ledger: Ledger, table: SourceTable, opened: HudiTable, recorded: RecordReader
+) -> SourceTable:
+    if opened.config.record_key_fields == (ROW_FIELD,):
+        raise UnsupportedError(
+            "a table without a key cannot be fetched anew: its rows cannot be told apart",
+            do_next="give it a key in tables.overrides, or load it again under a new path",
+            table=str(table),
+        )
+    origins = {one for one in ledger.heights if destination(one, settings.tables) == table}
+    origin = recorded.origin or next(iter(origins), table)
+    if len(origins) > 1 or shard_of(origin, settings.tables) is not None:
+        raise UnsupportedError(
+            f"several source tables go to {table}, and only a table of one source table can be fetched anew",
+            do_next="load the table again under a new path",
+            table=str(table),
+        )
+    return origin
+
+
+def _prefix(origin: SourceTable, topics: list[str]) -> str:
+    """The connector's ``topic.prefix``: what stands before the table's name in the name of its topic."""
+    suffix = f".{topic_suffix(origin)}"
+    found = {topic.removesuffix(suffix) for topic in topics if topic.endswith(suffix)}
+    if len(found) != 1:
+        raise ConfigError(
+            f"the connector's topic.prefix cannot be told from the topics {', '.join(topics) or '(none)'}",
+            do_next="set source.debezium.topic_prefix",
+            table=str(origin),
+        )
+    return found.pop()
+
+
+def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opened: HudiTable) -> int:
+    """An ordering value that no stored row exceeds: of the newest change that the stream has read, and of the newest
+    row of an initial snapshot. After the loss of the ledger, the rows themselves tell."""
+    snapshot = ordering_value(settings.source.epoch, 0, (1 << POSITION_BITS) - 1)
+    orders = [order for parts in ledger.heights.get(origin, {}).values() for order, _ in parts.values()]
+    return max([snapshot, *(orders or _stored_orders(opened))])
+
+
+def _stored_orders(opened: HudiTable) -> list[int]:
+    found = [read_file_slice(opened, piece, columns=[ORDER_FIELD]) for piece in opened.file_slices()]
+    return [pc.max(rows.column(ORDER_FIELD)).as_py() for rows in found if len(rows)]

@@ -1,0 +1,437 @@
+"""Tables that are paused, stopped and fetched anew while the others go on, without Spark or Kafka.
+
+The source is a model with a binlog. Rows get lost, changed or added in the lake alone by events that the model knows
+nothing of, or by changes of the model that no event tells.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.decode.changes import SourceTable, ordering_value
+from pipeline.errors import CorruptDataError, TableStoppedError, TransientError
+from pipeline.lake.audit import audit
+from pipeline.lake.lake import Lake
+from pipeline.position.held_tables import ResyncStep
+from pipeline.position.ledger import Ledger
+from pipeline.position.table_requests import ResyncRequest, TableRequest, change_request, paused, resumed
+from pipeline.source.offsets import Offsets
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.batch import BatchRunner
+from pipeline.stream.between_batches import complain_of_tables
+from pipeline.stream.recovery import recover
+from pipeline.stream.schemas import SchemaRegistry
+from tests.hypothesis_profile import scaled
+from tests.judges import hudi_rs
+from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.topic_log import LocalEngine, TopicLog, event, services, settings
+
+A, B, C = (SourceTable("shop", name) for name in "abc")
+TABLES = ("a", "b", "c")
+Rows = dict[int, str]
+
+
+@dataclass
+class World:
+    """The source, its topics, its connector, and the lake. ``fate``: when the stream's process dies."""
+
+    path: Path
+    fate: Fate = field(default_factory=Fate)
+    rows: dict[str, Rows] = field(default_factory=lambda: {table: {} for table in TABLES})
+    log: TopicLog = field(default_factory=TopicLog)
+    told: list[bytes] = field(default_factory=list)
+    pos: int = 1000
+    deaths: int = 0
+    sections: dict[str, Any] = field(default_factory=dict)
+    _runner: BatchRunner | None = None
+
+    # -- the source ------------------------------------------------------------------------------------------------
+
+    def put(self, table: str, key: int, owner: str, *, said: bool = True, true: bool = True) -> None:
+        """Insert or update a row. Not ``said``: no event tells. Not ``true``: only the event says so."""
+        if true:
+            self.rows[table][key] = owner
+        if said:
+            self._event(table, "u", key, owner)
+
+    def delete(self, table: str, key: int, *, said: bool = True, true: bool = True) -> None:
+        if true:
+            self.rows[table].pop(key, None)
+        if said:
+            self._event(table, "d", key, "")
+
+    def truncate(self, table: str) -> None:
+        self.rows[table].clear()
+        self._event(table, "t", None, "")
+
+    def _event(self, table: str, op: str, key: int | None, owner: str, snapshot: str = "false") -> None:
+        self.pos += 0 if op == "r" else 40
+        row = {"id": key, "owner": owner, "balance": "AfQ=", "region": "eu"}
+        made = event(table, op, self.pos, row)
+        made["source"]["snapshot"] = snapshot
+        if op == "t":
+            made["after"] = None
+        self.log.add(f"s.shop.{table}", made, None if key is None else {"id": key})
+
+    # -- the connector ---------------------------------------------------------------------------------------------
+
+    def read_chunk(self, table: str, keys: Iterable[int]) -> None:
+        """Rows of an incremental snapshot, as the table has them now."""
+        for key in keys:
+            if key in self.rows[table]:
+                self._event(table, "r", key, self.rows[table][key], "incremental")
+
+    def tell(self, signal: str, kind: str, table: str, status: str = "SUCCEEDED") -> None:
+        more = {"connector_name": "s", "scanned_collection": f"shop.{table}", "status": status}
+        told = {"id": signal, "type": kind, "aggregate_type": "Incremental Snapshot", "additional_data": more}
+        self.told.append(json.dumps(told).encode())
+
+    def notifications(self) -> Iterable[bytes]:
+        """See pipeline.stream.resync.Connector."""
+        told, self.told = self.told, []
+        return told
+
+    def ends(self, places: Offsets) -> Offsets:
+        """See pipeline.stream.resync.Connector."""
+        return self.log.end().within(places)
+
+    # -- people ----------------------------------------------------------------------------------------------------
+
+    def ask(self, table: SourceTable, change: Callable[[TableRequest], TableRequest]) -> None:
+        change_request(self.store().sub(".binlake/shop"), table, change)
+
+    def ask_for_resync(self, table: str, signal: str) -> None:
+        order = ordering_value(0, 3, self.pos)
+        request = ResyncRequest(signal, SourceTable("shop", table), order, 1)
+        self.ask(SourceTable("shop", table), lambda known: TableRequest(known.paused, known.asked_ms, request))
+
+    # -- the stream ------------------------------------------------------------------------------------------------
+
+    def store(self) -> Storage:
+        return open_storage(str(self.path), {"fsync": "false"})
+
+    @property
+    def runner(self) -> BatchRunner:
+        """The running process; a new one after a death."""
+        if self._runner is None:
+            config = settings(str(self.path), TABLES, **self.sections)
+            root: Storage = DyingStore(self.store(), self.fate)
+            lake, state = Lake(root), root.sub(".binlake/shop")
+            ledger = Ledger.load(state, config.name) or recover(config, root, lake)
+            for source in ledger.tables:
+                lake.get(config.table_rules(source))
+            registry = SchemaRegistry(config)
+            self._runner = BatchRunner(config, lake, state, ledger, registry, services(), None, self)
+            self._runner._resyncs._looked_s = -1e9
+        return self._runner
+
+    def restart(self) -> None:
+        self._runner = None
+
+    def work(self) -> None:
+        """A batch, and what is done between two. A process that dies is started again."""
+        heard = list(self.told)
+        try:
+            self._work()
+        except Killed:
+            self.fate.settle()
+            self.fate = Fate()
+            self.deaths += 1
+            self.told = heard  # the topic is read from its beginning
+            self.restart()
+            self._work()
+
+    def _work(self) -> None:
+        runner, engine = self.runner, LocalEngine(self.log)
+        runner.tend()
+        runner.run(runner.ledger.batch, self.log.end(), 0, engine)
+        runner._resyncs._looked_s = -1e9
+        for source in runner.tables.due():
+            while source in runner.ledger.behind and runner.catch_up(source, engine) is not None:
+                pass
+        runner.tend()
+
+    def lake(self, table: str) -> Rows:
+        found = hudi_rs.snapshot(f"{self.path}/shop/{table}").to_pylist()
+        assert len({row["id"] for row in found}) == len(found)
+        return {row["id"]: row["owner"] for row in found}
+
+    def check(self, *tables: str) -> None:
+        for table in tables or TABLES:
+            assert self.lake(table) == self.rows[table], table
+            assert audit(self.store().sub(f"shop/{table}")).errors == []
+
+
+def started(path: Path, fate: Fate | None = None) -> World:
+    world = World(path, fate or Fate())
+    for key in range(12):
+        for table in TABLES:
+            world.put(table, key, f"{table}{key}")
+    world.work()
+    return world
+
+
+def spoil(world: World, table: str) -> None:
+    """A missing, an extra and two wrong rows in the lake."""
+    world.delete(table, 1, true=False)
+    world.put(table, 77, "extra", true=False)
+    world.put(table, 2, "wrong", true=False)
+    world.put(table, 3, "stale", said=False)
+    world.delete(table, 4, said=False)
+    world.work()
+    assert world.lake(table) != world.rows[table]
+
+
+def test_a_paused_table_waits_while_the_others_go_on(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.ask(A, paused)
+    world.put("a", 1, "later")
+    world.put("b", 1, "now")
+    world.work()
+    assert world.lake("a")[1] == "a1"
+    world.check("b", "c")
+    world.restart()
+    world.truncate("a")  # no row of this table comes in this batch
+    world.work()
+    world.put("a", 20, "after the truncate")
+    world.work()
+    assert len(world.lake("a")) == 12
+    assert world.runner.tables.due() == []
+    complain_of_tables(world.runner.ledger)
+    world.ask(A, resumed)
+    world.put("c", 5, "now")
+    world.work()
+    world.check()
+    assert world.runner.ledger.behind == {}
+
+
+def test_a_table_that_is_paused_before_a_lost_ledger_stays_paused(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.ask(A, paused)
+    world.work()
+    (tmp_path / ".binlake" / "shop" / "ledger.json").unlink()
+    world.restart()
+    world.put("a", 1, "later")
+    world.work()
+    assert world.lake("a")[1] == "a1"
+    world.ask(A, resumed)
+    world.work()
+    world.check()
+
+
+def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
+    """Rows are read while others change; changes before, between and after the chunks all count."""
+    world = started(tmp_path)
+    spoil(world, "b")
+    world.ask_for_resync("b", "one")
+    world.work()
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.ASKED
+    world.tell("one", "STARTED", "b")
+    world.put("b", 5, "changed before its chunk")
+    world.read_chunk("b", range(6))
+    world.put("b", 5, "changed after its chunk")
+    world.delete("b", 0)
+    world.work()
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.READING
+    assert 77 in world.lake("b")
+    world.delete("b", 6)
+    world.put("b", 30, "new")
+    world.read_chunk("b", range(6, 100))
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b")
+    world.tell("one", "COMPLETED", "b")
+    world.work()
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.DONE
+    world.check()
+    world.put("b", 77, "now it is there")
+    world.work()
+    world.check()
+
+
+def test_a_resync_of_an_empty_table(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.rows["b"].clear()
+    world.ask_for_resync("b", "one")
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b", "EMPTY")
+    world.work()
+    world.check()
+
+
+def test_rows_that_come_after_the_end_of_a_resync_are_not_lost(tmp_path: Path) -> None:
+    """A notification may overtake rows in another topic."""
+    world = started(tmp_path)
+    spoil(world, "b")
+    world.ask_for_resync("b", "one")
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b")
+    world.work()
+    assert world.lake("b") == {}
+    world.read_chunk("b", range(100))
+    world.work()
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "said"),
+    [
+        ("TABLE_SCAN_COMPLETED", "NO_PRIMARY_KEY", "NO_PRIMARY_KEY"),
+        ("COMPLETED", "", "without reading"),
+        ("ABORTED", "", "ABORTED"),
+    ],
+)
+def test_a_resync_that_the_connector_gives_up_deletes_nothing(
+    tmp_path: Path, kind: str, status: str, said: str
+) -> None:
+    world = started(tmp_path)
+    before = world.lake("b")
+    world.ask_for_resync("b", "one")
+    world.tell("another", kind, "b", status)
+    world.work()
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.ASKED
+    world.tell("one", kind, "b", status)
+    world.work()
+    resync = world.runner.ledger.resyncs[B]
+    assert (resync.step, said in resync.why) == (ResyncStep.FAILED, True)
+    assert world.lake("b") == before
+
+
+def test_a_paused_table_ends_its_resync_when_it_goes_on(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    spoil(world, "b")
+    world.ask(B, paused)
+    world.work()
+    world.ask_for_resync("b", "one")
+    world.read_chunk("b", range(100))
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b")
+    before = world.lake("b")
+    world.work()
+    world.work()
+    assert world.lake("b") == before
+    world.ask(B, resumed)
+    world.work()
+    world.check()
+
+
+def scenario(world: World, dice: random.Random) -> Iterable[Callable[[], None]]:
+    """What happens at the source and what people ask, between two batches each."""
+    yield partial(spoil, world, "b")
+    yield partial(world.ask, A, paused)
+    yield partial(world.ask_for_resync, "b", "one")
+
+    def changes() -> None:
+        for _ in range(6):
+            table, key = dice.choice(TABLES), dice.randrange(15)
+            if dice.random() < 0.3:
+                world.delete(table, key)
+            else:
+                world.put(table, key, f"v{world.pos}")
+
+    for keys in (range(5), range(5, 9), range(9, 100)):
+        yield changes
+        yield partial(world.read_chunk, "b", keys)
+    yield partial(world.tell, "one", "TABLE_SCAN_COMPLETED", "b")
+    yield changes
+    yield partial(world.ask, A, resumed)
+    yield changes
+
+
+def play(path: Path, seed: int, fate: Fate) -> World:
+    world = started(path, fate)
+    for happens in scenario(world, random.Random(seed)):
+        happens()
+        world.work()
+    world.work()
+    return world
+
+
+def test_deaths_at_storage_calls(tmp_path: Path) -> None:
+    """One table paused and resumed, one fetched anew, one as ever: all equal wherever the process dies."""
+    counting = Fate()
+    play(tmp_path / "count", 1, counting).check()
+    dice, calls = random.Random(15), len(counting.calls)
+    for turn in range(scaled(12)):
+        fate = Fate(dice.randrange(calls // 4, calls), before=dice.random() < 0.5)
+        world = play(tmp_path / str(turn), 1 + turn // 4, fate)
+        world.check()
+        assert world.runner.ledger.resyncs[B].step is ResyncStep.DONE
+        assert world.deaths <= 1
+
+
+# -- tables that cannot go on by themselves ------------------------------------------------------------------------
+
+
+def occupied(world: World) -> None:
+    """The table of ``b`` is another's: its properties name another key, which no retry changes."""
+    place = world.path / "shop" / "b" / ".hoodie" / "hoodie.properties"
+    text = place.read_text()
+    place.with_suffix(".kept").write_text(text)
+    place.write_text(text.replace("hoodie.table.recordkey.fields=id", "hoodie.table.recordkey.fields=owner"))
+    (place.parent / ".hoodie.properties.crc").unlink(missing_ok=True)
+    world.restart()
+
+
+def released(world: World) -> None:
+    place = world.path / "shop" / "b" / ".hoodie" / "hoodie.properties"
+    place.write_text(place.with_suffix(".kept").read_text())
+
+
+def test_a_stopped_table_waits_for_a_person_while_the_others_go_on(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    occupied(world)
+    world.put("a", 1, "goes on")
+    world.put("b", 1, "waits")
+    world.work()
+    world.check("a", "c")
+    assert world.runner.ledger.stopped[B].kind == "ConfigError"
+    assert world.runner.ledger.stopped[B].do_next
+    assert world.runner.tables.due() == []
+    with pytest.raises(TableStoppedError) as caught:
+        complain_of_tables(world.runner.ledger)
+    assert caught.value.exit_code == 80
+    assert "shop.b" in str(caught.value)
+    released(world)
+    world.put("b", 2, "waits too")
+    world.put("a", 2, "goes on too")
+    world.work()
+    assert Ledger.load(world.store().sub(".binlake/shop"), "shop") == world.runner.ledger
+    assert B in world.runner.ledger.stopped
+    world.ask(B, resumed)
+    world.work()
+    world.check()
+    assert (world.runner.ledger.stopped, world.runner.ledger.behind) == ({}, {})
+
+
+def test_a_new_run_tries_a_stopped_table_once(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    occupied(world)
+    world.put("b", 1, "waits")
+    world.work()
+    released(world)
+    world.restart()
+    assert world.runner.tables.due() == [B]
+    world.work()
+    world.check()
+    complain_of_tables(world.runner.ledger)
+
+
+def test_a_table_that_may_recover_is_not_stopped(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    ledger = world.runner.ledger
+    ledger.note_behind(B, {"s.shop.b": {0: 3}})
+    assert world.runner.tables.due() == [B]
+    with pytest.raises(TransientError):
+        complain_of_tables(ledger)
+    assert not world.runner.tables.stop_if_final(B, TransientError("passes"))
+
+
+def test_requests_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    (tmp_path / ".binlake" / "shop" / "requests.json").write_text('{"version": 1, "tables": [{}]}')
+    with pytest.raises(CorruptDataError, match="requests about tables"):
+        world.runner.tend()
