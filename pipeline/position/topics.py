@@ -85,9 +85,15 @@ class Topics:
         self._checked_s = monotonic_s()
 
     def _missing_for_tables_behind(self, *, skip_missing: bool) -> list[OffsetRange]:
-        """The ranges that Kafka has deleted among the records that tables which are behind still need."""
+        """The ranges that Kafka has deleted among the records that tables which are behind still need.
+
+        A paused or stopped table holds up no other: it is told when it is tried, and can be fetched anew.
+        """
         missing: dict[OffsetRange, None] = {}
+        held = self._ledger.paused.keys() | self._ledger.stopped.keys()
         for table, start in dict(self._ledger.behind).items():
+            if table in held and not skip_missing:
+                continue
             for topic, partition, position in start.places():
                 low, _ = watermarks(self._config, topic, partition)
                 if position < low:

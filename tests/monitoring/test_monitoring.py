@@ -24,6 +24,7 @@ from pipeline.errors import ConfigError
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, OnProgress, PartitionProgress, ProgressEvent, TableProgress
 from pipeline.monitoring.server import MonitoringServer, monitored
+from pipeline.position.held_tables import Stop
 from pipeline.source.offsets import NO_OFFSETS, Offsets
 from tests.cli.fed_lake import FedLake
 from tests.paths import CONF
@@ -153,11 +154,27 @@ def test_a_table_that_fails_is_counted_and_not_well(lake: Watched) -> None:
     m = lake.monitor
     assert value(m, "binlake_table_errors_total", table="shop.a") == 1
     assert value(m, "binlake_table_behind", table="shop.a") == 1
-    assert (value(m, "binlake_healthy"), m.health().reasons) == (0, ("behind: shop.a",))
+    assert (value(m, "binlake_healthy"), m.health().reasons) == (0, ("stopped: shop.a",))
     (lake.path / "aside").rename(lake.path / "shop/a/.hoodie/hoodie.properties")
     lake.catch_up()
     m.update(lake.batch())
     assert (value(m, "binlake_table_behind", table="shop.a"), m.health().well) == (0, True)
+
+
+def test_a_paused_table_is_well_and_a_stopped_one_is_not(lake: Watched) -> None:
+    lake.feed(2)
+    m, ledger = lake.monitor, lake.runner.ledger
+    a, b = SourceTable("shop", "a"), SourceTable("shop", "b")
+    ledger.pause(a, ["s.shop.a"], 1)
+    m.update(lake.batch())
+    assert (value(m, "binlake_table_paused", table="shop.a"), m.health().well) == (1, True)
+    ledger.stop(b, Stop("why", "what next", "ConfigError", 1), ["s.shop.b"])
+    m.update(lake.batch())
+    assert (value(m, "binlake_table_stopped", table="shop.b"), m.health().reasons) == (1, ("stopped: shop.b",))
+    ledger.unpause(a)
+    m.update(lake.batch())
+    assert value(m, "binlake_table_paused", table="shop.a") == 0
+    assert m.health().reasons == ("behind: shop.a", "stopped: shop.b")
 
 
 def test_a_stream_that_lags_and_stands_is_not_well() -> None:
@@ -200,6 +217,8 @@ METRICS = {
     "binlake_stage_seconds": ("histogram", {"stage"}),
     "binlake_table_behind": ("gauge", {"table"}),
     "binlake_table_errors_total": ("counter", {"table"}),
+    "binlake_table_paused": ("gauge", {"table"}),
+    "binlake_table_stopped": ("gauge", {"table"}),
     "binlake_table_warnings_total": ("counter", {"table"}),
     "binlake_written_bytes_total": ("counter", {"table"}),
 }
