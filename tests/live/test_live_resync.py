@@ -45,13 +45,17 @@ pytestmark = [pytest.mark.kafka, pytest.mark.database]
 PREFIX = "resync_bank"
 ACCOUNTS = SourceTable("bank", "accounts")
 TABLES = ("accounts", "transfers")
+#: Accounts that the workload does not know.
+QUIET = "INSERT INTO bank.accounts (id, owner, balance) VALUES " + ", ".join(
+    f"({n}, 'quiet {n}', 1)" for n in range(1001, 1041)
+)
 #: Changes that the binlog does not have: rows that are extra in the lake, missing or wrong, and a row that was moved.
 SILENTLY = """
 SET sql_log_bin = 0;
-DELETE FROM bank.accounts WHERE id IN (3, 4);
-INSERT INTO bank.accounts (id, owner, balance) VALUES (900, 'behind', 0), (901, 'its back', 0);
-UPDATE bank.accounts SET owner = 'changed', rate = NULL, photo = x'00' WHERE id IN (5, 6, 7);
-UPDATE bank.accounts SET id = 950 WHERE id = 8;
+DELETE FROM bank.accounts WHERE id IN (1003, 1004);
+INSERT INTO bank.accounts (id, owner, balance) VALUES (900, 'behind', 0), (2000, 'its back', 0);
+UPDATE bank.accounts SET owner = 'changed', rate = 0.1, photo = x'00' WHERE id IN (1005, 1006, 1007);
+UPDATE bank.accounts SET id = 950 WHERE id = 1008;
 SET sql_log_bin = 1;
 """
 
@@ -123,6 +127,11 @@ def verdict(database: EmbeddedMariaDB, place: Path, table: str) -> TableVerdict:
     return judge(truth(database, table), read_table(place / "lake" / "bank" / table))
 
 
+def ids(place: Path) -> set[int]:
+    """The keys of the lake's accounts."""
+    return set(read_table(place / "lake" / "bank" / "accounts").column("id").to_pylist())
+
+
 def test_a_table_is_fetched_anew_while_it_changes(
     kafka_broker: Broker, database: EmbeddedMariaDB, tmp_path: Path
 ) -> None:
@@ -134,16 +143,19 @@ def test_a_table_is_fetched_anew_while_it_changes(
     properties = signalled(database, servers, {"read.only": "true"})
     workload = Workload(database)
     with EmbeddedConnect(tmp_path / "connect", servers, {"bank": properties}) as connect:
+        database.execute(QUIET)
         workload.start()
         stream = Here(Settings.load(file))
         deadline = time.monotonic() + 60
-        while ACCOUNTS not in stream.ledger.tables or workload.done < 60:
+        while ACCOUNTS not in stream.ledger.tables or workload.done < 60 or 1040 not in ids(tmp_path):
             assert time.monotonic() < deadline
             stream.step()
         database.execute(SILENTLY)
         before = workload.done
         while workload.done < before + 16:
             stream.step()
+        assert {1003, 1008} <= ids(tmp_path)
+        assert not {900, 950, 2000} & ids(tmp_path)
         done = CliRunner().invoke(app, ["table", "resync", str(file), "bank.accounts"])
         assert done.exit_code == 0, done.output
         while stream.ledger.resyncs.get(ACCOUNTS) is None or stream.ledger.resyncs[ACCOUNTS].active:

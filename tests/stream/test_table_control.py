@@ -31,6 +31,7 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
+from tests.schema_changes.ddl_source import DdlSource, Follower
 from tests.stream.dying_store import DyingStore, Fate, Killed
 from tests.stream.topic_log import LocalEngine, TopicLog, event, services, settings
 
@@ -225,6 +226,31 @@ def test_a_table_that_is_paused_before_a_lost_ledger_stays_paused(tmp_path: Path
     world.ask(A, resumed)
     world.work()
     world.check()
+
+
+def test_ddl_of_a_paused_table_waits_with_its_records(tmp_path: Path) -> None:
+    """Rows from before and after the statement are caught up after it is carried out."""
+    source = DdlSource()
+    for table in ("t", "u"):
+        source.create(table, {"id": "bigint", "name": "varchar(20)"})
+        source.put(table, 1, name="one")
+    follower = Follower(source, tmp_path)
+    follower.run()
+    runner = follower._runner
+    assert runner is not None
+    t = SourceTable("shop", "t")
+    runner.ledger.pause(t, ["s.shop.t"], 1)
+    for table in ("t", "u"):
+        source.put(table, 2, name="before")
+        source.add(table, "size", "int", 7, "NOT NULL DEFAULT 7")
+        source.put(table, 3, name="after", size=8)
+    follower.run()
+    follower.check("u")
+    assert follower.stored("t") == {1: {"id": 1, "name": "one"}}
+    runner.ledger.unpause(t)
+    assert runner.catch_up(t, LocalEngine(source.log)) is not None
+    follower.check("t")
+    assert follower.quarantined() == []
 
 
 def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:

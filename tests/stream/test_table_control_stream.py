@@ -1,0 +1,129 @@
+"""Requests about tables while a real stream runs, on Spark and Kafka, also while no record comes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bench.kafka_load import create_topic, produce
+from pipeline.clock import new_uuid
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import TableStoppedError
+from pipeline.position.ledger import Ledger
+from pipeline.position.table_requests import change_request, paused, resumed
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+from pipeline.stream.run import Stream
+from tests.judges import hudi_rs
+from tests.services.kafka import Broker
+from tests.stream.topic_log import COLUMNS, event
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
+
+
+def wait(until: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+class Shop:
+    """Two tables in Kafka, and their stream."""
+
+    def __init__(self, place: Path, broker: Broker) -> None:
+        self.place, self.servers, self.prefix, self.pos = place, broker.bootstrap_servers, f"p{new_uuid()[:8]}", 0
+        for table in "ab":
+            create_topic(self.servers, self.topic(table), 1)
+        self.state = open_storage(str(place / ".binlake" / "shop"))
+
+    def topic(self, table: str) -> str:
+        return f"{self.prefix}.shop.{table}"
+
+    def put(self, table: str, key: int, owner: str) -> None:
+        self.pos += 40
+        row = {"id": key, "owner": owner, "balance": "AfQ=", "region": "eu"}
+        message = json.dumps(event(table, "u", self.pos, row)).encode()
+        produce(self.servers, self.topic(table), [(json.dumps({"id": key}).encode(), message)])
+
+    def settings(self) -> Settings:
+        document = {
+            "name": "shop",
+            "lake": {"uri": str(self.place), "options": {"fsync": "false"}},
+            "kafka": {"bootstrap_servers": self.servers, "topics": [self.topic(table) for table in "ab"]},
+            "source": {"schemas": {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in "ab"}},
+            "batch": {"trigger_interval_ms": 100},
+        }
+        return Settings.parse(json.dumps(document))
+
+    def lake(self, table: str) -> dict[int, str]:
+        if not (self.place / "shop" / table / ".hoodie" / "hoodie.properties").exists():
+            return {}
+        return {row["id"]: row["owner"] for row in hudi_rs.snapshot(f"{self.place}/shop/{table}").to_pylist()}
+
+    def ledger(self) -> Ledger:
+        found = Ledger.load(self.state, "shop")
+        assert found is not None
+        return found
+
+
+def test_pause_and_resume_while_the_stream_runs(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
+    shop, stop, errors = Shop(tmp_path, kafka_broker), threading.Event(), list[BaseException]()
+    for table in "ab":
+        shop.put(table, 1, "first")
+
+    def run() -> None:
+        try:
+            Stream(shop.settings(), spark, lambda told: None, stop).run(once=False)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        wait(lambda: shop.lake("a") == shop.lake("b") == {1: "first"}, "the first rows")
+        change_request(shop.state, A, paused)
+        wait(lambda: A in shop.ledger().paused, "the stream sees the request while no record comes")
+        for table in "ab":
+            shop.put(table, 1, "second")
+        wait(lambda: shop.lake("b") == {1: "second"}, "the other table goes on")
+        assert shop.lake("a") == {1: "first"}
+        change_request(shop.state, A, resumed)
+        wait(lambda: shop.lake("a") == {1: "second"}, "the table goes on while no record comes")
+        wait(lambda: not shop.ledger().behind, "it has caught up")
+    finally:
+        stop.set()
+        thread.join(60)
+    assert errors == []
+
+
+def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, kafka_broker)
+    for table in "ab":
+        shop.put(table, 1, "first")
+
+    def once() -> None:
+        Stream(shop.settings(), spark, lambda told: None, threading.Event()).run(once=True)
+
+    once()
+    properties = tmp_path / "shop" / "b" / ".hoodie" / "hoodie.properties"
+    kept = properties.read_text()
+    properties.write_text(kept.replace("hoodie.table.recordkey.fields=id", "hoodie.table.recordkey.fields=owner"))
+    for table in "ab":
+        shop.put(table, 2, "second")
+    with pytest.raises(TableStoppedError, match="cannot go on by themselves"):
+        once()
+    assert shop.lake("a") == {1: "first", 2: "second"}
+    assert shop.ledger().stopped[B].kind == "ConfigError"
+    properties.write_text(kept)
+    once()
+    assert shop.lake("b") == {1: "first", 2: "second"}
+    assert shop.ledger().behind == {}
