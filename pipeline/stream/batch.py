@@ -49,7 +49,7 @@ class BatchRunner:
         self._transactions = transactions
         self._policy = StreamPolicy(settings, lake, state, ledger, transactions, self.tables)
         self._sequence = BatchSequence(settings, lake, registry, services, self._policy)
-        self._resyncs = Resyncs(ledger, self.tables, connector, self._sequence.remove_old_rows)
+        self._resyncs = Resyncs(ledger, self.tables, connector, self._sequence)
 
     def close(self) -> None:
         """Stop the threads."""

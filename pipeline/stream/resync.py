@@ -8,7 +8,7 @@ everything up to there, these rows are deleted by one commit, in the way of a TR
 that arrives after it still wins, because it is newer.
 
 A resync that reads the source itself, without the connector, begins with the same request and ends with the same
-commit (``remove_old_rows``).
+commit (``OldRows.remove_old_rows``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from pipeline.clock import monotonic_s
@@ -51,6 +51,18 @@ class Connector(Protocol):
         ...
 
 
+class OldRows(Protocol):
+    """The stored rows of tables that a resync outdates."""
+
+    def remove_old_rows(self, source: SourceTable, order: int) -> None:
+        """Delete the stored rows of a table up to an ordering value. Raises BinlakeError."""
+        ...
+
+    def removed_up_to(self, source: SourceTable) -> int | None:
+        """The ordering value up to which rows of a table were deleted, -1 for none; None if the table is not open."""
+        ...
+
+
 class Resyncs:
     """The resyncs of one stream.
 
@@ -58,7 +70,7 @@ class Resyncs:
         ledger: of the stream. This class changes it; the caller saves it.
         control: the requests.
         connector: None for a stream whose settings name no topic of notifications.
-        remove_old_rows: deletes the stored rows of a table (and of a source table in it) up to an ordering value.
+        rows: the stored rows.
     """
 
     def __init__(
@@ -66,10 +78,10 @@ class Resyncs:
         ledger: Ledger,
         control: TableControl,
         connector: Connector | None,
-        remove_old_rows: Callable[[SourceTable, int], None],
+        rows: OldRows,
     ) -> None:
-        self._ledger, self._control, self._connector = ledger, control, connector
-        self._remove_old_rows = remove_old_rows
+        self._ledger, self._control, self._connector, self._rows = ledger, control, connector, rows
+        self._restored_looked_for = False
         self._looked_s = -_LOOK_EVERY_S
         self._told: list[dict[str, Any]] = []
         self._not_before_s: dict[SourceTable, float] = {}
@@ -80,13 +92,31 @@ class Resyncs:
         Raises TransientError where Kafka does not tell the ends of a topic. A table whose commit fails is tried again
         later.
         """
+        again = self._restart_restored()
         active = {table: r for table, r in self._ledger.resyncs.items() if r.active}
         if not active:
             self._told.clear()
-            return False
+            return again
         self._look()
         changes = [self._step(table, resync) for table, resync in active.items()]
-        return any(changes)
+        return again or any(changes)
+
+    def _restart_restored(self) -> bool:
+        """Repeat the end of resyncs whose last commit a restore has taken back; Kafka delivers the rows again, but not
+        this commit. A restore needs the stream to be stopped, so one look in each run is enough."""
+        if self._restored_looked_for:
+            return False
+        self._restored_looked_for = True
+        restored = []
+        for table, resync in self._ledger.resyncs.items():
+            request, removed = self._control.request(table).resync, self._rows.removed_up_to(table)
+            if request is None or request.id != resync.id or removed is None:
+                continue
+            if resync.step is ResyncStep.DONE and removed < request.order:
+                restored.append((table, resync))
+        for table, resync in restored:
+            self._ledger.note_resync(table, dataclasses.replace(resync, step=ResyncStep.APPLYING))
+        return bool(restored)
 
     def _look(self) -> None:
         if self._connector is None or monotonic_s() - self._looked_s < _LOOK_EVERY_S:
@@ -141,7 +171,7 @@ class Resyncs:
         if monotonic_s() < self._not_before_s.get(table, 0.0):
             return False
         try:
-            self._remove_old_rows(table, request.order)
+            self._rows.remove_old_rows(table, request.order)
         except BinlakeError as error:
             self._not_before_s[table] = monotonic_s() + _PAUSE_S
             fields = {"event": "resync_waits", "table": str(table), "error": error.what}

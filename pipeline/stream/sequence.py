@@ -100,6 +100,11 @@ class BatchSequence:
         table_input = TableInput(table.report(source), NO_RANGES, truncates=truncates)
         write_and_commit(table, table_input, stream, self._policy.ledger.batch, self._files, self._services)
 
+    def removed_up_to(self, source: SourceTable) -> int | None:
+        """The ordering value up to which rows of a table were deleted, -1 for none; None if the table is not open."""
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        return table.truncates.whole if table is not None else None
+
     def settle(self) -> list[DdlOutcome]:
         """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError."""
         self._registry.refresh()

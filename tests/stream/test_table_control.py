@@ -18,6 +18,8 @@ import pytest
 
 from pipeline.decode.changes import SourceTable, ordering_value
 from pipeline.errors import CorruptDataError, TableStoppedError, TransientError
+from pipeline.hudi.services.restore import restore
+from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
 from pipeline.position.held_tables import ResyncStep
@@ -301,6 +303,29 @@ def test_rows_that_come_after_the_end_of_a_resync_are_not_lost(tmp_path: Path) -
     world.read_chunk("b", range(100))
     world.work()
     world.check()
+
+
+def test_a_restore_does_not_undo_a_resync_for_good(tmp_path: Path) -> None:
+    """The stream delivers the rows again, and repeats the last commit, which no record of Kafka brings."""
+    world = started(tmp_path)
+    spoil(world, "b")
+    world.ask_for_resync("b", "one")
+    world.read_chunk("b", range(100))
+    world.work()
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b")
+    world.work()
+    world.check()
+    world.restart()
+    table = HudiTable.open(world.store().sub("shop/b"))
+    commits = [i.requested_time for i in table.timeline.completed() if i.action == "deltacommit"]
+    for back in (2, 3):  # the last commit alone; then the rows of the snapshot, too
+        restore(HudiTable.open(world.store().sub("shop/b")), commits[-back])
+        assert 77 in world.lake("b")
+        world.work()
+        world.check()
+        world.restart()
+        table = HudiTable.open(world.store().sub("shop/b"))
+        commits = [i.requested_time for i in table.timeline.completed() if i.action == "deltacommit"]
 
 
 @pytest.mark.parametrize(
