@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
@@ -10,6 +10,16 @@ from pipeline.position.held_tables import ResyncStep
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import NO_REQUEST, Requests
 from pipeline.source.offsets import Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFacts:
+    """What Kafka says of the topics: their ``ends``; and of the topics that tables which are behind still read, the
+    ``first`` offsets that are there, and how long each topic keeps records (``retention_ms``)."""
+
+    ends: Offsets
+    first: Offsets
+    retention_ms: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,7 @@ class HeldTable:
             epoch; None for a table that is merely behind.
         waiting: the number of records that wait for it.
         deleted: how many of them Kafka has deleted already; None if Kafka was not asked.
+        kept_ms: how long Kafka keeps records for the table, in ms; None if it is not known, or for ever.
         why: why it cannot go on, or how far its resync has come.
         command: the words after ``binlake`` of the command that helps; empty if the stream helps itself.
     """
@@ -32,6 +43,7 @@ class HeldTable:
     since_ms: int | None
     waiting: int
     deleted: int | None
+    kept_ms: int | None
     why: str
     command: str
 
@@ -43,46 +55,42 @@ _STEPS = {
 }
 
 
-def held_tables(
-    ledger: Ledger, requests: Requests, first: Offsets | None, ends: Offsets | None, conf: str
-) -> Iterator[HeldTable]:
+def held_tables(ledger: Ledger, requests: Requests, kafka: KafkaFacts | None, conf: str) -> Iterator[HeldTable]:
     """The tables that do not go on with the others.
 
     Args:
         ledger: of the stream.
         requests: about its tables.
-        first: the first offset that Kafka has of each partition; None if Kafka was not asked.
-        ends: the ends of the partitions; None if Kafka was not asked.
+        kafka: None if Kafka was not asked, or gave no answer.
         conf: the settings file, for the commands.
     """
-    for table, start in ledger.behind.items():
-        until = (ends if ends is not None else ledger.positions).within(start)
-        waiting = until.minus(start).total
-        deleted = first.within(start).minus(start).total if first is not None else None
-        yield _behind(table, ledger, waiting, deleted, conf)
+    for table in ledger.behind:
+        yield _behind(table, ledger, kafka, conf)
     for table, resync in ledger.resyncs.items():
         if resync.step is ResyncStep.DONE:
             continue
         asked = requests.get(table, NO_REQUEST).resync
         since_ms = asked.asked_ms if asked is not None else None
+        state, why, command = "resync failed", resync.why, _command("resync", conf, table)
         if resync.active:
-            yield HeldTable(str(table), "resync", since_ms, 0, None, _STEPS[resync.step], "")
-        else:
-            yield HeldTable(str(table), "resync failed", since_ms, 0, None, resync.why, _command("resync", conf, table))
+            state, why, command = "resync", _STEPS[resync.step], ""
+        yield HeldTable(str(table), state, since_ms, 0, None, None, why, command)
 
 
-def _behind(table: SourceTable, ledger: Ledger, waiting: int, deleted: int | None, conf: str) -> HeldTable:
-    name, stop = str(table), ledger.stopped.get(table)
+def _behind(table: SourceTable, ledger: Ledger, kafka: KafkaFacts | None, conf: str) -> HeldTable:
+    start, stop = ledger.behind[table], ledger.stopped.get(table)
+    waiting = (kafka.ends if kafka is not None else ledger.positions).within(start).minus(start).total
+    deleted = kafka.first.within(start).minus(start).total if kafka is not None else None
+    kept = [kafka.retention_ms[topic] for topic in start if topic in kafka.retention_ms] if kafka is not None else []
+    state, since_ms, why, command = "behind", None, "", ""
     if table in ledger.paused:
-        since_ms, state, why, command = ledger.paused[table], "paused", "", _command("resume", conf, table)
+        state, since_ms, command = "paused", ledger.paused[table], _command("resume", conf, table)
     elif stop is not None:
         why = f"{stop.what}. Next: {stop.do_next}" if stop.do_next else stop.what
-        since_ms, state, command = stop.tried_ms, "stopped", _command("resume", conf, table)
-    else:
-        return HeldTable(name, "behind", None, waiting, deleted, "", "")
-    if deleted:
+        state, since_ms, command = "stopped", stop.tried_ms, _command("resume", conf, table)
+    if deleted and command:
         command = _command("resync", conf, table)
-    return HeldTable(name, state, since_ms, waiting, deleted, why, command)
+    return HeldTable(str(table), state, since_ms, waiting, deleted, min(kept, default=None), why, command)
 
 
 def _command(word: str, conf: str, table: SourceTable) -> str:

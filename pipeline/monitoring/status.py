@@ -15,13 +15,14 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.lake.catalog import CatalogTable
+from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.table_requests import Requests, load_requests
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, Offsets
-from pipeline.source.positions import end_offsets, first_offsets
+from pipeline.source.positions import end_offsets, first_offsets, retention_ms
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 
@@ -43,15 +44,14 @@ class Writer:
 @dataclass
 class StreamStatus:
     """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
-    not answer (``kafka`` gives the reason). ``first``: the first offsets that Kafka has of what tables that are behind
-    still read. ``requests``: about its tables."""
+    not answer (``kafka`` gives the reason). ``facts``: what Kafka says of the topics. ``requests``: about its tables."""
 
     name: str
     run: Writer | None
     ledger: Ledger | None
     ends: Offsets | None = None
     kafka: str = ""
-    first: Offsets | None = None
+    facts: KafkaFacts | None = None
     requests: Requests = field(default_factory=dict)
 
     @property
@@ -116,7 +116,8 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
         behind = reduce(Offsets.earliest, status.ledger.behind.values(), NO_OFFSETS)
         try:
             status.ends = end_offsets(config, status.ledger.positions, kafka_timeout_s)
-            status.first = first_offsets(config, behind, kafka_timeout_s)
+            first = first_offsets(config, behind, kafka_timeout_s)
+            status.facts = KafkaFacts(status.ends, first, retention_ms(config, list(behind)))
         except BinlakeError as error:
             status.kafka = error.what
     return status

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from pipeline.errors import BadInputError, ConfigError
@@ -111,6 +112,22 @@ def _listed(config: Mapping[str, str], places: Offsets, spec: OffsetSpec, timeou
     with _admin(config, "Kafka does not tell offsets") as admin:
         asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
         return Offsets.of_places((p.topic, p.partition, answer.result().offset) for p, answer in asked.items())
+
+
+def retention_ms(config: Mapping[str, str], topics: Sequence[str]) -> dict[str, int]:
+    """How long Kafka keeps the records of topics, in ms; topics that keep them for ever are left out, and so are those
+    whose configuration the user may not see. Raises TransientError, ConfigError."""
+    found: dict[str, int] = {}
+    if not topics:
+        return found
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    with _admin(config, "Kafka does not tell the topics' retention") as admin:
+        for resource, answer in admin.describe_configs(resources, request_timeout=_ASK_S).items():
+            with contextlib.suppress(KafkaException):
+                kept = int(answer.result()["retention.ms"].value)
+                if kept >= 0:
+                    found[resource.name] = kept
+    return found
 
 
 def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:

@@ -170,4 +170,8 @@ def test_a_table_is_fetched_anew_while_it_changes(
         connect.check()
     assert [repr(v) for v in verdicts if not v.equal] == []
     assert audit(open_storage(str(tmp_path / "lake" / "bank" / "accounts"))).errors == []
-    assert "bank.accounts" not in CliRunner().invoke(app, ["status", str(file), "--no-kafka"]).output.split("table")[0]
+    assert CliRunner().invoke(app, ["table", "pause", str(file), "bank.accounts"]).exit_code == 0
+    stream.step()
+    told = CliRunner().invoke(app, ["status", str(file)]).output
+    assert "paused: bank.accounts since" in told
+    assert "0 records wait; Kafka keeps records for 7.0 d" in told

@@ -69,7 +69,7 @@ def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
 def _held(stream: StreamStatus, conf: str) -> list[HeldTable]:
     if stream.ledger is None:
         return []
-    return list(held_tables(stream.ledger, stream.requests, stream.first, stream.ends, conf))
+    return list(held_tables(stream.ledger, stream.requests, stream.facts, conf))
 
 
 def _print_held(held: HeldTable) -> None:
@@ -79,7 +79,8 @@ def _print_held(held: HeldTable) -> None:
     since = f" since {duration(now_ms() - held.since_ms)}" if held.since_ms is not None else ""
     waiting = f"; {number(held.waiting)} records wait" if held.state in ("paused", "stopped") else ""
     gone = f", of which Kafka has deleted {number(held.deleted)}" if held.deleted else ""
-    say(f"  {held.state}: {held.table}{since}{waiting}{gone}{f': {held.why}' if held.why else ''}")
+    kept = f"; Kafka keeps records for {duration(held.kept_ms)}" if held.kept_ms is not None and held.since_ms else ""
+    say(f"  {held.state}: {held.table}{since}{waiting}{gone}{kept}{f': {held.why}' if held.why else ''}")
     if held.command:
         say(f"    binlake {held.command}")
 
