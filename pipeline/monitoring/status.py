@@ -44,7 +44,8 @@ class Writer:
 @dataclass
 class StreamStatus:
     """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
-    not answer (``kafka`` gives the reason). ``facts``: what Kafka says of the topics. ``requests``: about its tables."""
+    not answer (``kafka`` gives the reason). ``facts``: what Kafka says of the topics. ``requests``: about the tables.
+    """
 
     name: str
     run: Writer | None
