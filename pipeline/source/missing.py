@@ -8,9 +8,9 @@ from pipeline.errors import BadInputError
 from pipeline.source.offsets import OffsetRange
 
 _GO_ON = (
-    "bring the records back into the topic; or go on without them by `binlake run CONF --skip-missing`, then raise "
-    "source.epoch by one and let the connector take a new snapshot of this topic's tables: its rows win then, but rows "
-    "that these events deleted stay"
+    "bring the records back into the topic; or go on without them by `binlake run CONF --skip-missing`, then fetch the "
+    "topic's tables anew by `binlake table resync`; or raise source.epoch by one and let the connector take a new "
+    "snapshot of these tables: its rows win then, but rows that these events deleted stay"
 )
 
 

@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from bench.kafka_load import create_topic, produce
 from pipeline.clock import new_uuid
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import TableStoppedError
+from pipeline.monitoring.held import held_tables
+from pipeline.monitoring.status import stream_status
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import change_request, paused, resumed
 from pipeline.settings import Settings
@@ -127,3 +131,35 @@ def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_b
     once()
     assert shop.lake("b") == {1: "first", 2: "second"}
     assert shop.ledger().behind == {}
+
+
+def test_records_that_kafka_deletes_during_a_pause_stop_that_table_alone(
+    spark: SparkSession, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path, kafka_broker)
+
+    def once() -> None:
+        Stream(shop.settings(), spark, lambda told: None, threading.Event()).run(once=True)
+
+    for table in "ab":
+        shop.put(table, 1, "first")
+    once()
+    change_request(shop.state, A, paused)
+    for table in "ab":
+        shop.put(table, 2, "second")
+    once()
+    admin = AdminClient({"bootstrap.servers": shop.servers})
+    for answer in admin.delete_records([TopicPartition(shop.topic("a"), 0, 2)]).values():
+        answer.result()
+    shop.put("b", 3, "third")
+    once()
+    assert (len(shop.lake("a")), len(shop.lake("b"))) == (1, 3)
+    told = stream_status(shop.settings(), 10.0)
+    assert told.ledger is not None
+    (held,) = held_tables(told.ledger, told.requests, told.facts, "shop.yaml")
+    assert (held.state, held.waiting, held.deleted) == ("paused", 1, 1)
+    assert held.command == "table resync shop.yaml shop.a"
+    change_request(shop.state, A, resumed)
+    with pytest.raises(TableStoppedError, match=r"shop\.a"):
+        once()
+    assert shop.ledger().stopped[A].kind == "BadInputError"
