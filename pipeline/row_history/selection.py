@@ -1,0 +1,119 @@
+"""Which changes of the source are to be undone: transactions by their ids, or a range of positions or of times."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from pipeline.decode.changes import ChangeBatch, RawRecords
+from pipeline.decode.order import OrderKind, OrderPlace
+from pipeline.decode.selection import Mask
+from pipeline.row_history.changes import TraceOf
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Conditions that a change must all meet; None or empty for no condition.
+
+    Args:
+        transactions: ids of transactions, or GTIDs.
+        first, last: the ordering values of the first and the last position, both inclusive.
+        since_ms, until_ms: the source's time in ms since the epoch, the end exclusive.
+    """
+
+    transactions: frozenset[str] = frozenset()
+    first: int | None = None
+    last: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no condition at all."""
+        return self == Selection()
+
+    def takes(self, order: int, source_ms: int, names: Collection[str]) -> bool:
+        """Whether a change meets the conditions. A row of a snapshot belongs to no transaction and never does."""
+        return (
+            OrderPlace.of(order).kind is not OrderKind.SNAPSHOT
+            and (not self.transactions or not self.transactions.isdisjoint(names))
+            and (self.first is None or order >= self.first)
+            and (self.last is None or order <= self.last)
+            and (self.since_ms is None or source_ms >= self.since_ms)
+            and (self.until_ms is None or source_ms < self.until_ms)
+        )
+
+    def may_be_in(self, value: bytes | None) -> bool:
+        """Whether a message may hold a selected change, judged by its bytes alone."""
+        return value is not None and (not self.transactions or any(n.encode() in value for n in self.transactions))
+
+    def __str__(self) -> str:
+        parts = [f"transaction {name}" for name in sorted(self.transactions)]
+        if self.first is not None or self.last is not None:
+            first, last = (_place(self.first) or "the beginning", _place(self.last) or "the end")
+            parts.append(f"positions {first} to {last}")
+        if self.since_ms is not None or self.until_ms is not None:
+            since, until = (_time(self.since_ms) or "the beginning", _time(self.until_ms) or "now")
+            parts.append(f"times {since} to {until}")
+        return ", ".join(parts)
+
+
+def _place(order: int | None) -> str | None:
+    return None if order is None else str(OrderPlace.of(order))
+
+
+def _time(millis: int | None) -> str | None:
+    return None if millis is None else f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass
+class Chooser:
+    """Chooses the selected rows of change batches, and notes which transactions lie partly outside of the selection.
+
+    A range of positions or times may cut a transaction in two; half a transaction is never undone.
+    """
+
+    selection: Selection
+    inside: set[str] = field(default_factory=set)
+    outside: set[str] = field(default_factory=set)
+
+    def rows_of(self, records: RawRecords) -> Chosen:
+        """The function that chooses among the rows of one chunk of records."""
+        chosen = self.selection.may_be_in
+        return Chosen(
+            self, frozenset(int(o) for o, v in zip(records.offsets, records.values, strict=True) if chosen(v))
+        )
+
+    @property
+    def cut(self) -> set[str]:
+        """The transactions that are selected in part."""
+        return self.inside & self.outside
+
+    def choose(self, order: int, source_ms: int, trace_names: Collection[str], transaction: str | None) -> bool:
+        """Whether a change is selected; notes its transaction."""
+        taken = self.selection.takes(order, source_ms, trace_names)
+        if transaction is not None:
+            (self.inside if taken else self.outside).add(transaction)
+        return taken
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Chooses rows of change batches. ``offsets``: of the records that may hold selected changes."""
+
+    chooser: Chooser
+    offsets: frozenset[int]
+
+    def __call__(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
+        """The selected rows, as ``changes.Choose``."""
+        rows = batch.rows
+        columns = (rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
+        found = np.zeros(len(rows), dtype=bool)
+        for at, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
+            if offset in self.offsets:
+                said = trace(offset)
+                found[at] = self.chooser.choose(order, millis, said.names, said.transaction or said.gtid)
+        return found
