@@ -118,6 +118,7 @@ class ChangeReader:
 
     Args:
         settings: of the stream.
+        registry: the known schemas and statements.
         lake: where the tables are open.
         tables: the tables whose changes are wanted.
         known: all tables that the stream has met, open in ``lake``: their statements decide names.
@@ -126,14 +127,14 @@ class ChangeReader:
     def __init__(
         self,
         settings: Settings,
+        registry: SchemaRegistry,
         lake: Lake,
         tables: Mapping[SourceTable, LakeTable],
         known: Iterable[SourceTable],
     ) -> None:
         self._settings, self._tables, self._known = settings, tables, list(known)
-        self._registry = SchemaRegistry(settings)
-        self._registry.refresh()
-        self._ddl = DdlKeeper(settings, lake, self._registry)
+        self._registry = registry
+        self._ddl = DdlKeeper(settings, lake, registry)
         self._plans: dict[str, DdlPlan] = {}
 
     @property

@@ -2,7 +2,8 @@
 
 A version in the selected range replaced the version before it, which is the before image. That holds only if the lake
 stores every change: of several changes of a row in one batch it stores the newest alone. So commits with superseded
-records are refused. A row without an earlier version was inserted, if the oldest base file shows that it was not there.
+records are refused. A DDL statement restates the rows of its time and not their earlier versions, so a range before one
+is refused too. A row without an earlier version was inserted, if the oldest base file shows that it was not there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pipeline.decode.formats.trace import NO_TRACE
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
 from pipeline.row_history.changes import RowChange
-from pipeline.row_history.commits import CommitKind, CommitLog
+from pipeline.row_history.commits import CommitKind
 from pipeline.row_history.selection import Selection
 from pipeline.row_history.transaction import Changes, OpenTable, RowChanges, refuse_without_images
 from pipeline.row_history.verdicts import Version, versions_of
@@ -48,7 +49,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
             )
         rows = [row for files in group_files(opened.table.table) for row in _rows(source, opened, files, first, last)]
         if rows:
-            _refuse_superseded(opened.log, source, first, opened)
+            _refuse_incomplete(source, opened, first)
         found.rows += rows
     if not found.rows:
         raise BadInputError(
@@ -99,20 +100,23 @@ def _changes(
     return changes
 
 
-def _refuse_superseded(log: CommitLog, source: SourceTable, first: int, opened: OpenTable) -> None:
-    """Raise BadInputError if a commit from the range on may have stored only the last of several changes of a row."""
-    instants = _instants_from(opened, first)
-    bad = [
-        c.instant
-        for c in log.commits.values()
-        if c.kind is CommitKind.STREAM and c.superseded and c.instant in instants
-    ]
-    if bad:
+def _refuse_incomplete(source: SourceTable, opened: OpenTable, first: int) -> None:
+    """Raise BadInputError if the versions from the range on are not all of the row's versions, in one form."""
+    instants, log = _instants_from(opened, first), opened.log
+    of_stream = [log.commits[i] for i in instants if i in log.commits and log.commits[i].kind is CommitKind.STREAM]
+    if bad := [commit.instant for commit in of_stream if commit.superseded]:
         raise BadInputError(
             "in these commits several changes of a row came together, and the lake stores the last one alone",
             do_next="take the before images from Kafka, or restore the table to before the range",
             table=str(source),
-            instants=", ".join(bad[:5]),
+            instants=", ".join(sorted(bad)[:5]),
+        )
+    if after := [entry for entry, instant in log.ddl if entry.steps and instant > min(instants)]:
+        raise BadInputError(
+            "a DDL statement has restated rows since, and the versions before it have the old form",
+            do_next="take the before images from Kafka, or restore the table to before the range",
+            table=str(source),
+            statement=after[0].statement,
         )
 
 

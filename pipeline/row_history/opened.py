@@ -11,6 +11,7 @@ from pipeline.position.ledger import Ledger
 from pipeline.row_history.changes import ChangeReader
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
+from pipeline.stream.schemas import SchemaRegistry
 
 
 def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, LakeTable]) -> ChangeReader:
@@ -29,4 +30,6 @@ def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, L
         rules = settings.table_rules(source)
         if lake.opened(rules.path) is None:
             lake.look(rules)
-    return ChangeReader(settings, lake, tables, sorted(known, key=str))
+    registry = SchemaRegistry(settings)
+    registry.refresh()
+    return ChangeReader(settings, registry, lake, tables, sorted(known, key=str))

@@ -104,14 +104,14 @@ def plan_revert(settings: Settings, places: Sequence[CatalogTable], selection: S
 
 
 def carry_out(
-    settings: Settings, plan: RevertPlan, locking: Locking, *, leave_conflicts: bool
+    settings: Settings, plan: RevertPlan, locking: Locking | None, *, leave_conflicts: bool
 ) -> Iterator[tuple[CatalogTable, str | None]]:
     """Carry out a plan; yields each table with its commit, or None if nothing was left to do there.
 
     Args:
         settings: of the stream.
         plan: as it was shown.
-        locking: how the tables are shared with the stream.
+        locking: how the tables are shared with the stream; None if no other process writes to them.
         leave_conflicts: whether rows with conflicts may be left; by default nothing is written if there are any.
 
     Raises BadInputError for conflicts, LostOwnershipError if another revert is running; errors as ``revert_table``. The

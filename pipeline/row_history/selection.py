@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from pipeline.decode.changes import ChangeBatch, RawRecords
+from pipeline.decode.changes import FILE_BITS, POSITION_BITS, ChangeBatch, RawRecords
 from pipeline.decode.order import OrderKind, OrderPlace
 from pipeline.decode.selection import Mask
 from pipeline.row_history.changes import TraceOf
+from pipeline.source.offsets import OffsetRange
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,14 @@ def _time(millis: int | None) -> str | None:
 class Chooser:
     """Chooses the selected rows of change batches, and notes which transactions lie partly outside of the selection.
 
-    A range of positions or times may cut a transaction in two; half a transaction is never undone.
+    A range of positions or times may cut a transaction in two; half a transaction is never undone. ``lowest``: of each
+    topic partition the least binlog position (as an ordering value) and the least source time that were seen.
     """
 
     selection: Selection
     inside: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
+    lowest: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def rows_of(self, records: RawRecords) -> Chosen:
         """The function that chooses among the rows of one chunk of records."""
@@ -91,6 +94,34 @@ class Chooser:
     def cut(self) -> set[str]:
         """The transactions that are selected in part."""
         return self.inside & self.outside
+
+    def is_after(self, gone: OffsetRange, first_order: int) -> bool:
+        """Whether the selection lies wholly after records that are gone from the beginning of a partition.
+
+        A partition is in the order of the binlog, and a transaction is in one piece there. So what is gone lies before
+        the least position that is still there. ``first_order``: the least ordering value of the selected changes.
+        """
+        seen = self.lowest.get((gone.topic, gone.partition))
+        if seen is None:
+            return False
+        order, millis = seen
+        selection = self.selection
+        return (
+            (selection.first is not None and order < selection.first)
+            or (selection.since_ms is not None and 0 < millis < selection.since_ms)
+            or (bool(selection.transactions) and order < first_order)
+        )
+
+    def note_lowest(self, batch: ChangeBatch) -> None:
+        """Note the least position and time of a change batch."""
+        rows = batch.rows
+        orders, millis = (np.asarray(rows.column(name).to_numpy()) for name in ("__order", "__source_ms"))
+        streamed = (orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1) > 0
+        if streamed.any():
+            place = batch.topic, int(rows.column("__partition")[0].as_py())
+            mine = int(orders[streamed].min()), int(millis[streamed].min())
+            held = self.lowest.get(place, mine)
+            self.lowest[place] = min(held[0], mine[0]), min(held[1], mine[1])
 
     def choose(self, order: int, source_ms: int, trace_names: Collection[str], transaction: str | None) -> bool:
         """Whether a change is selected; notes its transaction."""
@@ -109,6 +140,7 @@ class Chosen:
 
     def __call__(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
         """The selected rows, as ``changes.Choose``."""
+        self.chooser.note_lowest(batch)
         rows = batch.rows
         columns = (rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
         found = np.zeros(len(rows), dtype=bool)

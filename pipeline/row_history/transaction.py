@@ -18,7 +18,8 @@ from pipeline.source.offsets import OffsetRange, Ranges
 #: How many records after the table's position are searched for the rest of a transaction.
 _AHEAD = 10_000
 _NAMED = 5
-_SECOND_MS = 1000
+#: No transaction is taken to last longer: the source's times of its changes lie within it.
+_LONGEST_TRANSACTION_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,12 @@ def changes_in_kafka(
     collected = _Collected(Chooser(selection), reader)
     for chunk in records.read(reached.there):
         collected.take(chunk)
-    _check_reached(reached, collected.changes, logs, selection)
+    _check_kinds(collected)
+    _check_reached(reached, collected, logs)
     ahead = _Collected(Chooser(selection), reader)
     for chunk in records.read(_ahead(records, tables, stream)):
         ahead.take(chunk)
-    _check_whole(collected, ahead, tables, selection)
+    _check_whole(collected, ahead, tables)
     return collected.result()
 
 
@@ -147,10 +149,9 @@ class _Collected:
         return found
 
 
-def _check_reached(
-    reached: Reach, changes: Sequence[RowChange], logs: Iterable[CommitLog], selection: Selection
-) -> None:
+def _check_reached(reached: Reach, collected: _Collected, logs: Sequence[CommitLog]) -> None:
     """Refuse a search that may have missed a part of the selection."""
+    changes, chooser = collected.changes, collected.chooser
     if reached.left:
         raise BadInputError(
             f"{reached.left.records} records may hold more of the selection and were not read",
@@ -160,33 +161,30 @@ def _check_reached(
     gone = f"; Kafka no longer has {reached.gone.records} of the offsets" if reached.gone else ""
     if not changes:
         raise BadInputError(
-            f"no change of a row is selected: {selection}{gone}",
+            f"no change of a row is selected: {chooser.selection}{gone}",
             do_next="check the selection with binlake why; --before-images lake takes positions alone",
             offsets=describe(reached.gone) or None,
         )
-    times = [change.source_ms for change in changes]
-    if any(_may_hold(log, reached.gone, min(times), max(times)) for log in logs):
+    first, times = min(change.order for change in changes), [change.source_ms for change in changes]
+    open_ranges = [one for one in reached.gone if not chooser.is_after(one, first)]
+    if any(_may_hold(log, open_ranges, min(times), max(times)) for log in logs):
         raise BadInputError(
-            f"a part of the selection may be missing{gone}, of commits of the same time",
-            do_next="--before-images lake takes before images from the lake; or restore the table to before it",
-            offsets=describe(reached.gone),
+            "a part of the selection may be missing: Kafka no longer has these offsets, "
+            "and nothing shows that they lie before it",
+            do_next="--before-images lake takes before images from the lake; or name the tables by --table",
+            offsets=describe(open_ranges),
         )
 
 
-def _may_hold(log: CommitLog, gone: Ranges, oldest_ms: int, newest_ms: int) -> bool:
-    """Whether offsets that are gone belong to a commit with changes of that time. Source times are whole seconds."""
-    near = [
-        commit
-        for commit in log.commits.values()
-        if not oldest_ms or commit.may_concern(oldest_ms - _SECOND_MS, newest_ms + 2 * _SECOND_MS)
-    ]
+def _may_hold(log: CommitLog, gone: Sequence[OffsetRange], oldest_ms: int, newest_ms: int) -> bool:
+    """Whether offsets that are gone belong to a commit with changes of about that time."""
+    since, until = oldest_ms - _LONGEST_TRANSACTION_MS, newest_ms + _LONGEST_TRANSACTION_MS
+    near = [commit for commit in log.commits.values() if not oldest_ms or commit.may_concern(since, until)]
     return any(commit.overlaps(one) for commit in near for one in gone)
 
 
-def _check_whole(
-    collected: _Collected, ahead: _Collected, tables: Mapping[SourceTable, OpenTable], selection: Selection
-) -> None:
-    """Refuse half a transaction, and changes that cannot be undone."""
+def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[SourceTable, OpenTable]) -> None:
+    """Refuse half a transaction, and changes without before images."""
     if collected.chooser.cut:
         raise ConfigError(
             f"the range holds only a part of transactions {_some(collected.chooser.cut)}",
@@ -199,6 +197,11 @@ def _check_whole(
             do_next="let the stream go on, then try again",
             records=_some(f"{c.topic}/{c.partition}:{c.offset}" for c in waiting),
         )
+    refuse_without_images(collected.changes)
+
+
+def _check_kinds(collected: _Collected) -> None:
+    """Refuse selected records that are no changes of single rows."""
     truncates = [other for other in collected.others if other.is_truncate]
     if truncates:
         raise UnsupportedError(
@@ -212,7 +215,6 @@ def _check_whole(
             f"{keyless[0].source} has no key, so its rows cannot be told apart",
             do_next="leave the table out: name the others by --table",
         )
-    refuse_without_images(collected.changes)
 
 
 def refuse_without_images(changes: Sequence[RowChange]) -> None:
