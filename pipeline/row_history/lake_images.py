@@ -15,8 +15,8 @@ from pipeline.decode.changes import SourceTable
 from pipeline.decode.formats.trace import NO_TRACE
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
-from pipeline.row_history.changes import RowChange
 from pipeline.row_history.commits import CommitKind
+from pipeline.row_history.row_change import RowChange
 from pipeline.row_history.selection import Selection
 from pipeline.row_history.transaction import Changes, OpenTable, RowChanges, refuse_without_images
 from pipeline.row_history.verdicts import Version, versions_of

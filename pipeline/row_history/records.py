@@ -58,19 +58,20 @@ class Reach:
 
 
 def reach(records: Records, ranges: Iterable[OffsetRange], most: int) -> Reach:
-    """Divide ranges, which may overlap. Of more than ``most`` records the newest of each partition are read."""
-    there: list[OffsetRange] = []
+    """Divide ranges, which may overlap. Of more than ``most`` records, each range gets its share of its newest ones."""
+    held: list[OffsetRange] = []
     gone: list[OffsetRange] = []
-    left: list[OffsetRange] = []
-    room = most
-    for whole in reversed(merged(ranges)):
+    for whole in merged(ranges):
         low, high = records.held(whole.topic, whole.partition)
-        start, end = max(whole.start, low), min(whole.end, high)
-        cut = max(start, end - room)
+        held += _some(whole, max(whole.start, low), min(whole.end, high))
         gone += _some(whole, whole.start, min(whole.end, low)) + _some(whole, max(whole.start, high), whole.end)
-        left += _some(whole, start, cut)
-        there += _some(whole, cut, end)
-        room -= max(0, end - cut)
+    total = sum(map(len, held))
+    there: list[OffsetRange] = []
+    left: list[OffsetRange] = []
+    for one in held:
+        cut = one.start if total <= most else one.end - max(1, len(one) * most // total)
+        left += _some(one, one.start, cut)
+        there += _some(one, cut, one.end)
     return Reach(*(Ranges(sorted(some, key=_place)) for some in (there, gone, left)))
 
 

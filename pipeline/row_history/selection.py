@@ -14,6 +14,9 @@ from pipeline.decode.selection import Mask
 from pipeline.row_history.changes import TraceOf
 from pipeline.source.offsets import OffsetRange
 
+#: How many records at the beginning of a chunk are looked at in any case.
+_FIRST = 5
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -36,6 +39,11 @@ class Selection:
         """Whether there is no condition at all."""
         return self == Selection()
 
+    @property
+    def needs_times(self) -> bool:
+        """Whether the source's times matter."""
+        return self.since_ms is not None or self.until_ms is not None
+
     def takes(self, order: int, source_ms: int, names: Collection[str]) -> bool:
         """Whether a change meets the conditions. A row of a snapshot belongs to no transaction and never does."""
         return (
@@ -47,9 +55,14 @@ class Selection:
             and (self.until_ms is None or source_ms < self.until_ms)
         )
 
-    def may_be_in(self, value: bytes | None) -> bool:
-        """Whether a message may hold a selected change, judged by its bytes alone."""
-        return value is not None and (not self.transactions or any(n.encode() in value for n in self.transactions))
+    def may_be_in(self, records: RawRecords) -> list[int]:
+        """The indices of records that may hold a selected change, judged by their bytes alone: a message of any format
+        holds the id of its transaction as text."""
+        ids = [name.encode() for name in self.transactions]
+        if not ids:
+            return list(range(len(records)))
+        found = enumerate(records.values)
+        return [at for at, value in found if value is not None and any(name in value for name in ids)]
 
     def __str__(self) -> str:
         parts = [f"transaction {name}" for name in sorted(self.transactions)]
@@ -76,19 +89,21 @@ class Chooser:
 
     A range of positions or times may cut a transaction in two; half a transaction is never undone. ``lowest``: of each
     topic partition the least binlog position (as an ordering value) and the least source time that were seen.
+    ``untimed``: how many changes have no source time although times are selected.
     """
 
     selection: Selection
     inside: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     lowest: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    untimed: int = 0
 
-    def rows_of(self, records: RawRecords) -> Chosen:
-        """The function that chooses among the rows of one chunk of records."""
-        chosen = self.selection.may_be_in
-        return Chosen(
-            self, frozenset(int(o) for o, v in zip(records.offsets, records.values, strict=True) if chosen(v))
-        )
+    def narrowed(self, records: RawRecords) -> RawRecords:
+        """The records of a chunk that may hold selected changes, and the first few, which show where it begins."""
+        at = self.selection.may_be_in(records)
+        if len(at) == len(records):
+            return records
+        return records.select(sorted({*at, *range(min(_FIRST, len(records)))}))
 
     @property
     def cut(self) -> set[str]:
@@ -112,7 +127,7 @@ class Chooser:
             or (bool(selection.transactions) and order < first_order)
         )
 
-    def note_lowest(self, batch: ChangeBatch) -> None:
+    def _note_lowest(self, batch: ChangeBatch) -> None:
         """Note the least position and time of a change batch."""
         rows = batch.rows
         orders, millis = (np.asarray(rows.column(name).to_numpy()) for name in ("__order", "__source_ms"))
@@ -123,29 +138,16 @@ class Chooser:
             held = self.lowest.get(place, mine)
             self.lowest[place] = min(held[0], mine[0]), min(held[1], mine[1])
 
-    def choose(self, order: int, source_ms: int, trace_names: Collection[str], transaction: str | None) -> bool:
-        """Whether a change is selected; notes its transaction."""
-        taken = self.selection.takes(order, source_ms, trace_names)
-        if transaction is not None:
-            (self.inside if taken else self.outside).add(transaction)
-        return taken
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Chooses rows of change batches. ``offsets``: of the records that may hold selected changes."""
-
-    chooser: Chooser
-    offsets: frozenset[int]
-
-    def __call__(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
-        """The selected rows, as ``changes.Choose``."""
-        self.chooser.note_lowest(batch)
-        rows = batch.rows
-        columns = (rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
-        found = np.zeros(len(rows), dtype=bool)
+    def rows(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
+        """The selected rows of a change batch, as ``changes.Choose``."""
+        self._note_lowest(batch)
+        columns = (batch.rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
+        found = np.zeros(len(batch.rows), dtype=bool)
         for at, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
-            if offset in self.offsets:
-                said = trace(offset)
-                found[at] = self.chooser.choose(order, millis, said.names, said.transaction or said.gtid)
+            said = trace(offset)
+            self.untimed += self.selection.needs_times and not millis
+            found[at] = self.selection.takes(order, millis, said.names)
+            transaction = said.transaction or said.gtid
+            if transaction is not None:
+                (self.inside if found[at] else self.outside).add(transaction)
         return found

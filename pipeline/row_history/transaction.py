@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pipeline.decode.changes import RawRecords, SourceTable
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.lake.lake_table import LakeTable
-from pipeline.row_history.changes import KEYLESS, ChangeReader, NoRow, RowChange
+from pipeline.row_history.changes import ChangeReader
 from pipeline.row_history.commits import CommitLog
 from pipeline.row_history.records import Reach, Records, reach
+from pipeline.row_history.row_change import KEYLESS, NoRow, RowChange
 from pipeline.row_history.selection import Chooser, Selection
 from pipeline.source.missing import describe
 from pipeline.source.offsets import OffsetRange, Ranges
@@ -122,7 +123,7 @@ class _Collected:
 
     def take(self, chunk: RawRecords) -> None:
         """Add the selected changes of a chunk."""
-        for found in self.reader.read(chunk, self.chooser.rows_of(chunk)):
+        for found in self.reader.read(self.chooser.narrowed(chunk), self.chooser.rows):
             if isinstance(found, RowChange):
                 self.changes.append(found)
             elif self._takes(found):
@@ -201,7 +202,12 @@ def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[Sourc
 
 
 def _check_kinds(collected: _Collected) -> None:
-    """Refuse selected records that are no changes of single rows."""
+    """Refuse selected records that are no changes of single rows, and times where there are none."""
+    if collected.chooser.untimed:
+        raise BadInputError(
+            f"{collected.chooser.untimed} changes have no source time, so nobody knows whether they are selected",
+            do_next="give --transaction, or --from-position and --to-position",
+        )
     truncates = [other for other in collected.others if other.is_truncate]
     if truncates:
         raise UnsupportedError(

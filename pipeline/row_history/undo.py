@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pipeline.row_history.changes import Row, RowChange
+from pipeline.row_history.row_change import Row, RowChange
 
 
 class Obstacle(StrEnum):

@@ -89,6 +89,8 @@ class Bank:
         path: Path,
         tables: Sequence[str] = ("a", "b"),
         key: Sequence[str] = ("id",),
+        servers: str = "127.0.0.1:1",
+        prefix: str = "s",
         **rules: Any,  # noqa: ANN401 - YAML
     ) -> None:
         self.path, self.conf = path / "lake", path / "conf.yaml"
@@ -96,13 +98,13 @@ class Bank:
         document = {
             "name": "shop",
             "lake": {"uri": str(self.path), "options": {"fsync": "false"}},
-            "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [f"s.shop.{t}" for t in tables]},
+            "kafka": {"bootstrap_servers": servers, "topics": [f"{prefix}.shop.{t}" for t in tables]},
             "source": {"schemas": schemas},
             "tables": {"defaults": {"buckets": 2, "compaction": {"mode": "off"}, **rules}},
         }
         self.conf.write_text(json.dumps(document))
         self.settings, self.log = Settings.load(self.conf), TopicLog()
-        self.low = Offsets()
+        self.low, self.prefix = Offsets(), prefix
         self.rows: dict[str, dict[int, Row]] = {t: {} for t in tables}
         self.transactions: dict[int, tuple[Change, ...]] = {}
         self.batches = 0
@@ -124,7 +126,7 @@ class Bank:
         """Put the events of a transaction into the topics, for the first time or again."""
         for at, change in enumerate(self.transactions[number]):
             event = self.event(number, at, change)
-            topic, key = f"s.shop.{change.table}", {"id": change.key}
+            topic, key = f"{self.prefix}.shop.{change.table}", {"id": change.key}
             self.log.add(topic, event, key, change.key % partitions)
 
     def event(self, number: int, at: int, change: Change) -> Row:

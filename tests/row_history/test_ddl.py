@@ -13,12 +13,14 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.row_history.changes import ChangeReader
 from pipeline.row_history.commits import CommitKind, CommitLog
+from pipeline.row_history.events import KafkaLook
+from pipeline.row_history.history import LineKind
 from pipeline.row_history.keys import row_key
 from pipeline.row_history.lake_images import changes_in_lake
 from pipeline.row_history.revert import Order, plan_table, revert_table
 from pipeline.row_history.selection import Selection
 from pipeline.row_history.transaction import OpenTable, changes_in_kafka
-from pipeline.row_history.why import KafkaLook, LineKind, row_histories
+from pipeline.row_history.why import row_histories
 from pipeline.storage import open_storage
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs

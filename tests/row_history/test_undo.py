@@ -15,7 +15,7 @@ from tests.hypothesis_profile import scaled
 from tests.row_history.bank import Bank, Change, Row, account, gtid
 
 _SETTINGS = settings(
-    max_examples=scaled(60, least=12), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=scaled(60, least=8), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 KEYS = range(4)
 

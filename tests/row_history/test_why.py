@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from tests.row_history.bank import Bank, Change, account, gtid
 from tests.stream.dying_store import DyingStore, Fate
 
 Fields = Mapping[str, Any]
-COMPACTED = {"compaction": {"mode": "process", "after_commits": 1, "log_ratio": None}, "retention": {"commits": 1}}
+COMPACTED: dict[str, Any] = {
+    "compaction": {"mode": "process", "after_commits": 1, "log_ratio": None},
+    "retention": {"commits": 1},
+}
 
 
 @pytest.fixture
@@ -154,6 +158,22 @@ def test_quarantined_records_of_the_row(bank: Bank) -> None:
     (held,) = of_kind(bank.json("why", "shop.a", "1"), "quarantined")
     assert held["reason"] == "unknown_column"
     assert held["kafka"]["offset"] == 9
+
+
+def test_a_record_that_was_replayed_from_the_quarantine(bank: Bank) -> None:
+    """Its event lies in the offsets of one commit, and another commit has applied it."""
+    event = bank.event(9, 0, Change("a", account(1, 85), account(1, 86)))
+    event["after"]["colour"] = "red"
+    bank.log.add("s.shop.a", event, {"id": 1})
+    bank.transfer(10, 2, 3, 1)
+    bank.run_stream()
+    document = json.loads(bank.conf.read_text())
+    document["source"]["schemas"]["shop.a"]["columns"]["colour"] = "varchar(10)"
+    bank.conf.write_text(json.dumps(document))
+    assert bank.run("quarantine replay").exit_code == 0
+    newest = of_kind(bank.json("why", "shop.a", "1", "--kafka"), "version")[-1]
+    assert (newest["by"], newest["gtid"], newest["kafka"]["offset"]) == ("quarantine replay", gtid(9), 9)
+    assert newest["values"]["colour"] == "red"
 
 
 def test_keys_that_are_none(bank: Bank) -> None:

@@ -20,12 +20,14 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.replay.quarantine_records import Held
 from pipeline.row_history.commits import CommitLog
+from pipeline.row_history.events import KafkaLook
+from pipeline.row_history.history import Line, LineKind, RowHistory, place_text
 from pipeline.row_history.keys import RowKey, row_key
 from pipeline.row_history.opened import change_reader
 from pipeline.row_history.quarantined import quarantined_records
 from pipeline.row_history.records import KafkaRecords
 from pipeline.row_history.verdicts import Fate
-from pipeline.row_history.why import KafkaLook, Line, LineKind, RowHistory, place_text, row_histories
+from pipeline.row_history.why import row_histories
 from pipeline.settings import Settings
 from pipeline.source.missing import describe
 from pipeline.storage import open_storage
