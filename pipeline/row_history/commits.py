@@ -82,11 +82,13 @@ class CommitLog:
         commits: by instant.
         ddl: the statements that were carried out on the table, each with the commit that first records it.
         reverts: the reverted transactions.
+        truncated: the ordering values of TRUNCATEs.
     """
 
     commits: Mapping[str, Commit]
     ddl: Sequence[tuple[Entry, str]]
     reverts: Sequence[Revert]
+    truncated: frozenset[int] = frozenset()
 
     @staticmethod
     def of(table: HudiTable, stream: str) -> CommitLog:
@@ -94,14 +96,16 @@ class CommitLog:
         active = {instant.requested_time for instant in table.timeline.completed()}
         commits: dict[str, Commit] = {}
         ddl: dict[tuple[int, str], tuple[Entry, str]] = {}
+        truncated: set[int] = set()
         for time, body in sorted(all_commits(table), key=lambda one: one[0]):
             record = RecordReader.of_commit(body.extra)
             completed = table.timeline.completion_time(time) or time
             commits[time] = _commit(time, completed, body, record, stream, archived=time not in active)
+            truncated |= {record.truncates.whole, *record.truncates.shards.values()}
             for entry in record.ddl or ():
                 ddl.setdefault(entry.key, (entry, time))
         reverts = RecordReader.newest_of(table).reverts
-        return CommitLog(commits, [ddl[key] for key in sorted(ddl)], reverts)
+        return CommitLog(commits, [ddl[key] for key in sorted(ddl)], reverts, frozenset(truncated - {-1}))
 
     def covering(self, topic: str, partition: int, offset: int) -> Commit | None:
         """The commit of the stream that read a record."""

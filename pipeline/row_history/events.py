@@ -12,7 +12,7 @@ from pipeline.row_history.changes import ChangeReader
 from pipeline.row_history.commits import Commit, CommitKind, CommitLog
 from pipeline.row_history.history import Line, LineKind, Record, RowHistory, operation, rank
 from pipeline.row_history.records import Records, reach
-from pipeline.row_history.row_change import RowChange
+from pipeline.row_history.row_change import KEYLESS, NoRow, RowChange
 from pipeline.source.missing import describe
 from pipeline.source.offsets import OffsetRange
 
@@ -38,12 +38,16 @@ def look_into_kafka(histories: Sequence[RowHistory], log: CommitLog, kafka: Kafk
     reached = reach(kafka.records, wanted, kafka.most)
     keys = pa.array(sorted({history.key for history in histories}), pa.string())
     found: dict[tuple[str, str], list[RowChange]] = {}
+    keyless = False
     for chunk in kafka.records.read(reached.there):
         for change in kafka.reader.read(chunk, keys={kafka.source: keys}):
-            if isinstance(change, RowChange) and change.source == kafka.source:
+            if isinstance(change, RowChange):
                 found.setdefault((change.path, change.key), []).append(change)
+            keyless |= isinstance(change, NoRow) and change.why == KEYLESS
     for history in histories:
         _add_events(history, found.get((history.path, history.key), ()), log)
+        if keyless:
+            history.notes.append("which events made this row: the table has no key, so events name no row")
         for ranges, why in ((reached.gone, "Kafka no longer has"), (reached.left, "--kafka-records left out")):
             if ranges:
                 history.notes.append(f"{why} {ranges.records} of the offsets of these commits: {describe(ranges)}")

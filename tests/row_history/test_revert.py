@@ -156,6 +156,8 @@ def test_a_truncated_row_does_not_come_back(bank: Bank) -> None:
     bank.log.add("s.shop.b", {**envelope, "op": "t", "before": None}, None)
     bank.run_stream()
     assert bank.lake_rows("b") == {}
+    deleted = [line for line in bank.json("why", "shop.b", "1") if line["kind"] == "version"][-1]
+    assert "a TRUNCATE removed the row" in deleted["why"]
     bank.json("revert", "--transaction", gtid(2), "--leave-conflicts")
     assert bank.lake_rows("b") == {}
     assert bank.lake_rows("a") == FIRST
@@ -251,8 +253,9 @@ def test_a_table_without_a_key(tmp_path: Path) -> None:
     assert "shop.b has no key" in refused(bank, "--transaction", gtid(2)).what
     lines = bank.json("why", "shop.b", "owner=a,balance=1.00")
     assert [line["fate"] for line in lines if line["kind"] == "version"] == ["live"]
-    shown = bank.run("why", "shop.b", lines[0]["key"]).output
+    shown = bank.run("why", "shop.b", lines[0]["key"], "--kafka").output
     assert "live" in shown
+    assert "the table has no key, so events name no row" in shown
     assert "searched by their content" in bank.run("why", "shop.b", "owner=a").output
 
 
