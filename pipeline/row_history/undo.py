@@ -15,6 +15,10 @@ from typing import Any
 from pipeline.row_history.row_change import Row, RowChange
 
 
+#: The least distance of two events in the binlog: the size of an event's header (MySQL's binlog format, version 4).
+_EVENT_BYTES = 19
+
+
 class Obstacle(StrEnum):
     """Why a row, or a column of it, is left as it is."""
 
@@ -89,20 +93,22 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
         changes: of the row, each with its whole before image; ascending by rank, none twice.
         present: the row now.
         by_column: also set back columns of rows that were changed later, where the later changes left these columns
-            alone. By default such a row is not touched.
+            alone. By default such a row is not touched, and a row that the changes inserted or deleted never is.
 
     The ordering value is the row's present one plus one. So the row wins over the undone changes when they are
     delivered again, which a later commit at the same value would not; and it loses to any later event of the source,
-    because two events lie at least the 19 bytes of an event's header apart in the binlog.
+    because two events lie at least ``_EVENT_BYTES`` apart in the binlog.
     """
-    last = changes[-1]
-    if present.reverted and present.order == last.order + 1:
+    left = changes[: _undone_from(changes, present)]
+    if not left:
         return Undone(present.values, present.values, done_before=True)
-    if (obstacle := _obstacle(last, present, by_column=by_column)) is not None:
+    updates_only = all(change.before is not None and change.after is not None for change in changes)
+    obstacle = _obstacle(changes[-1], present, by_column=by_column and updates_only)
+    if obstacle is not None and len(left) == len(changes):
         return Undone(present.values, present.values, conflicts=(Conflict(obstacle),))
     state = None if present.values is None else dict(present.values)
     conflicts: list[Conflict] = []
-    for change in reversed(changes):
+    for change in reversed(left):
         blocked = _take_back(change, state, by_column=by_column)
         if blocked is not None:
             return Undone(present.values, present.values, conflicts=(Conflict(blocked),))
@@ -114,6 +120,27 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
             conflicts += _set_back(change.before, change.after, state)
     order = present.order + 1 if present.order is not None else -1
     return Undone(present.values, state, order, tuple(dict.fromkeys(conflicts)))
+
+
+def _undone_from(changes: Sequence[RowChange], present: Present) -> int:
+    """The number of the first change that an earlier revert has undone with all after it; their number if none is.
+
+    Reverts write the ordering values that follow the one of the last change, and no event of the source has one of
+    these. They leave the row as it was before the first change that they undo.
+    """
+    last = changes[-1].order
+    if present.reverted and present.order is not None and last < present.order < last + _EVENT_BYTES:
+        for at, change in enumerate(changes):
+            if _is_as(present.values, change.before):
+                return at
+    return len(changes)
+
+
+def _is_as(state: Row | None, image: Row | None) -> bool:
+    """Whether a row has the values of an image, or both are none."""
+    if state is None or image is None:
+        return state is image
+    return all(same(state.get(name), value) for name, value in image.items())
 
 
 def _obstacle(last: RowChange, present: Present, *, by_column: bool) -> Obstacle | None:
@@ -139,8 +166,7 @@ def _take_back(change: RowChange, state: Row | None, *, by_column: bool) -> Obst
         return None if state is None else Obstacle.INSERTED_LATER
     if state is None:
         return Obstacle.DELETED_LATER
-    as_left = all(same(state.get(name), value) for name, value in change.after.items())
-    return None if as_left or (by_column and change.before is not None) else Obstacle.CHANGED_LATER
+    return None if _is_as(state, change.after) or (by_column and change.before is not None) else Obstacle.CHANGED_LATER
 
 
 def _set_back(before: Row, after: Row, state: dict[str, Any]) -> list[Conflict]:

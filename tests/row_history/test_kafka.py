@@ -47,9 +47,8 @@ def test_what_the_broker_has_and_has_not(bank: Bank) -> None:
     assert reverted.exit_code == 0, (reverted.output, reverted.exception)
     assert bank.lake_rows()[1] == account(1, 100)
     topic = f"{bank.prefix}.shop.a"
-    for deleted in (
-        admin_of(bank.settings.kafka.bootstrap_servers).delete_records([TopicPartition(topic, 0, 6)]).values()
-    ):
+    admin = admin_of(bank.settings.kafka.bootstrap_servers)
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 6)]).values():
         deleted.result()
     gone = CliRunner().invoke(app, ["revert", str(bank.conf), "--transaction", gtid(2), "--yes"])
     assert isinstance(gone.exception, BadInputError)

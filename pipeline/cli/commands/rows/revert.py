@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ from rich.table import Table as Grid
 from pipeline.cli.commands.query import text
 from pipeline.cli.lake_options import LakeConf, chosen, say, shared
 from pipeline.cli.option_group import options_of
-from pipeline.cli.text import number, terminal
+from pipeline.cli.text import epoch_ms, number, terminal
 from pipeline.decode.order import binlog_order
 from pipeline.errors import ConfigError
 from pipeline.lake.catalog import BrokenTable, CatalogTable
@@ -50,8 +49,8 @@ class _Range:
             frozenset(self._ids or ()),
             _order(self._first, epoch),
             _order(self._last, epoch),
-            _millis(self._since),
-            _millis(self._until),
+            epoch_ms(self._since),
+            epoch_ms(self._until),
         )
         if found.is_empty:
             raise ConfigError(
@@ -125,16 +124,6 @@ def _order(place: str | None, epoch: int) -> int | None:
         return binlog_order(epoch, file, int(position))
     except (ValueError, OverflowError) as error:
         raise ConfigError("this is no position", do_next="write mysql-bin.000003:4711", position=place) from error
-
-
-def _millis(moment: str | None) -> int | None:
-    if moment is None:
-        return None
-    try:
-        given = datetime.fromisoformat(moment)
-    except ValueError as error:
-        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=moment) from error
-    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 # -- the plan ---------------------------------------------------------------------------------------------------------
