@@ -14,7 +14,6 @@ from typing import Any
 
 from pipeline.row_history.row_change import Row, RowChange
 
-
 #: The least distance of two events in the binlog: the size of an event's header (MySQL's binlog format, version 4).
 _EVENT_BYTES = 19
 
