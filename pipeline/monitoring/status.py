@@ -18,8 +18,8 @@ from pipeline.lake.catalog import CatalogTable
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
-from pipeline.position.table_requests import Requests, load_requests
 from pipeline.position.recorded import Revert
+from pipeline.position.table_requests import Requests, load_requests
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.source.positions import end_offsets, first_offsets

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, ChangeBatch, RawRecords
+from pipeline.decode.formats.trace import SNAPSHOT_ROW
 from pipeline.decode.order import OrderKind, OrderPlace
 from pipeline.decode.selection import Mask
 from pipeline.row_history.changes import TraceOf
@@ -45,7 +46,8 @@ class Selection:
         return self.since_ms is not None or self.until_ms is not None
 
     def takes(self, order: int, source_ms: int, names: Collection[str]) -> bool:
-        """Whether a change meets the conditions. A row of a snapshot belongs to no transaction and never does."""
+        """Whether a change meets the conditions. A row of the initial snapshot, which is read at no
+        position, never does."""
         return (
             OrderPlace.of(order).kind is not OrderKind.SNAPSHOT
             and (not self.transactions or not self.transactions.isdisjoint(names))
@@ -139,14 +141,14 @@ class Chooser:
             self.lowest[place] = min(held[0], mine[0]), min(held[1], mine[1])
 
     def rows(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
-        """The selected rows of a change batch, as ``changes.Choose``."""
+        """The selected rows of a change batch, as ``changes.Choose``. A snapshot's rows belong to no transaction."""
         self._note_lowest(batch)
         columns = (batch.rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
         found = np.zeros(len(batch.rows), dtype=bool)
         for at, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
             said = trace(offset)
             self.untimed += self.selection.needs_times and not millis
-            found[at] = self.selection.takes(order, millis, said.names)
+            found[at] = said.op != SNAPSHOT_ROW and self.selection.takes(order, millis, said.names)
             transaction = said.transaction or said.gtid
             if transaction is not None:
                 (self.inside if found[at] else self.outside).add(transaction)

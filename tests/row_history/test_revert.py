@@ -120,6 +120,18 @@ def test_a_range_is_undone_in_reverse_order(bank: Bank) -> None:
     assert bank.lake_rows("b")[1] == account(1, 110)
 
 
+def test_rows_that_a_snapshot_has_read_belong_to_no_transaction(bank: Bank) -> None:
+    """An incremental snapshot reads a row after the transaction; its event stands in the range."""
+    event = bank.event(3, 0, Change("a", None, account(1, 90)))
+    event |= {"op": "r", "source": event["source"] | {"snapshot": "incremental", "gtid": None}, "transaction": None}
+    bank.log.add("s.shop.a", event, {"id": 1})
+    bank.run_stream()
+    ends = ["--from-position", "3:20000", "--to-position", "3:40000"]
+    assert "1 rows were changed later" in refused(bank, *ends).what
+    bank.json("revert", *ends, "--by-column")
+    assert bank.lake_rows("a") == FIRST
+
+
 def test_a_transaction_before_one_that_was_reverted(bank: Bank) -> None:
     """Together with the later one, which stays reverted; alone, the row counts as changed later."""
     bank.transfer(3, 1, 2, 3)

@@ -48,8 +48,10 @@ class Trace:
 
 
 NO_TRACE = Trace()
+#: The operation of a row that a snapshot has read.
+SNAPSHOT_ROW = "r"
 #: Debezium's letters for the operations of Maxwell and Canal.
-_OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r", "truncate": "t"}
+_OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": SNAPSHOT_ROW, "truncate": "t"}
 
 
 def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
