@@ -211,7 +211,7 @@ def _present(table: LakeTable, log: CommitLog, row: RowChanges, version: Version
         return Present(None, None, removed_until=removed)
     commit = log.commits.get(version.instant)
     reverted = commit is not None and commit.kind is CommitKind.REVERT
-    return Present(version.values, version.order, reverted, removed)
+    return Present(version.values, version.order, reverted, removed, row.reread)
 
 
 # -- the write --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from pipeline.decode.selection import Mask
 from pipeline.row_history.changes import TraceOf
 from pipeline.source.offsets import OffsetRange
 
+#: What ``source.snapshot`` says in a row of an incremental snapshot.
+_INCREMENTAL = b"incremental"
 #: How many records at the beginning of a chunk are looked at in any case.
 _FIRST = 5
 
@@ -58,13 +60,13 @@ class Selection:
         )
 
     def may_be_in(self, records: RawRecords) -> list[int]:
-        """The indices of records that may hold a selected change, judged by their bytes alone: a message of any format
-        holds the id of its transaction as text."""
+        """The indices of records that may hold a selected change or a row of an incremental snapshot, judged by their
+        bytes alone: a message of any format holds the id of its transaction as text."""
         ids = [name.encode() for name in self.transactions]
         if not ids:
             return list(range(len(records)))
-        found = enumerate(records.values)
-        return [at for at, value in found if value is not None and any(name in value for name in ids)]
+        marks, found = [*ids, _INCREMENTAL], enumerate(records.values)
+        return [at for at, value in found if value is not None and any(mark in value for mark in marks)]
 
     def __str__(self) -> str:
         parts = [f"transaction {name}" for name in sorted(self.transactions)]
@@ -141,14 +143,20 @@ class Chooser:
             self.lowest[place] = min(held[0], mine[0]), min(held[1], mine[1])
 
     def rows(self, batch: ChangeBatch, trace: TraceOf) -> Mask:
-        """The selected rows of a change batch, as ``changes.Choose``. A snapshot's rows belong to no transaction."""
+        """The selected rows of a change batch, as ``changes.Choose``, and the rows of incremental snapshots.
+
+        The rows of a snapshot belong to no transaction. They tell that a row was read again and not changed.
+        """
         self._note_lowest(batch)
         columns = (batch.rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
         found = np.zeros(len(batch.rows), dtype=bool)
         for at, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
             said = trace(offset)
+            if said.op == SNAPSHOT_ROW:
+                found[at] = OrderPlace.of(order).kind is OrderKind.BINLOG
+                continue
             self.untimed += self.selection.needs_times and not millis
-            found[at] = said.op != SNAPSHOT_ROW and self.selection.takes(order, millis, said.names)
+            found[at] = self.selection.takes(order, millis, said.names)
             transaction = said.transaction or said.gtid
             if transaction is not None:
                 (self.inside if found[at] else self.outside).add(transaction)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.decode.formats.trace import SNAPSHOT_ROW
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.lake.lake_table import LakeTable
 from pipeline.row_history.changes import ChangeReader
@@ -25,12 +26,16 @@ _LONGEST_TRANSACTION_MS = 3_600_000
 
 @dataclass(frozen=True)
 class RowChanges:
-    """The selected changes of one row, ascending by rank, none twice."""
+    """The selected changes of one row, ascending by rank, none twice.
+
+    ``reread``: the ordering value at which an incremental snapshot has read the row last; None if none has.
+    """
 
     source: SourceTable
     path: str
     key: str
     changes: tuple[RowChange, ...]
+    reread: int | None = None
 
 
 @dataclass
@@ -97,8 +102,12 @@ def changes_in_kafka(
 
 
 def _ranges(logs: Iterable[CommitLog], selection: Selection) -> list[OffsetRange]:
+    """The offsets of commits of the selected times, and of those around them: a transaction may reach beyond."""
+    since, until = selection.since_ms, selection.until_ms
+    since = None if since is None else since - _LONGEST_TRANSACTION_MS
+    until = None if until is None else until + _LONGEST_TRANSACTION_MS
     commits = [commit for log in logs for commit in log.commits.values()]
-    return [r for c in commits if c.may_concern(selection.since_ms, selection.until_ms) for r in c.ranges]
+    return [r for commit in commits if commit.may_concern(since, until) for r in commit.ranges]
 
 
 def _ahead(records: Records, tables: Mapping[SourceTable, OpenTable], stream: str) -> Ranges:
@@ -120,11 +129,15 @@ class _Collected:
     reader: ChangeReader
     changes: list[RowChange] = field(default_factory=list)
     others: list[NoRow] = field(default_factory=list)
+    reread: dict[tuple[SourceTable, str, str], int] = field(default_factory=dict)
 
     def take(self, chunk: RawRecords) -> None:
         """Add the selected changes of a chunk."""
         for found in self.reader.read(self.chooser.narrowed(chunk), self.chooser.rows):
-            if isinstance(found, RowChange):
+            if isinstance(found, RowChange) and found.trace.op == SNAPSHOT_ROW:
+                place = found.source, found.path, found.key
+                self.reread[place] = max(found.order, self.reread.get(place, -1))
+            elif isinstance(found, RowChange):
                 self.changes.append(found)
             elif self._takes(found):
                 self.others.append(found)
@@ -137,13 +150,12 @@ class _Collected:
 
     def result(self) -> Changes:
         """The changes by row. A record that was delivered twice counts once."""
-        rows: dict[tuple[SourceTable, str, str], dict[tuple[int, int, bool], RowChange]] = {}
-        for change in self.changes:
-            place = change.source, change.path, change.key
-            rows.setdefault(place, {})[change.order, change.row, change.after is None] = change
+        rows: dict[tuple[SourceTable, str, str], list[RowChange]] = {}
+        for change in {_identity(change): change for change in self.changes}.values():
+            rows.setdefault((change.source, change.path, change.key), []).append(change)
         found = Changes(not_applied=self.others)
         found.rows = [
-            RowChanges(*place, tuple(sorted(mine.values(), key=lambda change: change.rank)))
+            RowChanges(*place, tuple(sorted(mine, key=lambda change: change.rank)), self.reread.get(place))
             for place, mine in rows.items()
         ]
         found.transactions = {c.trace.transaction or c.trace.gtid or "" for c in self.changes} - {""}
@@ -191,7 +203,8 @@ def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[Sourc
             f"the range holds only a part of transactions {_some(collected.chooser.cut)}",
             do_next="give another range, or --transaction",
         )
-    waiting = [c for c in ahead.changes if c.offset >= _standing(tables[c.source], c)]
+    known = {_identity(change) for change in collected.changes}
+    waiting = [c for c in ahead.changes if c.offset >= _standing(tables[c.source], c) and _identity(c) not in known]
     if waiting:
         raise BadInputError(
             "the tables do not hold the whole selection yet: the stream has not applied all of it",
@@ -199,6 +212,11 @@ def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[Sourc
             records=_some(f"{c.topic}/{c.partition}:{c.offset}" for c in waiting),
         )
     refuse_without_images(collected.changes)
+
+
+def _identity(change: RowChange) -> tuple[SourceTable, str, str, int, int, bool]:
+    """The same for a change and its redelivery."""
+    return change.source, change.path, change.key, change.order, change.row, change.after is None
 
 
 def _check_kinds(collected: _Collected) -> None:

@@ -38,12 +38,15 @@ class Present:
         order: its ordering value, or that of the delete that is stored for it; None if nothing is stored.
         reverted: whether a revert has written it.
         removed_until: TRUNCATE or DROP TABLE has removed rows of this key up to this ordering value; -1 for none.
+        reread: the ordering value at which an incremental snapshot has read the row last; None if none has. With the
+            same values the row was read again, not changed.
     """
 
     values: Row | None
     order: int | None
     reverted: bool = False
     removed_until: int = -1
+    reread: int | None = None
 
 
 @dataclass(frozen=True)
@@ -124,11 +127,12 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
 def _undone_from(changes: Sequence[RowChange], present: Present) -> int:
     """The number of the first change that an earlier revert has undone with all after it; their number if none is.
 
-    Reverts write the ordering values that follow the one of the last change, and no event of the source has one of
-    these. They leave the row as it was before the first change that they undo.
+    Reverts write the ordering values that follow the one of the last change, or of a snapshot that has read the row
+    again. No event of the source has one of these. They leave the row as it was before the first change that they undo.
     """
-    last = changes[-1].order
-    if present.reverted and present.order is not None and last < present.order < last + _EVENT_BYTES:
+    order, bases = present.order, (changes[-1].order, present.reread)
+    follows = order is not None and any(base is not None and base < order < base + _EVENT_BYTES for base in bases)
+    if present.reverted and follows:
         for at, change in enumerate(changes):
             if _is_as(present.values, change.before):
                 return at
@@ -156,6 +160,8 @@ def _obstacle(last: RowChange, present: Present, *, by_column: bool) -> Obstacle
         return Obstacle.INSERTED_LATER if present.values is not None else Obstacle.DELETED_LATER
     if present.values is None:
         return Obstacle.DELETED_LATER
+    if present.reread == present.order and _is_as(present.values, last.after):
+        return None
     return None if by_column else Obstacle.CHANGED_LATER
 
 

@@ -120,16 +120,22 @@ def test_a_range_is_undone_in_reverse_order(bank: Bank) -> None:
     assert bank.lake_rows("b")[1] == account(1, 110)
 
 
-def test_rows_that_a_snapshot_has_read_belong_to_no_transaction(bank: Bank) -> None:
-    """An incremental snapshot reads a row after the transaction; its event stands in the range."""
-    event = bank.event(3, 0, Change("a", None, account(1, 90)))
+@pytest.mark.parametrize("balance", [90, 91])
+def test_a_row_that_a_snapshot_has_read_again(bank: Bank, balance: int) -> None:
+    """With the same values it was not changed; and a snapshot belongs to no transaction, wherever it stands."""
+    event = bank.event(3, 0, Change("a", None, account(1, balance)))
     event |= {"op": "r", "source": event["source"] | {"snapshot": "incremental", "gtid": None}, "transaction": None}
     bank.log.add("s.shop.a", event, {"id": 1})
     bank.run_stream()
-    ends = ["--from-position", "3:20000", "--to-position", "3:40000"]
-    assert "1 rows were changed later" in refused(bank, *ends).what
-    bank.json("revert", *ends, "--by-column")
-    assert bank.lake_rows("a") == FIRST
+    for selection in (["--transaction", gtid(2)], ["--from-position", "3:20000", "--to-position", "3:40000"]):
+        if balance != 90:
+            assert "1 rows were changed later" in refused(bank, *selection).what
+        else:
+            bank.json("revert", *selection)
+            assert bank.lake_rows("a") == FIRST
+            bank.deliver(2)
+            bank.run_stream()
+            assert bank.lake_rows("a") == FIRST
 
 
 def test_a_transaction_before_one_that_was_reverted(bank: Bank) -> None:
@@ -157,6 +163,25 @@ def test_a_range_of_times(bank: Bank) -> None:
     bank.json("revert", "--since", at, "--until", "2025-10-09T08:53:24")
     assert bank.lake_rows("a") == {**FIRST, 1: account(1, 90), 7: account(7, 7)}
     assert "the range holds only a part" not in bank.run("revert", "--since", at, "--dry-run").output
+
+
+def test_a_transaction_that_reaches_beyond_the_time(bank: Bank) -> None:
+    """Its changes have the times of their statements, and come in two commits."""
+    bank.transact(3, [Change("a", account(2, 100), account(2, 1))])
+    bank.run_stream()
+    event = bank.event(3, 1, Change("a", account(3, 100), account(3, 199)))
+    event["source"]["ts_ms"] += 60_000
+    bank.log.add("s.shop.a", event, {"id": 3})
+    bank.run_stream()
+    error = refused(bank, "--since", "2025-10-09T08:53:23", "--until", "2025-10-09T08:53:30")
+    assert "only a part of transactions 0-1-3" in error.what
+
+
+def test_events_that_wait_to_be_delivered_again(bank: Bank) -> None:
+    bank.deliver(2)
+    bank.json("revert", "--transaction", gtid(2))
+    bank.run_stream()
+    assert bank.lake_rows("a") == FIRST
 
 
 def test_a_changed_key_and_a_changed_partition(tmp_path: Path) -> None:
