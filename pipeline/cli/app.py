@@ -112,6 +112,18 @@ COMMANDS = (
         "Take back every later write of a table, for good. Stop its writers first; its stream delivers again "
         "what went.",
     ),
+    Lazy(
+        "why",
+        "pipeline.cli.commands.rows.why",
+        "why",
+        "Print every version of a row, where it comes from, and why it won or lost. Changes nothing.",
+    ),
+    Lazy(
+        "revert",
+        "pipeline.cli.commands.rows.revert",
+        "revert",
+        "Undo transactions of the source in the lake, each table in a commit. Later changes are kept.",
+    ),
     Lazy("savepoint", "pipeline.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
     Lazy(
         "quarantine",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from pipeline.errors import ConfigError
+from pipeline.cli.text import epoch_ms
 from pipeline.replay.quarantine_records import Selection, named
 
 Records = Annotated[
@@ -35,16 +34,6 @@ def selected(
         reasons=frozenset(reason or ()),
         tables=frozenset(table or ()),
         names=frozenset(map(named, records or ())),
-        since_ms=_millis(since),
-        until_ms=_millis(until),
+        since_ms=epoch_ms(since),
+        until_ms=epoch_ms(until),
     )
-
-
-def _millis(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
-    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)

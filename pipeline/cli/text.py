@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from pipeline.errors import ConfigError
+
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
@@ -68,6 +70,18 @@ class Terminal(Console):
         """The segments of anything printed, made printable; rich's own control codes stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def epoch_ms(text: str | None) -> int | None:
+    """A time as a user writes it (UTC unless it names a zone), in ms since the epoch; None for None. Raises
+    ConfigError."""
+    if text is None:
+        return None
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
+    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def terminal(*, stderr: bool = False) -> Console:

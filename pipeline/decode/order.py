@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +14,8 @@ from pipeline.decode.changes import EPOCH_BITS, FILE_BITS, POSITION_BITS, orderi
 
 _EPOCH_SHIFT = FILE_BITS + POSITION_BITS
 OUT_OF_RANGE = -1
+#: From this value on (2000-01-01), the low bits of an ordering value are a snapshot's time in seconds.
+EARLIEST_SNAPSHOT_S = 946_684_800
 Int64s = npt.NDArray[np.int64]
 
 
@@ -68,3 +73,46 @@ def offset_orders(epochs: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64])
 
 def _epochs_fit(epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return (epochs >= 0) & (epochs < 1 << EPOCH_BITS)
+
+
+class OrderKind(StrEnum):
+    """What the low bits of an ordering value hold."""
+
+    BINLOG = "binlog"
+    SNAPSHOT = "snapshot"
+    OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPlace:
+    """An ordering value in its parts.
+
+    Args:
+        kind: a binlog position, a snapshot's time, or a Kafka offset.
+        epoch: the highest part.
+        file: the number of the binlog file; 0 for the other kinds.
+        position: the position in the file, the snapshot's seconds since the Unix epoch, or the Kafka offset.
+    """
+
+    kind: OrderKind
+    epoch: int
+    file: int
+    position: int
+
+    @staticmethod
+    def of(order: int) -> OrderPlace:
+        """The parts of an ordering value. An offset from EARLIEST_SNAPSHOT_S on is taken for a snapshot's time."""
+        epoch, low = order >> _EPOCH_SHIFT, order & ((1 << _EPOCH_SHIFT) - 1)
+        file, position = low >> POSITION_BITS, low & ((1 << POSITION_BITS) - 1)
+        if file:
+            return OrderPlace(OrderKind.BINLOG, epoch, file, position)
+        kind = OrderKind.SNAPSHOT if position >= EARLIEST_SNAPSHOT_S else OrderKind.OFFSET
+        return OrderPlace(kind, epoch, 0, position)
+
+    def __str__(self) -> str:
+        epoch = f", epoch {self.epoch}" if self.epoch else ""
+        if self.kind is OrderKind.BINLOG:
+            return f"{self.file:06d}:{self.position}{epoch}"
+        if self.kind is OrderKind.SNAPSHOT:
+            return f"snapshot at {datetime.fromtimestamp(self.position, UTC):%Y-%m-%d %H:%M:%S}{epoch}"
+        return f"offset {self.position}{epoch}"

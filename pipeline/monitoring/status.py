@@ -19,6 +19,7 @@ from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
+from pipeline.position.recorded import Revert
 from pipeline.position.table_requests import Requests, load_requests
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, Offsets
@@ -84,6 +85,7 @@ class TableStatus:
         state: ``ok``, ``behind``, ``paused`` or ``stopped``.
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
+        reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
     """
 
     name: str
@@ -99,6 +101,7 @@ class TableStatus:
     state: str = "ok"
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
+    reverts: tuple[Revert, ...] = ()
 
 
 def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:
@@ -142,6 +145,7 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
     for piece in table.file_slices():
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
+    status.reverts = RecordReader.newest_of(table).reverts
     status.lock = lock_holder(place.storage)
     status.writers = heartbeats(place.storage, heartbeat_timeout_s)
     return status

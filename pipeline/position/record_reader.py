@@ -12,7 +12,13 @@ from typing import Any, Protocol
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
-from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.position.recorded import (
+    DumpHours,
+    RecordedPortion,
+    RecordedTransactions,
+    Revert,
+    reverts_from_text,
+)
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry, entries_from_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
@@ -46,6 +52,7 @@ class RecordKey(StrEnum):
     SOURCE = "binlake.source"
     KEYLESS = "binlake.keyless"
     SNAPSHOTS = "binlake.snapshots"
+    REVERTS = "binlake.reverts"
 
 
 class NewestValues(Protocol):
@@ -187,6 +194,11 @@ class RecordReader:
     def snapshots(self) -> SnapshotPlaces:
         """The places at which the table's snapshot rows were read."""
         return SnapshotPlaces.from_json(self._json(RecordKey.SNAPSHOTS) or ())
+
+    @property
+    def reverts(self) -> tuple[Revert, ...]:
+        """All reverts of the table so far, oldest first."""
+        return reverts_from_text(self._text(RecordKey.REVERTS))
 
     def _json(self, key: RecordKey) -> Any:  # noqa: ANN401 - decoded JSON
         text = self._text(key)

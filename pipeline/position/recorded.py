@@ -1,4 +1,4 @@
-"""Values that commits record besides offsets: the last transaction, and the portion of a dump that is replayed."""
+"""Values that commits record besides offsets: the last transaction, the portion of a dump, reverted transactions."""
 
 from __future__ import annotations
 
@@ -109,3 +109,39 @@ def _pairs(tables: tuple[SourceTable, ...]) -> list[list[str]]:
 
 def _sources(pairs: Iterable[tuple[str, str]]) -> tuple[SourceTable, ...]:
     return tuple(SourceTable(database, table) for database, table in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """A revert: changes of the source that a commit has undone in the lake.
+
+    Args:
+        instant: the commit.
+        what: the selection in words.
+        transactions: the ids of the reverted transactions, as far as the events name them; at most 20.
+        rows: rows that were set back.
+        left: rows with a later change that were left as they are.
+        source: where the before images came from.
+    """
+
+    instant: str
+    what: str
+    transactions: tuple[str, ...]
+    rows: int
+    left: int
+    source: str
+
+    def __str__(self) -> str:
+        left = f", {self.left} left" if self.left else ""
+        return f"{self.instant}: {self.what}: {self.rows} rows set back{left}"
+
+
+def reverts_to_text(reverts: Iterable[Revert]) -> str:
+    """As JSON."""
+    said = [[r.instant, r.what, r.transactions, r.rows, r.left, r.source] for r in reverts]
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+
+
+def reverts_from_text(text: str | None) -> tuple[Revert, ...]:
+    """The reverse of ``reverts_to_text``; empty for None. Raises ValueError, TypeError."""
+    return tuple(Revert(at, what, tuple(ids), *rest) for at, what, ids, *rest in json.loads(text or "[]"))

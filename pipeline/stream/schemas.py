@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -75,7 +76,7 @@ class SchemaRegistry:
         config = settings.kafka.client_properties()
         self._tails = [LogTail(config, topic) for topic in settings.kafka.ddl_topics]
 
-    def options(self, before_of: frozenset[SourceTable]) -> DecodeOptions:
+    def options(self, before_of: frozenset[SourceTable] | Literal["all"]) -> DecodeOptions:
         """The decoder's options for a batch."""
         return dataclasses.replace(self._options, before_of=before_of)
 

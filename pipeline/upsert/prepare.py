@@ -99,10 +99,48 @@ class Prepared:
     accepted: Accepted | None = None
     rejected: list[Rejected] = field(default_factory=list)
 
+
+@dataclass(slots=True)
+class LakeRows:
+    """Rows of a change batch as their lake table keeps them, under the source's names; None where all are rejected."""
+
+    batch: ChangeBatch | None = None
+    target: Target | None = None
+    rejected: list[Rejected] = field(default_factory=list)
+
     def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
         """Note rejected rows; None has no effect."""
         if rows is not None:
             self.rejected.append(Rejected(rows, reason, detail))
+
+
+def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, facts: TableFacts) -> LakeRows:
+    """The steps before routing: refuse, restate, shape, target, null keys, usable paths. Arguments as ``prepare``."""
+    found = LakeRows()
+    if facts.refused is not None:
+        found.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+        return found
+    allowed, bad = refused(batch, facts.ddl.refusals)
+    for part, why in bad:
+        found.reject(part, DDL_REFUSED, why)
+    if allowed is None:
+        return found
+    left = allowed
+    try:
+        left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
+        shaped = shape(left, rules, shard)
+        found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
+        left = without_records_of(shaped.good, shaped.bad)
+        target = make_target(left.schema, rules)
+        left, keyless = split_null_keys(left, target)
+        found.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
+        left = without_records_of(left, keyless)
+        left, unusable = split_unusable_paths(left, target)
+        found.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
+        found.batch, found.target = without_records_of(left, unusable), target
+    except UnsupportedError as error:
+        found.reject(left, TABLE_REFUSED, str(error))
+    return found
 
 
 def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, facts: TableFacts) -> Prepared:
@@ -116,32 +154,16 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
 
     A rule that cannot hold for the table rejects the remaining rows (``TABLE_REFUSED``) and raises nothing.
     """
-    prepared = Prepared()
-    if facts.refused is not None:
-        prepared.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+    found = lake_rows(batch, rules, shard, facts)
+    prepared = Prepared(rejected=found.rejected)
+    if found.batch is None or found.target is None:
         return prepared
-    allowed, bad = refused(batch, facts.ddl.refusals)
-    for part, why in bad:
-        prepared.reject(part, DDL_REFUSED, why)
-    if allowed is None:
-        return prepared
-    left = allowed
+    gone_until = _gone_until(found.batch, facts.ddl, facts.truncates.order_of(shard))
     try:
-        left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
-        shaped = shape(left, rules, shard)
-        prepared.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
-        left = without_records_of(shaped.good, shaped.bad)
-        target = make_target(left.schema, rules)
-        left, keyless = split_null_keys(left, target)
-        prepared.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
-        left = without_records_of(left, keyless)
-        left, unusable = split_unusable_paths(left, target)
-        prepared.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
-        left = without_records_of(left, unusable)
-        gone_until = _gone_until(left, facts.ddl, facts.truncates.order_of(shard))
-        prepared.accepted = _accepted(left, target, route(left, target, facts.applied_until, gone_until))
+        routed = route(found.batch, found.target, facts.applied_until, gone_until)
+        prepared.accepted = _accepted(found.batch, found.target, routed)
     except UnsupportedError as error:
-        prepared.reject(left, TABLE_REFUSED, str(error))
+        prepared.rejected.append(Rejected(found.batch, TABLE_REFUSED, str(error)))
     return prepared
 
 

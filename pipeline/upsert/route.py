@@ -96,6 +96,45 @@ def route(
     return routed
 
 
+@dataclass(frozen=True)
+class PlacedRows:
+    """The rows of a change batch at their places in the lake; nothing is left out.
+
+    Args:
+        rows: n rows: KEY, the value columns under their lake names, META_FIELDS.
+        paths: the partition path of each row, string array of n.
+        before: the before images, KEY and value columns; None where the batch has none.
+        before_paths: the partition path of each before image.
+        before_at: the row of each before image, int64.
+    """
+
+    rows: pa.Table
+    paths: pa.Array
+    before: pa.Table | None
+    before_paths: pa.Array
+    before_at: Int64s
+
+
+def placed(batch: ChangeBatch, target: Target) -> PlacedRows:
+    """The rows and before images of a change batch of a table with a key, at their places.
+
+    ``batch``: as for ``route``. Raises UnsupportedError as ``route``.
+    """
+    rows, moves = _named(batch, target)
+    before, at = moves if moves is not None else (None, np.empty(0, dtype=np.int64))
+
+    def keyed(images: pa.Table) -> pa.Table:
+        return images.add_column(0, pa.field(KEY, pa.string()), record_keys(images, target.key))
+
+    return PlacedRows(
+        keyed(rows),
+        _flat(target.layout.paths(rows)),
+        None if before is None else keyed(before),
+        pa.array([], pa.string()) if before is None else _flat(target.layout.paths(before)),
+        at,
+    )
+
+
 def split_null_keys(batch: ChangeBatch, target: Target) -> tuple[ChangeBatch, ChangeBatch | None]:
     """The batch without the rows that have null in their key, and these rows; None if there are none.
 

@@ -59,6 +59,11 @@ class Truncates:
             at = np.where(mine, np.maximum(at, until), at)
         return at
 
+    def order_for(self, row: Mapping[str, object]) -> int:
+        """As ``order_at`` for one row, by its columns."""
+        mine = (until for (column, value), until in self.shards.items() if row.get(column) == value)
+        return max(self.whole, *mine, -1)
+
     def to_text(self) -> str:
         """As commits record it: a number, or JSON where there are shards."""
         if not self.shards:

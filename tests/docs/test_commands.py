@@ -25,7 +25,7 @@ TABLE, INSTANT = "/data/lake/shop/orders", "20240229120000000"
 HARMLESS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("check", "status"), ("--kafka-timeout-s", "0.3")),
     **dict.fromkeys(("query", "explain", "fsck", "repair", "audit", "inspect", "clean", "archive", "compact"), ()),
-    **dict.fromkeys(("config-schema", "savepoint", "quarantine"), ()),
+    **dict.fromkeys(("config-schema", "savepoint", "quarantine", "why"), ()),
 }
 #: No broker listens, which ``check`` says in its own way.
 EXIT_CODES = {"check": 75}

@@ -18,7 +18,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
-from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions
+from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions, Revert
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.schema_changes.rules.verdicts import Ruling, Verdict
@@ -111,7 +111,8 @@ def inflated(extra: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_text() -> None:
-    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == {"binlake.version", "binlake.snapshots"}
+    new = {"binlake.version", "binlake.snapshots", "binlake.reverts"}
+    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
     written = RECORD.to_extra()
     assert list(written) == list(WRITTEN_BEFORE)
@@ -150,6 +151,7 @@ NOTES = st.builds(
         st.lists(TABLES, max_size=2).map(tuple),
     ),
     portion_table=st.none() | TABLES,
+    reverts=st.lists(st.builds(Revert, NAMES, NAMES, st.lists(NAMES).map(tuple), SMALL, SMALL, NAMES)).map(tuple),
     hours=st.none() | st.dictionaries(NAMES, st.lists(st.tuples(SMALL, SMALL), max_size=2), max_size=2),
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),
     replayed=st.none() | st.dictionaries(NAMES, SMALL),

@@ -115,6 +115,9 @@ def _print_tables(found: list[TableStatus]) -> None:
             style="yellow" if t.behind else None,
         )
     terminal().print(grid)
+    for t in found:
+        for revert in t.reverts:
+            say(f"{t.name} reverted: {revert}")
 
 
 def _who(writer: Writer) -> str:

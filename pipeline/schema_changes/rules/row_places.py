@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, UNKNOWN_PLACE
+from pipeline.decode.order import EARLIEST_SNAPSHOT_S
 
 _I64 = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
-#: From this value on, the low bits of an ordering value are a snapshot's time in seconds, and not a Kafka offset.
-_EARLIEST_S = 946_684_800
 #: The runs that a table records; older ones are united, which makes their places less exact.
 _MOST_RUNS = 200
 
@@ -73,7 +72,7 @@ class RowPlaces:
         # a snapshot that was read at the place where the statement begins does not show its effect
         placed = unsure & (self.latest != UNKNOWN_PLACE) & ((self.latest <= order) | (self.earliest > order))
         times = self.orders & ((1 << POSITION_BITS) - 1)
-        timed = unsure & ~placed & (times >= _EARLIEST_S) & (seconds is not None) & (times != (seconds or 0))
+        timed = unsure & ~placed & (times >= EARLIEST_SNAPSHOT_S) & (seconds is not None) & (times != (seconds or 0))
         told = np.where(placed, self.latest <= order, times < (seconds or 0))
         return np.where(placed | timed, told, earlier & ~unsure), unsure & ~placed & ~timed
 
@@ -101,7 +100,7 @@ class SnapshotPlaces:
     def of(rows: RowPlaces) -> SnapshotPlaces:
         """The places of incoming rows; streamed rows are left out."""
         known = (_file(rows.orders) == 0) & (rows.latest != UNKNOWN_PLACE)
-        known &= (rows.orders & ((1 << POSITION_BITS) - 1)) >= _EARLIEST_S
+        known &= (rows.orders & ((1 << POSITION_BITS) - 1)) >= EARLIEST_SNAPSHOT_S
         if not known.any():
             return NO_SNAPSHOTS
         orders, places = rows.orders[known], rows.latest[known]
