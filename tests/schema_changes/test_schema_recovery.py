@@ -194,3 +194,23 @@ def test_merged_shards_are_restated_each_by_its_own_statement(tmp_path: Path) ->
     follower.run()
     shown = {(r["shard"], r["id"]): r["tier"] for r in follower.all_rows("t")}
     assert shown == {("1", n): 3 for n in range(3)} | {("2", n): None for n in range(3)}
+
+
+def test_refused_rows_of_a_renamed_table_come_back_to_its_lake_table(tmp_path: Path) -> None:
+    """A replay is a process of its own: it knows the new name only from the commits."""
+    source = DdlSource(framed=True)
+    source.create("t", COLUMNS)
+    source.put("t", 1, name="one", qty=1)
+    follower = Follower(source, tmp_path, {"schema_changes": {"add": "refuse"}})
+    source.rename_tables(("t", "u"))
+    follower.run()
+    source.add("u", "tier", "int", 3, "DEFAULT 3")
+    source.put("u", 2, name="two", tier=5)
+    follower.run()
+    follower.sections["schema_changes"] = {}
+    follower.restart()
+    follower.run()
+    done = replay(follower.settings(), Selection())
+    assert (done.applied, list(done.commits)) == (1, ["shop.t"])
+    follower.check("u", "t")
+    assert not (tmp_path / "shop" / "u").exists()
