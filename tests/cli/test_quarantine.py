@@ -27,7 +27,6 @@ from tests.judges import hudi_rs
 from tests.stream.topic_log import event, services
 
 NOTHING = {"compaction": {"mode": "off"}, "retention": {"commits": 50}}
-CHANGING = ("create", "write", "delete", "delete_tree")
 KEYS = OffsetKeys("binlake.stream", "binlake.offsets", "binlake.counts")
 
 
