@@ -45,7 +45,7 @@ WORKS: dict[str, Work] = {
     "statements": Statements(),
 }
 #: Those that are tried in other stores: one of them in a usual run.
-ELSEWHERE = ["a batch, compaction and clean", "restore", "statements"][: 3 if is_nightly() else 1]
+ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]
 
 
 @pytest.mark.parametrize("work", WORKS)
