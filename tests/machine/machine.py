@@ -263,6 +263,7 @@ class Machine(RuleBasedStateMachine):
         check_restored(self.world, lake, instant)
         model.take_back(instant)
         self._run()
+        self.world.replay()  # records from the quarantine that were taken back wait again
 
     # -- others -----------------------------------------------------------------------------------------------------
 
