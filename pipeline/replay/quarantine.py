@@ -46,7 +46,7 @@ from pipeline.replay.quarantine_table import (
 from pipeline.replay.quarantine_write import RecordWriter
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.schema_changes.rules.plan import named
-from pipeline.settings import Settings
+from pipeline.settings import Settings, TableRules
 from pipeline.source.offsets import NO_OFFSETS
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.schemas import SchemaRegistry
@@ -118,10 +118,21 @@ class _Replay:
             self._restate(self._taken_back(selection), pool)
             waiting = held_records(self._held, dataclasses.replace(selection, replayed=False), self._seal, payload=True)
             self._done.selected = len(waiting)
+            if waiting:
+                self._open_known(pool)
             for start in range(0, len(waiting), _AT_ONCE):
                 self._restate(self._some(waiting[start : start + _AT_ONCE], pool), pool)
         self._services.close()
         return self._done
+
+    def _open_known(self, pool: ThreadPoolExecutor) -> None:
+        """Open the tables that the stream has met: their commits name the statements that were carried out, and a
+        RENAME TABLE in one of them decides where the records of another name belong. Raises BinlakeError."""
+        for _ in pool.map(self._lake.get, map(self._rules_of, self._ledger.tables)):
+            pass
+
+    def _rules_of(self, source: SourceTable) -> TableRules:
+        return replaying_rules(self._settings.table_rules(source))
 
     def _restate(self, changed: Sequence[Held], pool: ThreadPoolExecutor) -> None:
         if changed:
@@ -199,7 +210,7 @@ class _Replay:
     def _table(self, source: SourceTable, records: list[Held], split: _Split, pool: ThreadPoolExecutor) -> list[Held]:
         mine = [held for held in records if not self._is_left_to_stream(source, held)]
         self._done.left_to_stream += len(records) - len(mine)
-        table = self._lake.get(replaying_rules(self._settings.table_rules(source)))
+        table = self._lake.get(self._rules_of(source))
         known = replayed_records(table.table) if table is not None else {}
         found = [held for held in mine if (held.name, held.digest) in known]
         changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in found]

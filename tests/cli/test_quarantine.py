@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +24,9 @@ from pipeline.storage import open_storage
 from pipeline.upsert import keyless as upsert
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
-from tests.stream.dying_store import DyingStore, Fate, Killed
 from tests.stream.topic_log import event, services
 
 NOTHING = {"compaction": {"mode": "off"}, "retention": {"commits": 50}}
-CHANGING = ("create", "write", "delete", "delete_tree")
 KEYS = OffsetKeys("binlake.stream", "binlake.offsets", "binlake.counts")
 
 
@@ -336,46 +333,6 @@ def keyless(path: Path) -> FedLake:
 
 def owners(path: Path) -> list[str]:
     return sorted(r["owner"] for r in hudi_rs.snapshot(f"{path}/lake/shop/a").to_pylist())
-
-
-def dying_replay(place: Path, fate: Fate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay whose process dies as fate has it."""
-    settings = Settings.load(place / "conf.yaml")
-    with monkeypatch.context() as patch:
-        patch.setattr(replay_quarantine, "open_storage", lambda *a: DyingStore(open_storage(*a), fate))
-        replay(settings, Selection())
-
-
-def moved(base: Path, to: Path) -> Path:
-    shutil.copytree(base, to)
-    text = (to / "conf.yaml").read_text().replace(str(base), str(to))
-    (to / "conf.yaml").write_text(text)
-    return to
-
-
-def test_death_at_every_change_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A delete that was applied twice would take a second one of the equal rows along, were it long ago."""
-    monkeypatch.setattr(upsert, "WINDOW", 1)
-    base = tmp_path / "base"
-    keyless(base)
-    assert owners(base) == ["same"] * 5
-    counting = Fate()
-    whole = moved(base, tmp_path / "count")
-    dying_replay(whole, counting, monkeypatch)
-    assert owners(whole) == ["other", *["same"] * 4]
-    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
-    assert len(changes) > 15
-    found = 0
-    for at in changes:
-        place = moved(base, tmp_path / str(at))
-        with pytest.raises(Killed):
-            dying_replay(place, Fate(at, before=False), monkeypatch)
-        (place / "lake/.binlake/shop/replay/run").unlink(missing_ok=True)  # of a process that is gone
-        done = replay(Settings.load(place / "conf.yaml"), Selection())
-        found += done.found
-        assert owners(place) == ["other", *["same"] * 4], counting.calls[at]
-        assert replay(Settings.load(place / "conf.yaml"), Selection()).selected == 0
-    assert found > 0
 
 
 def test_control_without_the_names_in_the_commit_a_delete_is_applied_twice(

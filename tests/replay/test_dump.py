@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from tests.conftest import BUCKET
 from tests.replay.dumped import HOUR, Record, replay, settings
 from tests.services.s3 import S3Server
 from tests.stream.dying_store import DyingStore, Fate, Killed
-from tests.stream.test_exactly_once import CHANGING, EXPECTED, first_events, rows_of, second_events
+from tests.stream.test_exactly_once import EXPECTED, first_events, rows_of, second_events
 
 HOURS_MS = 3_600_000
 PATHS = ["*.jsonl", "*.jsonl.gz", "part-*.jsonl.zst", "*.parquet"]
@@ -143,37 +142,12 @@ def test_files_are_where_their_records_times_say(tmp_path: Path) -> None:
     assert [i.path.split("/")[:2] for i in storage.walk("_ddl")] == [["_ddl", "ddl"]] * len(list(storage.walk("_ddl")))
 
 
-def test_death_at_every_change_of_the_store(tmp_path: Path) -> None:
-    source = Records(some(count=12))
-    counting = Fate()
-    rules = config(tmp_path / "count", roll_bytes=200)
-    dump_once(rules, source, DyingStore(store(tmp_path / "count"), counting))
-    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
-    assert len(changes) > 15
-    chance = random.Random(4)
-    for at, before in [(changes[0], True), *((at, False) for at in changes)]:
-        place = tmp_path / f"{at}"
-        rules = config(place, roll_bytes=200)
-        fate = Fate(at, before)
-        with contextlib.suppress(Killed):
-            dump_once(rules, Records(some(count=12), limits=[9]), DyingStore(store(place), fate))
-        fate.settle()
-        bury(place)
-        half = in_files(place)
-        assert half <= Counter(source.held), "a record is there twice, before anybody goes on"
-        if chance.random() < 0.5 and (place / STATE / "shop" / "position.json").exists():
-            (place / STATE / "shop" / "position.json").unlink()  # the names of the files tell the same
-        dump_once(rules, source)
-        assert in_files(place) == Counter(source.held), fate.calls[-1]
-        shutil.rmtree(place)
-
-
 def test_control_a_service_that_forgets_its_roll_writes_twice(tmp_path: Path) -> None:
     """What the test above would see if a roll that died were not done again as it was."""
     source = Records(some(count=12))
     for at in range(40):
         place = tmp_path / f"{at}"
-        fate = Fate(at, before=False)
+        fate = Fate(at)
         with contextlib.suppress(Killed):
             dump_once(
                 config(place, roll_bytes=400), Records(some(count=12), limits=[9]), DyingStore(store(place), fate)

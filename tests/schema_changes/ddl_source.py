@@ -161,8 +161,13 @@ class DdlSource:
         if self.framed:
             value = {"schema": self._schema(table), "payload": value}
         image = after or before or {}
-        kafka_key = {name: image[name] for name in self.tables[table].key} if self.keyed else None
+        kafka_key = {name: image[name] for name in self.tables[table].key} if self.keyed and image else None
         self.log.add(f"s.shop.{table}", json.loads(json.dumps(value)), kafka_key, key % 2 if self.keyed else 0)
+
+    def truncate(self, table: str) -> None:
+        """TRUNCATE TABLE: it comes among the data, without a key."""
+        self.tables[table].rows.clear()
+        self._event(table, "t", None, None, 0)
 
     def snapshot(self, table: str) -> None:
         """An ad hoc snapshot: every row is read as it is now."""

@@ -1,9 +1,7 @@
-"""Statements carried out while the process dies, events that come again, and statements that come by other ways."""
+"""Events that come again, and statements that come by other ways."""
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,42 +9,7 @@ import pytest
 from pipeline.replay.quarantine import replay
 from pipeline.replay.quarantine_records import Selection
 from tests.schema_changes.ddl_source import DdlSource, Follower
-from tests.schema_changes.test_schema_changes import COLUMNS, begun, recorded, started
-from tests.stream.dying_store import Fate, Killed
-
-CHANGING = ("create", "write", "delete", "delete_tree")
-
-
-def test_death_at_every_change_of_the_store(tmp_path: Path) -> None:
-    """A default filled, a column copied, a type widened (with a compaction before it), and rows in the same batch."""
-    source, _ = begun(tmp_path / "base", 4, {})
-    source.add("t", "tier", "int", 3, "NOT NULL DEFAULT 3")
-    source.rename("t", "name", "label")
-    source.put("t", 1, label="x", tier=4)
-    source.modify("t", "qty", "bigint")
-    source.put("t", 2, qty=2**40)
-    counting = Fate()
-    _dies(source, tmp_path, "count", counting)
-    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
-    assert len(changes) > 20
-    for at in changes:
-        fate = Fate(at, before=False)
-        follower = _dies(source, tmp_path, str(at), fate)
-        fate.settle()
-        follower.fate = None
-        follower.restart()
-        follower.run()
-        follower.check("t")
-        assert len(recorded(follower.place)) == 3, fate.calls[-1]
-        shutil.rmtree(follower.place)
-
-
-def _dies(source: DdlSource, tmp_path: Path, name: str, fate: Fate) -> Follower:
-    shutil.copytree(tmp_path / "base", tmp_path / name)
-    follower = Follower(source, tmp_path / name, fate=fate)
-    with contextlib.suppress(Killed):
-        follower.run()
-    return follower
+from tests.schema_changes.test_schema_changes import COLUMNS, recorded, started
 
 
 def test_events_that_come_again_bring_no_hole_back(tmp_path: Path) -> None:
@@ -231,3 +194,23 @@ def test_merged_shards_are_restated_each_by_its_own_statement(tmp_path: Path) ->
     follower.run()
     shown = {(r["shard"], r["id"]): r["tier"] for r in follower.all_rows("t")}
     assert shown == {("1", n): 3 for n in range(3)} | {("2", n): None for n in range(3)}
+
+
+def test_refused_rows_of_a_renamed_table_come_back_to_its_lake_table(tmp_path: Path) -> None:
+    """A replay is a process of its own: it knows the new name only from the commits."""
+    source = DdlSource(framed=True)
+    source.create("t", COLUMNS)
+    source.put("t", 1, name="one", qty=1)
+    follower = Follower(source, tmp_path, {"schema_changes": {"add": "refuse"}})
+    source.rename_tables(("t", "u"))
+    follower.run()
+    source.add("u", "tier", "int", 3, "DEFAULT 3")
+    source.put("u", 2, name="two", tier=5)
+    follower.run()
+    follower.sections["schema_changes"] = {}
+    follower.restart()
+    follower.run()
+    done = replay(follower.settings(), Selection())
+    assert (done.applied, list(done.commits)) == (1, ["shop.t"])
+    follower.check("u", "t")
+    assert not (tmp_path / "shop" / "u").exists()

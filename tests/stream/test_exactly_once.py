@@ -1,12 +1,10 @@
-"""A batch over two tables that dies before and after every storage call, and everything else that must change nothing.
+"""A batch over two tables, and everything that must change nothing. ``tests/crash_points`` lets it die.
 
 Everything is real but Spark and Kafka: the tasks run in this process over records in memory.
 """
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,9 @@ from pipeline.storage import Storage, StorageError, open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
-from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.dying_store import DyingStore, Fate
 from tests.stream.topic_log import LocalEngine, TopicLog, event, services, settings
 
-#: What a death at any other call leaves is what a death after the last of these leaves; so is a death before the next.
-CHANGING = ("create", "write", "delete", "delete_tree")
 ACCOUNTS, ORDERS = SourceTable("shop", "accounts"), SourceTable("shop", "orders")
 
 
@@ -107,40 +103,6 @@ def test_a_batch_is_applied_and_accounted_for(tmp_path: Path) -> None:
         "shop.accounts": (10, 1, 0, 0),
         "shop.orders": (2, 0, 1, 1),
     } or event_.quarantined == 1
-
-
-SHUFFLED = {"batch": {"shuffle_above_bytes": 0}}
-COMPACTED = {"tables": {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}}}}
-
-
-@pytest.mark.parametrize("extra", [SHUFFLED, COMPACTED])
-def test_death_at_every_change_of_the_store(tmp_path: Path, extra: dict[str, Any]) -> None:
-    base = tmp_path / "base"
-    _, log = prepare(base)
-    counting = Fate()
-    copy = tmp_path / "count"
-    shutil.copytree(base, copy)
-    config = settings(str(copy), ["accounts", "orders"], **extra)
-    runner(config, DyingStore(open_storage(str(copy), {"fsync": "false"}), counting)).run(
-        1, log.end(), 0, LocalEngine(log)
-    )
-    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
-    assert len(changes) > 20
-    for at, before in [(changes[0], True), *((at, False) for at in changes)]:
-        place = tmp_path / f"{at}-{before}"
-        shutil.copytree(base, place)
-        config = settings(str(place), ["accounts", "orders"], **extra)
-        store = open_storage(str(place), {"fsync": "false"})
-        fate = Fate(at, before)
-        with contextlib.suppress(Killed):
-            runner(config, DyingStore(store, fate)).run(1, log.end(), 0, LocalEngine(log))
-        fate.settle()
-        again = runner(config, store)
-        again.run(1, log.end(), 0, LocalEngine(log))
-        check(place)
-        assert commits(place) == 4, fate.calls[-1]
-        assert again.ledger.positions == log.end()
-        shutil.rmtree(place)
 
 
 def test_a_lost_ledger_repeats_nothing(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from pipeline.stream.schemas import SchemaRegistry
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.schema_changes.ddl_source import DdlSource, Follower
-from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.stream.topic_log import LocalEngine, TopicLog, event, services, settings
 
 A, B, C = (SourceTable("shop", name) for name in "abc")
@@ -407,7 +407,7 @@ def test_deaths_at_storage_calls(tmp_path: Path) -> None:
     play(tmp_path / "count", 1, counting).check()
     dice, calls = random.Random(15), len(counting.calls)
     for turn in range(scaled(12)):
-        fate = Fate(dice.randrange(calls // 4, calls), before=dice.random() < 0.5)
+        fate = Fate(dice.randrange(calls // 4, calls), Answer.LOST if dice.random() < 0.5 else Answer.DONE)
         world = play(tmp_path / str(turn), 1 + turn // 4, fate)
         world.check()
         assert world.runner.ledger.resyncs[B].step is ResyncStep.DONE

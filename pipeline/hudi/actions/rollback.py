@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 from pipeline.clock import InstantClock, monotonic_s
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.actions.late_completion import delete_late
 from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, ROLLBACK, Instant, State
@@ -126,6 +127,13 @@ def roll_back_pending(
         if plan is None:
             _forget_rollback(storage, timeline, rollback)
             continue
+        target = timeline.find(plan.target_time)
+        if target is not None and target.completed:  # its completed file was under way when the rollback was planned
+            if rollback.state is State.REQUESTED:  # nothing has been deleted yet
+                _forget_rollback(storage, timeline, rollback)
+                continue
+            delete_late(storage, [target])
+            timeline.archived([target])
         _execute(storage, timeline, clock, rollback, plan, undo_entries)
         rolled_back.append(plan.target_time)
     for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:

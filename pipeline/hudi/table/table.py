@@ -263,12 +263,12 @@ class HudiTable(TableState):
     def rollback_pending(self) -> list[str]:
         """Roll back pending commits and delta commits of dead writers, and finish their rollbacks.
 
-        Returns the requested times of the commits rolled back. Pending compactions stay. Heartbeats show which writers
+        Completed files that appeared late are deleted first (``actions.late_completion``). Returns the requested times
+        of the commits rolled back. Pending compactions stay. Heartbeats show which writers
         are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
         """
         with self.exclusively():
-            self.timeline.refresh()
-            self._observe_times()
+            self.delete_late_completions()
             self._index = None
             abandoned = self.ownership.is_abandoned
             rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._undo_entries)

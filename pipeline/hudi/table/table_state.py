@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipeline.clock import InstantClock
 from pipeline.errors import BinlakeError, UnsupportedError
+from pipeline.hudi.actions.late_completion import commits_after_rollback, completed_again, delete_late
 from pipeline.hudi.actions.preconditions import is_time
 from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
 from pipeline.hudi.definition.schema import arrow_schema, value_schema
@@ -114,6 +115,9 @@ class TableState:
         """List the end of the timeline. True if another writer has written: file slices and schema may have changed."""
         changed = self.timeline.refresh()
         self._observe_times()
+        if late := commits_after_rollback(self.storage, self.timeline, changed):
+            self.timeline.archived(late)
+            changed = [instant for instant in changed if instant not in late]
         if changed:
             self.generation += 1
             self._foreign_writes += sum(
@@ -122,6 +126,20 @@ class TableState:
             self.schema = self._read_schema()
             self._index = None
         return bool(changed)
+
+    def delete_late_completions(self) -> None:
+        """List the whole timeline, and delete the completed files that appeared late (``actions.late_completion``).
+
+        Call it under the table's lock. Raises StorageError.
+        """
+        self.timeline.refresh(whole=True)
+        self._observe_times()
+        delete_late(self.storage, completed_again(self.timeline))
+        if late := commits_after_rollback(self.storage, self.timeline, self.timeline.completed()):
+            delete_late(self.storage, late)
+            self.timeline.archived(late)
+            self.generation += 1
+            self.schema = self._read_schema()
 
     def extra_metadata(self, key: str) -> str | None:
         """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""

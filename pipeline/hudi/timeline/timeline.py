@@ -43,6 +43,8 @@ class Timeline:
         self._completed: dict[tuple[str, str], Instant] = {}
         self._writes: list[Instant] = []  # completed write actions, ascending
         self._latest = ""
+        #: Completed files of the last listing whose instants have another one with a later completion time.
+        self.outdated: list[Instant] = []
         self._metadata: dict[str, CommitMetadata] = {}
         self._history: History | None = None
 
@@ -53,14 +55,14 @@ class Timeline:
         timeline._take(timeline._list(None))
         return timeline
 
-    def refresh(self) -> list[Instant]:
-        """List the end of the timeline (see the docstring of this module).
+    def refresh(self, *, whole: bool = False) -> list[Instant]:
+        """List the end of the timeline (see the docstring of this module), or the whole.
 
         Returns the instants that are new or have changed state since the last refresh, oldest first, without our own
         (``record``). The whole timeline is listed (``reload``) during and after a restore, and if others have archived
         all instants known here.
         """
-        start, last = self._window_start(), self.last_completed()
+        start, last = None if whole else self._window_start(), self.last_completed()
         listed = self._list(start)
         changed = self._take(listed)
         # Commits are archived from the oldest on: if the last known one is gone, unseen later ones may be gone too.
@@ -111,7 +113,9 @@ class Timeline:
             self._pending[identity] = instant
             return
         self._pending.pop(identity, None)
-        if identity not in self._completed and instant.action in WRITE_ACTIONS:
+        if instant.action in WRITE_ACTIONS:
+            if identity in self._completed:
+                self._writes = [write for write in self._writes if write.identity != identity]
             bisect.insort(self._writes, instant)
         self._completed[identity] = instant
 
@@ -180,11 +184,14 @@ class Timeline:
 
     def _list(self, start_after: str | None) -> dict[tuple[str, str], Instant]:
         furthest: dict[tuple[str, str], Instant] = {}
+        self.outdated = []
         for info in self._storage.list(TIMELINE_PATH, start_after):
             instant = parse_name(info.path.rpartition("/")[2])
             if instant is None:
                 continue
             previous = furthest.get(instant.identity)
+            if previous is not None and previous.completed and instant.completed:
+                self.outdated.append(min(previous, instant, key=_progress))
             if previous is None or _progress(instant) > _progress(previous):
                 furthest[instant.identity] = instant
         return furthest
@@ -214,8 +221,8 @@ class Timeline:
         return min(firsts, default=None)
 
 
-def _progress(instant: Instant) -> int:
-    return ("requested", "inflight", "completed").index(instant.state.value)
+def _progress(instant: Instant) -> tuple[int, str]:
+    return ("requested", "inflight", "completed").index(instant.state.value), instant.completion_time or ""
 
 
 def _earlier(instant: str, by_ms: int) -> str:

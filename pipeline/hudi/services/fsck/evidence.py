@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
 from pipeline.hudi.actions.clean import pending_cleans, read_plan
+from pipeline.hudi.actions.late_completion import rolled_back_by
 from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
 from pipeline.hudi.definition.schema import arrow_schema, value_schema
 from pipeline.hudi.files.names import (
@@ -22,7 +23,6 @@ from pipeline.hudi.files.names import (
     parse_log_name,
 )
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
-from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
@@ -143,10 +143,9 @@ class Evidence:
         times: set[str] = set()
         for rollback in self.timeline.completed_actions({ROLLBACK}):
             try:
-                record = decode_container(self.storage.read(rollback.path), rollback.path)
+                times.update(rolled_back_by(self.storage, rollback))
             except (CorruptDataError, StorageNotFoundError):
                 continue  # the timeline's check reports it
-            times.update(record.get("commitsRollback") or ())
         return times
 
     @cached_property

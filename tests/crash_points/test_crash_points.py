@@ -1,0 +1,80 @@
+"""Each piece of work dies, or gets an error, at its storage calls, in each kind of store.
+
+A usual run takes some calls of each work for each answer, evenly spread; a nightly run takes all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BUCKET
+from tests.crash_points.ddl_work import Statements
+from tests.crash_points.points import Trial, Work, local_places
+from tests.crash_points.replay_works import Dump, DumpReplay, QuarantineReplay
+from tests.crash_points.story import Place
+from tests.crash_points.works import (
+    Batch,
+    Restored,
+    Upkeep,
+    clean_up,
+    compact,
+    compact_twice,
+    go_back,
+    hold,
+    put_away,
+)
+from tests.hypothesis_profile import is_nightly
+from tests.services.hdfs import HdfsCluster
+from tests.services.s3 import S3Server
+
+COMPACTED = {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}}
+UNINDEXED = {"defaults": {"metadata": {"enabled": False}}}
+#: The work on tables.
+WORKS: dict[str, Work] = {
+    "the first batch": Batch(first=True),
+    "a batch": Batch(),
+    "a batch written by tasks": Batch({"batch": {"shuffle_above_bytes": 0}}),
+    "a batch, compaction and clean": Batch(COMPACTED),
+    "compaction": Upkeep(compact),
+    "clean": Upkeep(clean_up, compact_twice, keeps=0),
+    "archival": Upkeep(put_away, compact_twice, keeps=0, more=UNINDEXED),
+    "savepoints": Upkeep(hold),
+    "restore": Restored(go_back, keeps=2),
+    "statements": Statements(),
+}
+#: Those that are tried in other stores: one of them in a usual run.
+ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_work_on_tables(tmp_path: Path, work: str) -> None:
+    assert Trial(WORKS[work], local_places(tmp_path)).failures(1) == []
+
+
+@pytest.mark.parametrize("into_nothing", [True, False], ids=["into nothing", "into tables"])
+def test_a_replay_of_dumps(tmp_path: Path, into_nothing: bool) -> None:
+    work = DumpReplay(tmp_path / "dumps", into_nothing)
+    assert Trial(work, local_places(tmp_path / "lakes")).failures(1) == []
+
+
+def test_a_replay_of_quarantined_records(tmp_path: Path) -> None:
+    assert Trial(QuarantineReplay(), local_places(tmp_path)).failures(1) == []
+
+
+def test_dumping(tmp_path: Path) -> None:
+    assert Trial(Dump(), local_places(tmp_path)).failures(10) == []
+
+
+@pytest.mark.parametrize("work", ELSEWHERE)
+def test_in_an_object_store(s3_server: S3Server, work: str) -> None:
+    places = lambda name: Place(f"s3://{BUCKET}/crash/{work}/{name}", s3_server.options())  # noqa: E731
+    assert Trial(WORKS[work], places).failures(1) == []
+
+
+@pytest.mark.hdfs
+@pytest.mark.parametrize("work", ELSEWHERE)
+def test_in_hdfs(hdfs_cluster: HdfsCluster, work: str) -> None:
+    places = lambda name: Place(f"{hdfs_cluster.uri}/crash/{work}/{name}", {"hsync": "false"})  # noqa: E731
+    assert Trial(WORKS[work], places).failures(1) == []
