@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.decode.changes import SourceTable
 from pipeline.position.record_reader import RecordKey, RecordReader
-from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedRepair, RecordedTransactions
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry, entries_to_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
@@ -34,6 +34,7 @@ class CommitNotes:
         ddl: every statement that was judged for the table so far.
         replayed: the quarantined records that the commit contains, name -> digest.
         source_times: the source's times of the oldest and of the newest change, in ms since the epoch.
+        repaired: the repair that made the commit.
     """
 
     skipped: Ranges = NO_RANGES
@@ -44,6 +45,7 @@ class CommitNotes:
     ddl: tuple[Entry, ...] | None = None
     replayed: Mapping[str, int] | None = None
     source_times: tuple[int, int] | None = None
+    repaired: RecordedRepair | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -57,6 +59,7 @@ class CommitNotes:
             RecordKey.DDL: entries_to_text(ddl) if ddl is not None else None,
             RecordKey.REPLAYED: _compact(self.replayed, ascii_only=False) if self.replayed is not None else None,
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
+            RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -164,6 +167,7 @@ class CommitRecord:
                 reader.ddl,
                 reader.replayed,
                 reader.source_times,
+                reader.repaired,
             ),
             reader.snapshots,
         )

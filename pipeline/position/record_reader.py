@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
-from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedTransactions
+from pipeline.position.recorded import DumpHours, RecordedPortion, RecordedRepair, RecordedTransactions
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry, entries_from_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
@@ -40,6 +40,7 @@ class RecordKey(StrEnum):
     HOURS = "binlake.dump_hours"
     DDL = "binlake.ddl"
     REPLAYED = "binlake.replayed"
+    REPAIRED = "binlake.repaired"
     SOURCE_TIMES = "binlake.source_times"
     OFFSETS = "binlake.offsets"
     POSITIONS = "binlake.positions"
@@ -142,6 +143,12 @@ class RecordReader:
         """The quarantined records that the commit contains, name -> digest."""
         names: Mapping[str, int] | None = self._json(RecordKey.REPLAYED)
         return names
+
+    @property
+    def repaired(self) -> RecordedRepair | None:
+        """The repair that made the commit."""
+        text = self._text(RecordKey.REPAIRED)
+        return RecordedRepair.from_text(text) if text is not None else None
 
     @property
     def source_times(self) -> tuple[int, int] | None:

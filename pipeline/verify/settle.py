@@ -1,0 +1,119 @@
+"""Which candidates are differences: each is looked at again, at later positions, until its state says so.
+
+A candidate is settled as equal as soon as both sides show the same row once. It is a difference when two looks, one
+after the other, show the same two states, the lake had reached the position both times and its row is not newer than
+it. A row that changes between all looks stays unsettled; its next whole image replaces whatever the lake holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.verify.rows import KnownRows, is_in
+from pipeline.verify.snapshot import SourcePosition
+
+#: The digests of the rows of one key: of the source, and of the lake.
+State: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Some keys on both sides.
+
+    Args:
+        position: of the source's snapshot.
+        order: its ordering value.
+        source, lake: the rows of the keys that exist.
+        covered: whether the lake had applied everything up to the position.
+    """
+
+    position: SourcePosition
+    order: int
+    source: KnownRows
+    lake: KnownRows
+    covered: bool
+
+    def of(self, keys: npt.NDArray[np.uint64]) -> Look:
+        """The same look at fewer keys. ``keys``: hashes, ascending."""
+        source, lake = (rows.where(is_in(rows.keys, keys)) for rows in (self.source, self.lake))
+        return Look(self.position, self.order, source, lake, self.covered)
+
+
+#: Looks again at some keys (the key columns of n rows, in canonical types).
+LookAgain: TypeAlias = Callable[[pa.Table], Look]
+
+
+@dataclass
+class Settled:
+    """What remained of the candidates.
+
+    Args:
+        differences: looks at keys that differ, each at the position where it was confirmed.
+        unsettled: how many keys changed between all looks, or could not be confirmed.
+        looks: how many times the candidates were looked at again.
+        behind: whether the lake did not reach the source's position in time.
+    """
+
+    differences: list[Look] = field(default_factory=list)
+    unsettled: int = 0
+    looks: int = 0
+    behind: bool = False
+
+
+def settle(first: Look, again: LookAgain, key: list[str], most_looks: int) -> Settled:
+    """Settle the candidates of a comparison.
+
+    Args:
+        first: the candidates, rows of the lake not newer than the position.
+        again: another look.
+        key: names of the key columns.
+        most_looks: after so many further looks the rest is unsettled.
+    """
+    done = Settled()
+    seen: Mapping[int, State] = _states(first) if first.covered else {}
+    waiting = _keys(first, key)
+    while waiting.num_rows and done.looks < most_looks:
+        look = again(waiting)
+        done.looks += 1
+        states, newer = _states(look), _newer(look)
+        differ = {k: s for k, s in states.items() if s[0] != s[1] and k not in newer}
+        confirmed = [k for k, state in differ.items() if look.covered and seen.get(k) == state]
+        if confirmed:
+            done.differences.append(look.of(np.sort(np.array(confirmed, dtype=np.uint64))))
+        seen = differ if look.covered else {}
+        still = (differ.keys() | newer) - set(confirmed)
+        waiting = _keys(look.of(np.sort(np.array(list(still), dtype=np.uint64))), key)
+        done.unsettled, done.behind = len(still), not look.covered
+    return done
+
+
+def _states(look: Look) -> dict[int, State]:
+    source, lake = _digests_by_key(look.source), _digests_by_key(look.lake)
+    return {k: (source.get(k, ()), lake.get(k, ())) for k in source.keys() | lake.keys()}
+
+
+def _digests_by_key(rows: KnownRows) -> dict[int, tuple[tuple[int, int], ...]]:
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    digests = zip(rows.keys.tolist(), rows.digests.low.tolist(), rows.digests.high.tolist(), strict=True)
+    for key, low, high in digests:
+        found[key] = tuple(sorted((*found.get(key, ()), (low, high))))
+    return found
+
+
+def _newer(look: Look) -> set[int]:
+    """The keys whose row in the lake is newer than the position."""
+    assert look.lake.orders is not None
+    return set(look.lake.keys[look.lake.orders > look.order].tolist())
+
+
+def _keys(look: Look, key: list[str]) -> pa.Table:
+    """The key columns of all rows, each key once."""
+    rows = pa.concat_tables([look.source.rows.select(key), look.lake.rows.select(key)])
+    hashes = np.concatenate([look.source.keys, look.lake.keys])
+    return rows.take(pa.array(np.unique(hashes, return_index=True)[1]))
