@@ -130,13 +130,16 @@ def _typed(values: object, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
-def fill_source(database: EmbeddedMariaDB, count: int) -> None:
-    """Make the table at the source with ``count`` rows, and the user who reads it."""
+def fill_source(database: EmbeddedMariaDB, count: int, *, user: bool = True) -> None:
+    """Make the table at the source with ``count`` rows, and (``user``) the user who reads it."""
+    if user:
+        database.execute(
+            f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';"
+            f"GRANT SELECT, RELOAD, BINLOG MONITOR, SLAVE MONITOR ON *.* TO '{USER}'@'%';"
+        )
     types = ", ".join(f"`{name}` {kind} NULL" for name, (kind, _) in COLUMNS.items()).replace("NULL", "NOT NULL", 1)
     database.execute(
-        f"CREATE DATABASE {DATABASE}; CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';"
-        f"GRANT SELECT, RELOAD, BINLOG MONITOR, SLAVE MONITOR ON *.* TO '{USER}'@'%';"
-        f"CREATE TABLE {SOURCE} ({types}, PRIMARY KEY (id)) CHARACTER SET utf8mb4;"
+        f"CREATE DATABASE {DATABASE};CREATE TABLE {SOURCE} ({types}, PRIMARY KEY (id)) CHARACTER SET utf8mb4;"
     )
     with tempfile.TemporaryDirectory(prefix="planted") as place:
         file = Path(place) / "rows.csv"

@@ -86,7 +86,8 @@ class RangeSums:
     @staticmethod
     def empty(bits: int) -> RangeSums:
         """Without rows. ``bits``: 1 to 32."""
-        return RangeSums(bits, *(np.zeros(1 << bits, dtype=kind) for kind in (np.int64, np.uint64, np.uint64)))
+        zeros = np.zeros(1 << bits, dtype=np.uint64)
+        return RangeSums(bits, np.zeros(1 << bits, dtype=np.int64), zeros, zeros.copy())
 
     def add(self, keys: Ulongs, rows: Digests) -> None:
         """Add n rows. ``keys``: the hash of each key, uint64 array of n."""
@@ -95,7 +96,7 @@ class RangeSums:
     def differing(self, other: RangeSums) -> npt.NDArray[np.bool_]:
         """The ranges whose rows differ, bool array of 2**bits."""
         same = (self.counts == other.counts) & (self.low == other.low) & (self.high == other.high)
-        return ~same
+        return np.asarray(~same, dtype=np.bool_)
 
 
 def ranges_of(keys: Ulongs, bits: int) -> _Longs:

@@ -1,7 +1,7 @@
 """One portion of a table at one position: sums of digests by range of keys, then the rows of the ranges that differ.
 
 1. The lake's rows are read. A row that is newer than the position is set aside: it was changed since, and its key takes
-   no part on either side.
+   no part on either side. ``settle`` looks at these keys again, at a later position.
 2. The source's rows are read within its snapshot, and both sides are summed by range.
 3. Of the ranges whose sums differ, the lake's rows are read again, the source's keys are read again, and the rows of
    these keys are fetched. What differs then is a candidate; ``settle`` finds out what remains of it.
@@ -29,6 +29,8 @@ _ROWS_A_RANGE = 16
 _LEAST_BITS, _MOST_BITS = 8, 20
 #: More rows in ranges that differ than this, of either side, are not compared one by one.
 MOST_ROWS = 200_000
+#: So many rows that were changed since are looked at again; each was replaced whole by its later event.
+MOST_CHANGED = 20_000
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Comparison:
         changed_since: rows of the lake that are newer than the position.
         ranges, ranges_differing: of keys.
         source, lake: the rows in ranges that differ and that have no equal on the other side.
+        changed: the key columns of rows that were changed since, at most MOST_CHANGED.
+        newest: the greatest ordering value in the lake, -1 without rows.
     """
 
     source_rows: int
@@ -49,6 +53,25 @@ class Comparison:
     ranges_differing: int
     source: KnownRows
     lake: KnownRows
+    changed: pa.Table
+    newest: int
+
+
+@dataclass
+class _Changed:
+    """The rows of the lake that are newer than the position: hashes of their keys, and some of the keys."""
+
+    hashes: list[Ulongs]
+    keys: list[pa.Table]
+    newest: int = -1
+
+    def add(self, rows: KnownRows, key: list[str]) -> None:
+        self.hashes.append(rows.keys)
+        if (room := MOST_CHANGED - sum(map(len, self.keys))) > 0:
+            self.keys.append(rows.rows.select(key).slice(0, room))
+
+    def ascending(self) -> Ulongs:
+        return np.unique(np.concatenate(self.hashes)) if self.hashes else np.empty(0, dtype=np.uint64)
 
 
 def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
@@ -64,7 +87,8 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
     plan = source.plan
     bits = _bits(source.table.rows)
     lake_sums, source_sums = RangeSums.empty(bits), RangeSums.empty(bits)
-    changed = _summed_lake(lake, order, lake_sums)
+    newer = _summed_lake(lake, order, lake_sums)
+    changed = newer.ascending()
     for rows in source.all():
         fresh = rows.where(~is_in(rows.keys, changed))
         source_sums.add(fresh.keys, fresh.digests)
@@ -84,6 +108,8 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         int(differing.sum()),
         found_source,
         found_lake,
+        pa.concat_tables([_no_rows(plan).rows.select([c.source.name for c in plan.key]), *newer.keys]),
+        newer.newest,
     )
 
 
@@ -95,16 +121,17 @@ def _no_rows(plan: ColumnPlan) -> KnownRows:
     return KnownRows.joined([], plan)
 
 
-def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> Ulongs:
-    """Add the lake's rows up to an ordering value; returns the keys of the newer ones, ascending."""
-    changed: list[Ulongs] = []
+def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
+    """Add the lake's rows up to an ordering value; returns the newer ones."""
+    changed, key = _Changed([], []), [c.source.name for c in lake.plan.key]
     for rows in lake.all():
         assert rows.orders is not None
         newer = rows.orders > order
-        changed.append(rows.keys[newer])
+        changed.newest = max(changed.newest, int(rows.orders.max(initial=-1)))
+        changed.add(rows.where(newer), key)
         old = rows.where(~newer)
         sums.add(old.keys, old.digests)
-    return np.unique(np.concatenate(changed)) if changed else np.empty(0, dtype=np.uint64)
+    return changed
 
 
 def _until(parts: Iterable[KnownRows], order: int) -> Iterator[KnownRows]:

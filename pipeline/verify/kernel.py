@@ -44,16 +44,17 @@ def cut_packets(data: Bytes, bounds: Longs, starts: Longs, lengths: Longs) -> in
         for column in range(starts.shape[0]):
             if at >= end:
                 return row
-            size = np.int64(data[at])
+            first = data[at]
             at += 1
-            if size == _NULL_CELL:
+            if first == _NULL_CELL:
                 starts[column, row], lengths[column, row] = at, -1
                 continue
-            if size >= _TWO:
-                width = 2 if size == _TWO else 3 if size == _THREE else 8
-                if size > _EIGHT or at + width > end:
+            size = np.int64(first)
+            if first >= _TWO:
+                width = 2 if first == _TWO else 3 if first == _THREE else 8
+                if first > _EIGHT or at + width > end:
                     return row
-                size = 0
+                size = np.int64(0)
                 for i in range(width):
                     size |= np.int64(data[at + i]) << (8 * i)
                 at += width

@@ -8,7 +8,6 @@ after a crash too, changes nothing. Its commit belongs to the stream ``<name>.ve
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -27,7 +26,6 @@ from pipeline.settings import Settings, TableRules
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage
 from pipeline.tasks.plan import TableReport
-from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.prepare import Accepted, TableFacts, prepare
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
@@ -122,10 +120,10 @@ class Repairer:
             counts=accepted.counts,
         )
         table.refresh(repair_stream(self.settings.name))
-        table_input = TableInput(report, NO_RANGES, _parcels(accepted), notes=CommitNotes(repaired=note))
+        table_input = TableInput(report, NO_RANGES, accepted.parcels, notes=CommitNotes(repaired=note))
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-repair") as pool:
             write_and_commit(table, table_input, repair_stream(self.settings.name), 0, pool, self._services)
-        return batch.rows.num_rows
+        return len(batch.rows)
 
     def _prepared(self, check: TableCheck, batch: ChangeBatch, rules: TableRules) -> Accepted:
         known = self._lake.get(rules)
@@ -139,10 +137,6 @@ class Repairer:
                 table=str(check.origin),
             )
         return prepared.accepted
-
-
-def _parcels(accepted: Accepted) -> Sequence[Parcel]:
-    return accepted.parcels
 
 
 def refuse_unrepairable(check: TableCheck, look: Look) -> None:

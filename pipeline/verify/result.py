@@ -19,6 +19,19 @@ from pipeline.verify.settle import Look
 _SHOWN = 80
 
 
+#: The figures of portions that are added up.
+_SUMMED = (
+    "source_rows",
+    "changed_since",
+    "changing",
+    "ranges",
+    "ranges_differing",
+    "fetched",
+    "unsettled",
+    "repaired",
+)
+
+
 class Kind(StrEnum):
     """How a row differs."""
 
@@ -64,11 +77,12 @@ class TableResult:
         table: its name.
         source_rows: rows of the source at the positions of the comparison.
         changed_since: rows that were changed behind the position, and that were not compared there.
+        changing: those of them that changed behind the position at every further look too.
         ranges, ranges_differing: of keys.
         fetched: rows that were fetched by their keys.
         differing: number of differing rows by kind.
         differences: some of them, as many as were asked for.
-        unsettled: rows that changed between all looks, or could not be confirmed.
+        unsettled: rows that differ as far as is known, and could not be confirmed.
         behind: whether the lake did not reach the source's position in time.
         repaired: rows that were repaired and found equal after it; they count among ``differing`` too.
         notes: columns and values that were not compared, and why.
@@ -81,6 +95,7 @@ class TableResult:
     table: str
     source_rows: int = 0
     changed_since: int = 0
+    changing: int = 0
     ranges: int = 0
     ranges_differing: int = 0
     fetched: int = 0
@@ -112,7 +127,16 @@ class TableResult:
 
     def add(self, other: TableResult, most: int) -> None:
         """Add the result of another portion, and keep at most ``most`` differences."""
-        for name in ("source_rows", "changed_since", "ranges", "ranges_differing", "fetched", "unsettled", "repaired"):
+        for name in (
+            "source_rows",
+            "changed_since",
+            "ranges",
+            "ranges_differing",
+            "fetched",
+            "unsettled",
+            "changing",
+            "repaired",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.seconds += other.seconds
         for kind, count in other.differing.items():

@@ -98,6 +98,12 @@ class Verifier:
         for origin in self.origins(table):
             yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
 
+    def check(self, table: CatalogTable, origin: Origin) -> TableCheck:
+        """The comparison of one source table. Raises as ``TableCheck.of``."""
+        return TableCheck.of(
+            self.settings, self._connection, table, origin, self._coverage, self._pace, self.check_options
+        )
+
     def origins(self, table: CatalogTable) -> list[Origin]:
         """The source tables whose rows a lake table holds."""
         tables = self.settings.tables
@@ -120,9 +126,7 @@ class Verifier:
     def _checked(self, table: CatalogTable, origin: Origin, *, named: bool) -> TableResult:
         name = str(origin[0])
         try:
-            check = TableCheck.of(
-                self.settings, self._connection, table, origin, self._coverage, self._pace, self.check_options
-            )
+            check = self.check(table, origin)
         except (ConfigError, UnsupportedError) as error:
             if named or (isinstance(error, ConfigError) and error.where.get("error") is not None):
                 raise

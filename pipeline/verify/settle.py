@@ -2,12 +2,14 @@
 
 A candidate is settled as equal as soon as both sides show the same row once. It is a difference when two looks, one
 after the other, show the same two states, the lake had reached the position both times and its row is not newer than
-it. A row that changes between all looks stays unsettled; its next whole image replaces whatever the lake holds.
+it. A row that is newer than the position at every look is changing: each change replaces it whole, so that nothing of
+what was compared before is left of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -17,6 +19,9 @@ import pyarrow as pa
 
 from pipeline.verify.rows import KnownRows, is_in
 from pipeline.verify.snapshot import SourcePosition
+
+#: After so many looks at which a row was newer than the position it counts as changing.
+_LOOKS_AT_CHANGING = 3
 
 #: The digests of the rows of one key: of the source, and of the lake.
 State: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
@@ -55,42 +60,53 @@ class Settled:
 
     Args:
         differences: looks at keys that differ, each at the position where it was confirmed.
-        unsettled: how many keys changed between all looks, or could not be confirmed.
+        unsettled: how many keys differed and could not be confirmed.
+        changing: how many keys changed behind the position at every look.
         looks: how many times the candidates were looked at again.
         behind: whether the lake did not reach the source's position in time.
     """
 
     differences: list[Look] = field(default_factory=list)
     unsettled: int = 0
+    changing: int = 0
     looks: int = 0
     behind: bool = False
 
 
-def settle(first: Look, again: LookAgain, key: list[str], most_looks: int) -> Settled:
+def settle(first: Look, changed: pa.Table, again: LookAgain, key: list[str], most_looks: int) -> Settled:
     """Settle the candidates of a comparison.
 
     Args:
         first: the candidates, rows of the lake not newer than the position.
+        changed: the keys of rows that are newer than the position (key columns of n rows, in canonical types).
         again: another look.
         key: names of the key columns.
         most_looks: after so many further looks the rest is unsettled.
     """
     done = Settled()
     seen: Mapping[int, State] = _states(first) if first.covered else {}
-    waiting = _keys(first, key)
+    newer_at: Counter[int] = Counter()
+    waiting = pa.concat_tables([_keys(first, key), changed])
     while waiting.num_rows and done.looks < most_looks:
         look = again(waiting)
         done.looks += 1
-        states, newer = _states(look), _newer(look)
-        differ = {k: s for k, s in states.items() if s[0] != s[1] and k not in newer}
-        confirmed = [k for k, state in differ.items() if look.covered and seen.get(k) == state]
+        newer = _newer(look)
+        newer_at.update(newer)
+        changing = {k for k in newer if newer_at[k] >= _LOOKS_AT_CHANGING}
+        done.changing += len(changing)
+        differ = {k: s for k, s in _states(look).items() if s[0] != s[1] and k not in newer}
+        confirmed = {k for k, state in differ.items() if look.covered and seen.get(k) == state}
         if confirmed:
-            done.differences.append(look.of(np.sort(np.array(confirmed, dtype=np.uint64))))
+            done.differences.append(look.of(_ascending(confirmed)))
         seen = differ if look.covered else {}
-        still = (differ.keys() | newer) - set(confirmed)
-        waiting = _keys(look.of(np.sort(np.array(list(still), dtype=np.uint64))), key)
+        still = (differ.keys() - confirmed) | (newer - changing)
+        waiting = _keys(look.of(_ascending(still)), key)
         done.unsettled, done.behind = len(still), not look.covered
     return done
+
+
+def _ascending(keys: Collection[int]) -> npt.NDArray[np.uint64]:
+    return np.sort(np.fromiter(keys, np.uint64, len(keys)))
 
 
 def _states(look: Look) -> dict[int, State]:

@@ -73,7 +73,8 @@ def snapshot(connection: SourceConnection, *, replica: bool) -> Iterator[SourceP
 def _begin(connection: SourceConnection, *, replica: bool) -> SourcePosition:
     if not replica:
         connection.rows(_BEGIN)
-        told = dict(map(_pair, connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")))
+        shown = connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
+        told = {str(name).lower(): str(value or "") for name, value in shown}
         if told.get("binlog_snapshot_file"):
             file, place = told["binlog_snapshot_file"], int(told["binlog_snapshot_position"])
             return SourcePosition(file, place, _server_id(connection), _gtid(connection, file, place))
@@ -140,8 +141,3 @@ def _gtid(connection: SourceConnection, file: str, place: int) -> str | None:
         [[found]] = connection.rows("SELECT BINLOG_GTID_POS(%s, %s)", (file, place))
         return found or None
     return None
-
-
-def _pair(row: object) -> tuple[str, str]:
-    name, value = row  # type: ignore[misc] # a row of two texts
-    return str(name).lower(), str(value)

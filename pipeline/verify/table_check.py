@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import TransientError
+from pipeline.errors import ConfigError, TransientError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
+from pipeline.position.binlog_height import place_of
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.verify.columns import ColumnPlan, plan_columns
@@ -143,11 +145,14 @@ class TableCheck:
     def _run(self, portion: Portion, repair: Repair | None) -> TableResult:
         began_s, source = monotonic_s(), self._source(portion)
         result = TableResult(str(self.origin))
-        first = self._compared(source, portion, result, proven=False)
-        whole = None if self.plan.keys else (lambda: self._compared(source, portion, TableResult(""), proven=True))
-        done = settle(
-            first, lambda keys: whole() if whole else self.look(keys, source), self.key, self.options.most_looks
-        )
+        first, changed = self._compared(source, portion, result, proven=False)
+
+        def again(keys: pa.Table) -> Look:
+            if self.plan.keys:
+                return self.look(keys, source)
+            return self._compared(source, portion, TableResult(""), proven=True)[0]
+
+        done = settle(first, changed, again, self.key, self.options.most_looks)
         result.positions.append(str(first.position))
         for look in done.differences:
             for difference in row_differences(look, self.plan):
@@ -155,7 +160,8 @@ class TableCheck:
             if repair is not None:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
-        result.unsettled, result.behind, result.fetched = done.unsettled, done.behind, source.fetched
+        result.unsettled, result.changing, result.behind = done.unsettled, done.changing, done.behind
+        result.fetched = source.fetched
         result.notes = [str(note) for note in self.plan.notes if not note.wrong]
         result.notes += [f"{n}: {u.count} values that no calendar has" for n, u in source.unreadable.items() if u.count]
         result.wrong = [str(note) for note in self.plan.notes if note.wrong]
@@ -166,15 +172,38 @@ class TableCheck:
         described = replace(self.described, rows=min(self.described.rows, self.options.portion_rows))
         return SourceRows(self.connection, described, self.plan, self.pace, portion)
 
-    def _compared(self, source: SourceRows, portion: Portion, result: TableResult, *, proven: bool) -> Look:
+    def _compared(
+        self, source: SourceRows, portion: Portion, result: TableResult, *, proven: bool
+    ) -> tuple[Look, pa.Table]:
+        """Compare a portion at a new position, and note the figures. Returns what differs, and the keys of rows that
+        were changed since (none of a table without a key)."""
         with snapshot(self.connection, replica=self.options.replica) as position:
             order = position.order(self.settings.source)
             covered = self.coverage.reach(self.table, order, proven=proven)
             lake = LakeRows.open(self.table.storage, self.plan, portion)
             found = compare(source, lake, order)
+        self._refuse_ahead(found.newest)
         result.source_rows, result.changed_since = found.source_rows, found.changed_since
         result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
-        return Look(position, order, found.source, found.lake, covered)
+        changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
+        return Look(position, order, found.source, found.lake, covered), changed
+
+    def _refuse_ahead(self, newest: int) -> None:
+        """Raise if the lake holds rows from behind the end of the server's binlog: then all would count as changed."""
+        with snapshot(self.connection, replica=self.options.replica) as position:
+            stands = position.order(self.settings.source)
+        if newest > stands and self.options.replica:
+            raise TransientError(
+                f"the replica stands at {position}, and the lake is ahead of it ({place_of(newest)})",
+                do_next="wait until the replica has caught up, or read the primary",
+                table=str(self.origin),
+            )
+        if newest > stands:
+            raise ConfigError(
+                f"the server's binlog stands at {position}, and the lake holds rows from {place_of(newest)}",
+                do_next="name the server that writes the binlog; after a failover raise source.epoch_of_server for it",
+                table=str(self.origin),
+            )
 
     def look(self, keys: pa.Table, source: SourceRows | None = None) -> Look:
         """Some rows on both sides at a new position. ``keys``: the key columns of n rows, in canonical types."""
@@ -190,8 +219,9 @@ class TableCheck:
         return Look(position, order, found.where(is_in(found.keys, wanted)), KnownRows.joined(held, self.plan), covered)
 
     def _equal_now(self, look: Look, source: SourceRows) -> int:
-        """How many keys of a look are equal on both sides now, or newer in the lake."""
+        """How many keys of a look do not differ any more."""
         keys = pa.concat_tables([look.source.rows.select(self.key), look.lake.rows.select(self.key)])
-        wanted = len(set(look.source.keys.tolist()) | set(look.lake.keys.tolist()))
-        left = settle(self.look(keys, source), lambda again: self.look(again, source), self.key, 2)
-        return wanted - left.unsettled - sum(len(set(d.source.keys) | set(d.lake.keys)) for d in left.differences)
+        wanted = np.union1d(look.source.keys, look.lake.keys)
+        left = settle(self.look(keys, source), keys.slice(0, 0), lambda some: self.look(some, source), self.key, 2)
+        differ = [np.union1d(d.source.keys, d.lake.keys) for d in left.differences]
+        return len(wanted) - left.unsettled - sum(map(len, differ))

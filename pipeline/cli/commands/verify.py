@@ -119,7 +119,9 @@ def _verdict(result: TableResult) -> str:
 def _figures(result: TableResult) -> str:
     parts = [f"{number(result.source_rows)} rows", f"at {', '.join(result.positions)}"]
     if result.changed_since:
-        parts.append(f"{number(result.changed_since)} more were changed since")
+        parts.append(f"{number(result.changed_since)} more were changed since and looked at later")
+    if result.changing:
+        parts.append(f"{number(result.changing)} of them change all the time")
     if result.ranges_differing:
         parts.append(
             f"{number(result.ranges_differing)} of {number(result.ranges)} ranges of keys differed at first, "
