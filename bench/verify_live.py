@@ -43,13 +43,22 @@ CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';
 GRANT ALL ON *.* TO '{USER}'@'%';
 CREATE DATABASE {DATABASE};
 CREATE TABLE {DATABASE}.items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount DECIMAL(12,2), ratio DOUBLE, rate FLOAT,
-  at DATETIME(6), stamp TIMESTAMP(3) NULL, raw VARBINARY(16), note TEXT, big BIGINT UNSIGNED) CHARACTER SET utf8mb4;
+  at DATETIME(6), stamp TIMESTAMP(3) NULL, raw VARBINARY(16), note TEXT, big BIGINT UNSIGNED,
+  kind ENUM('a','b,c','d'), tags SET('x','y','z'), bits BIT(10), flag BIT(1), doc JSON, born YEAR, span TIME(6),
+  spot POINT, code CHAR(5), fixed BINARY(4), day DATE, twice DOUBLE AS (ratio * 2) STORED) CHARACTER SET utf8mb4;
 CREATE TABLE {DATABASE}.hot LIKE {DATABASE}.items;
 """
 _VALUES = (
     "CONCAT('n ', {n}, ' é'), {n} / 100, {n} / 7, {n} / 3, '2020-01-01' + INTERVAL {n} MICROSECOND, "
     "'2021-01-01 00:00:00.123' + INTERVAL {n} SECOND, UNHEX(MD5({n})), REPEAT('x', {n} % 50), "
-    "{n} + 18446744073708000000"
+    "{n} + 18446744073708000000, 1 + {n} % 3, {n} % 8, {n} % 1024, {n} % 2, JSON_OBJECT('n', {n}), 1970 + {n} % 100, "
+    "SEC_TO_TIME({n} - 5000), POINT({n}, 1), CONCAT({n} % 100, ' '), CHAR({n} % 256), "
+    "IF({n} % 100, '2020-01-01' + INTERVAL {n} % 1000 DAY, '0000-00-00')"
+)
+#: The columns that the values are for.
+_NAMES = (
+    "id, name, amount, ratio, rate, at, stamp, raw, note, big, kind, tags, bits, flag, doc, born, span, spot, code, "
+    "fixed, day"
 )
 
 
@@ -68,6 +77,7 @@ class Writer(threading.Thread):
             connection = connection_to(self._port)
             began_s = time.monotonic()
             with connection.cursor() as cursor:
+                cursor.execute("SET sql_mode = ''")
                 while not self.stop.is_set():
                     for _ in range(10):
                         cursor.execute(self._statement())
@@ -90,7 +100,7 @@ class Writer(threading.Thread):
             return f"UPDATE {DATABASE}.items SET {changed} WHERE id = {key}"
         if pick < 0.9:
             return f"DELETE FROM {DATABASE}.items WHERE id = {key}"
-        return f"REPLACE INTO {DATABASE}.items SELECT {key}, {_VALUES.format(n=number)}"
+        return f"REPLACE INTO {DATABASE}.items ({_NAMES}) SELECT {key}, {_VALUES.format(n=number)}"
 
 
 @dataclass
@@ -238,8 +248,10 @@ def _fill(database: EmbeddedMariaDB, rows: int) -> None:
     database.execute(_SETUP)
     for table, count in (("items", rows), ("hot", HOT_ROWS)):
         values = _VALUES.format(n="seq")
-        database.execute(f"USE {DATABASE}; INSERT INTO {table} SELECT seq, {values} FROM seq_0_to_{count - 1}")
-    database.execute(f"INSERT INTO {DATABASE}.items SELECT {CONTROL}, {_VALUES.format(n=5)}")
+        made = f"INSERT INTO {table} ({_NAMES}) SELECT seq, {values} FROM seq_0_to_{count - 1}"
+        database.execute(f"USE {DATABASE}; SET sql_mode = ''; {made}")
+    made = f"INSERT INTO {DATABASE}.items ({_NAMES}) SELECT {CONTROL}, {_VALUES.format(n=5)}"
+    database.execute(f"SET sql_mode = ''; {made}")
 
 
 def _control(database: EmbeddedMariaDB, conf: Path, report: LiveReport) -> None:

@@ -13,8 +13,8 @@ from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD
-from pipeline.verify.source_table import DescribedTable, SourceColumn
-from pipeline.verify.values import Unreadable, normalised_json, source_values
+from pipeline.verify.source.source_table import DescribedTable, SourceColumn
+from pipeline.verify.source.values import Unreadable, normalised_json, source_values
 
 _HIDDEN = frozenset({ORDER_FIELD, ROW_FIELD, DIGEST_FIELD})
 _WIDEST = 76

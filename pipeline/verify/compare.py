@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
-from pipeline.verify.canonical import RangeSums, Ulongs, ranges_of
 from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.digest.canonical import RangeSums, Ulongs, ranges_of
 from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.rows import Flags, KnownRows, is_in
 from pipeline.verify.source_rows import SourceRows

@@ -31,9 +31,9 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
 from pipeline.verify.rows import Flags, is_in
 from pipeline.verify.settle import Look
-from pipeline.verify.snapshot import SourcePosition, snapshot
+from pipeline.verify.source.snapshot import SourcePosition, snapshot
+from pipeline.verify.source.source_table import DescribedTable
 from pipeline.verify.source_rows import SourceRows
-from pipeline.verify.source_table import DescribedTable
 from pipeline.verify.table_check import TableCheck
 
 _THREADS = 4
@@ -53,16 +53,18 @@ class Repairer:
 
     Args:
         settings: of the stream; it may be running.
+        lake: the tables; None opens those of the settings.
     """
 
     settings: Settings
+    lake: Lake | None = None
     _lake: Lake = field(init=False)
     _services: TableServices = field(init=False)
 
     def __post_init__(self) -> None:
         root = open_storage(self.settings.lake.uri, self.settings.lake.storage_options())
         own: Locking = locking(self.settings.locking, f"verify {self.settings.name}")
-        self._lake = Lake(root, own)
+        self._lake = self.lake or Lake(root, own)
         self._services = TableServices(lambda function, operations: [function(operation) for operation in operations])
 
     def close(self) -> None:

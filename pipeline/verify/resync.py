@@ -18,7 +18,7 @@ from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.repair import Repairer, refuse_unrepairable, whole_rows
 from pipeline.verify.rows import KnownRows
 from pipeline.verify.settle import Look
-from pipeline.verify.snapshot import SourcePosition, snapshot
+from pipeline.verify.source.snapshot import SourcePosition, snapshot
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.verify.canonical import Digests, Ulongs, digests
 from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.digest.canonical import Digests, Ulongs, digests
 
 Flags = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]

@@ -12,13 +12,13 @@ from pipeline.settings import Settings
 from pipeline.settings.database import ReplicaSettings
 from pipeline.settings.fanout import ShardRule
 from pipeline.storage import Storage, open_storage
-from pipeline.verify.connection import SourceConnection, connect
 from pipeline.verify.coverage import AsItIs, Coverage, StreamCoverage
-from pipeline.verify.pace import Pace
 from pipeline.verify.progress import Progress
 from pipeline.verify.repair import Repairer
 from pipeline.verify.result import TableResult
-from pipeline.verify.source_table import tables_of
+from pipeline.verify.source.connection import SourceConnection, connect
+from pipeline.verify.source.pace import Pace
+from pipeline.verify.source.source_table import tables_of
 from pipeline.verify.table_check import CheckOptions, TableCheck
 
 #: A source table, and the rule that marks its rows in a lake table of several source tables.

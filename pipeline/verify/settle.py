@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.verify.rows import KnownRows, is_in
-from pipeline.verify.snapshot import SourcePosition
+from pipeline.verify.source.snapshot import SourcePosition
 
 #: After so many looks at which a row was newer than the position it counts as changing.
 _LOOKS_AT_CHANGING = 3

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from pipeline.verify.cells import columns_of_packets
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
-from pipeline.verify.connection import SourceConnection
-from pipeline.verify.pace import Pace
+from pipeline.verify.digest.cells import columns_of_packets
 from pipeline.verify.rows import EVERYTHING, KnownRows, Portion
-from pipeline.verify.source_table import DescribedTable, quoted
-from pipeline.verify.values import Unreadable, sql_literal
+from pipeline.verify.source.connection import SourceConnection
+from pipeline.verify.source.pace import Pace
+from pipeline.verify.source.source_table import DescribedTable, quoted
+from pipeline.verify.source.values import Unreadable, sql_literal
 
 #: The most rows and bytes in memory at once.
 CHUNK_ROWS, CHUNK_BYTES = 65_536, 64 << 20

@@ -18,16 +18,16 @@ from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.verify.columns import ColumnPlan, plan_columns
 from pipeline.verify.compare import compare
-from pipeline.verify.connection import SourceConnection
 from pipeline.verify.coverage import Coverage
 from pipeline.verify.lake_rows import LakeRows
-from pipeline.verify.pace import Pace
 from pipeline.verify.result import TableResult, row_differences
 from pipeline.verify.rows import EVERYTHING, KnownRows, Portion, is_in
 from pipeline.verify.settle import Look, settle
-from pipeline.verify.snapshot import snapshot
+from pipeline.verify.source.connection import SourceConnection
+from pipeline.verify.source.pace import Pace
+from pipeline.verify.source.snapshot import snapshot
+from pipeline.verify.source.source_table import DescribedTable, describe, quoted
 from pipeline.verify.source_rows import SourceRows
-from pipeline.verify.source_table import DescribedTable, describe, quoted
 
 #: Rows of a portion: so long the source keeps its snapshot, and so much is lost when a run ends in between.
 PORTION_ROWS = 20_000_000

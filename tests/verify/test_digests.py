@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import CorruptDataError
-from pipeline.verify import kernel
-from pipeline.verify.canonical import RangeSums, digests
-from pipeline.verify.cells import bounds_of, columns_of_packets
+from pipeline.verify.digest import kernel
+from pipeline.verify.digest.canonical import RangeSums, digests
+from pipeline.verify.digest.cells import bounds_of, columns_of_packets
 
 
 @given(st.lists(st.binary(max_size=70), min_size=1, max_size=20))

@@ -11,8 +11,8 @@ from pipeline.decode.types.mysql_types import parse_type
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
 from pipeline.verify.rows import KnownRows
 from pipeline.verify.settle import Look, Settled, settle
-from pipeline.verify.snapshot import SourcePosition
-from pipeline.verify.source_table import SourceColumn
+from pipeline.verify.source.snapshot import SourcePosition
+from pipeline.verify.source.source_table import SourceColumn
 
 #: Key -> value and, in the lake, ordering value.
 Source = dict[int, str]

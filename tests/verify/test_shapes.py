@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from pipeline.storage import open_storage
 from pipeline.verify.repair import Repairer
 from pipeline.verify.resync import resync_from_source
 from pipeline.verify.run import Verifier, VerifyOptions
-from pipeline.verify.snapshot import _begin_between, snapshot
+from pipeline.verify.source.connection import TextRow
+from pipeline.verify.source.snapshot import _begin_between, snapshot
 from pipeline.verify.table_check import TableCheck
 from tests.verify.source import SentTable, verified
 
@@ -240,7 +241,10 @@ def test_a_position_is_noted_with_and_without_a_lock(server: EmbeddedMariaDB, tm
         connection.rows("ROLLBACK")
         assert (told.file, told.position) == (between.file, between.position)
         shown = connection.rows
-        hidden = lambda sql, values=(): [] if "binlog_snapshot" in sql else shown(sql, values)  # noqa: E731
+
+        def hidden(sql: str, values: Sequence[object] = ()) -> list[TextRow]:
+            return [] if "binlog_snapshot" in sql else shown(sql, values)
+
         connection.rows = hidden  # type: ignore[method-assign] # a server that does not tell
         with snapshot(connection, replica=False) as locked:
             insert(sent, 8)  # the lock is gone

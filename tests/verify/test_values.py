@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.verify.columns import common_type
-from pipeline.verify.values import Unreadable, normalised_json, source_values, sql_literal, time_text
+from pipeline.verify.source.values import Unreadable, normalised_json, source_values, sql_literal, time_text
 
 CASES = [
     ("int(5) unsigned zerofill", b"00012", 12),

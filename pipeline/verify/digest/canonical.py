@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.verify import kernel
-from pipeline.verify.cells import bounds_of
+from pipeline.verify.digest import kernel
+from pipeline.verify.digest.cells import bounds_of
 
 Ulongs = npt.NDArray[np.uint64]
 _Longs = npt.NDArray[np.int64]

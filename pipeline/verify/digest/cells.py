@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.errors import CorruptDataError
-from pipeline.verify import kernel
+from pipeline.verify.digest import kernel
 
 _Longs = npt.NDArray[np.int64]
 

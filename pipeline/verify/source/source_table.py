@@ -10,7 +10,7 @@ import pyarrow as pa
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.types.mysql_types import MysqlType, parse_type
 from pipeline.errors import ConfigError, UnsupportedError
-from pipeline.verify.connection import SourceConnection
+from pipeline.verify.source.connection import SourceConnection
 
 _FLOATS = frozenset({"float", "double"})
 _BINARIES = frozenset({"binary", "varbinary", "blob", "geometry", "bit"})

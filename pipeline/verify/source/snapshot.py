@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pipeline.decode.order import binlog_order
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.settings import SourceSettings
-from pipeline.verify.connection import SourceConnection
+from pipeline.verify.source.connection import SourceConnection
 
 _ATTEMPTS = 100
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
