@@ -58,19 +58,22 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--planted", type=int, default=100)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="db") as data, tempfile.TemporaryDirectory(prefix="lake") as lake:
-        with EmbeddedMariaDB(Path(data)) as database:
-            fill_source(database, given.rows)
-            config = settings(lake, database)
-            fill_lake(config, given.rows, database)
-            planted: list[Planted] = []
-            for what in ("equal", "planted", "repair", "after it"):
-                if what == "planted":
-                    planted = plant(database, given.planted, given.rows)
-                began_s = time.monotonic()
-                result = compare(config, repair=what == "repair")
-                missed = [] if what in ("equal", "after it") else planted
-                print(line(what, result, time.monotonic() - began_s, missed), flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="db") as data,
+        tempfile.TemporaryDirectory(prefix="lake") as lake,
+        EmbeddedMariaDB(Path(data)) as database,
+    ):
+        fill_source(database, given.rows)
+        config = settings(lake, database)
+        fill_lake(config, given.rows, database)
+        planted: list[Planted] = []
+        for what in ("equal", "planted", "repair", "after it"):
+            if what == "planted":
+                planted = plant(database, given.planted, given.rows)
+            began_s = time.monotonic()
+            result = compare(config, repair=what == "repair")
+            wanted = [] if what in ("equal", "after it") else planted
+            print(line(what, result, time.monotonic() - began_s, wanted), flush=True)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,9 @@ CREATE TABLE {DATABASE}.items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount D
   spot POINT, code CHAR(5), fixed BINARY(4), day DATE, twice DOUBLE AS (ratio * 2) STORED) CHARACTER SET utf8mb4;
 CREATE TABLE {DATABASE}.hot LIKE {DATABASE}.items;
 """
+#: The FLOAT has few digits: Debezium's snapshot rounds it to six, and then the lake does differ from the source.
 _VALUES = (
-    "CONCAT('n ', {n}, ' é'), {n} / 100, {n} / 7, {n} / 3, '2020-01-01' + INTERVAL {n} MICROSECOND, "
+    "CONCAT('n ', {n}, ' é'), {n} / 100, {n} / 7, {n} % 1000 / 4, '2020-01-01' + INTERVAL {n} MICROSECOND, "
     "'2021-01-01 00:00:00.123' + INTERVAL {n} SECOND, UNHEX(MD5({n})), REPEAT('x', {n} % 50), "
     "{n} + 18446744073708000000, 1 + {n} % 3, {n} % 8, {n} % 1024, {n} % 2, JSON_OBJECT('n', {n}), 1970 + {n} % 100, "
     "SEC_TO_TIME({n} - 5000), POINT({n}, 1), CONCAT({n} % 100, ' '), CHAR({n} % 256), "

@@ -13,9 +13,8 @@ from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.verify.source.connection import SourceConnection
 
 _FLOATS = frozenset({"float", "double"})
-_BINARIES = frozenset({"binary", "varbinary", "blob", "geometry", "bit"})
 _COLUMNS = (
-    "SELECT column_name, column_type, is_nullable, character_set_name FROM information_schema.columns "
+    "SELECT column_name, column_type, is_nullable FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
 _KEYS = (
@@ -46,11 +45,6 @@ class SourceColumn:
         if self.type is not None and self.type.lake_type == pa.bool_():
             return f"{name} + 0"
         return name
-
-    @property
-    def binary(self) -> bool:
-        """Whether the server sends bytes, not text."""
-        return self.type is not None and self.type.base in _BINARIES and self.type.lake_type != pa.bool_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _column(name: str, type_text: str, nullable: str, charset: str) -> SourceColumn:
+def _column(name: str, type_text: str, nullable: str) -> SourceColumn:
     try:
         kind: MysqlType | None = parse_type(type_text)
     except UnsupportedError:
@@ -119,7 +113,8 @@ def _key(rows: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
     """The columns of the first unique index without nullable columns; the primary key comes first."""
     indexes: dict[str, list[tuple[str, bool]]] = {}
     for index, column, nullable in rows:
-        indexes.setdefault(str(index), []).append((str(column), nullable == "YES"))
+        unknown = column is None  # MySQL: an expression in place of a column
+        indexes.setdefault(str(index), []).append((str(column), unknown or nullable == "YES"))
     for columns in indexes.values():
         if not any(nullable for _, nullable in columns):
             return tuple(column for column, _ in columns)
