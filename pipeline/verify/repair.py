@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from pipeline.errors import UnsupportedError
@@ -29,10 +30,9 @@ from pipeline.tasks.plan import TableReport
 from pipeline.upsert.prepare import Accepted, TableFacts, prepare
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
-from pipeline.verify.rows import Flags, is_in
+from pipeline.verify.rows import KnownRows, is_in
 from pipeline.verify.settle import Look
 from pipeline.verify.source.snapshot import SourcePosition, snapshot
-from pipeline.verify.source.source_table import DescribedTable
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
 
@@ -76,43 +76,29 @@ class Repairer:
 
         Raises UnsupportedError for a table whose rows cannot be repaired one by one, and as ``write_and_commit``.
         """
-        refuse_unrepairable(check, look)
+        refuse_unrepairable(check, look.lake)
         keys = pa.concat_tables([look.source.rows.select(check.key), look.lake.rows.select(check.key)])
-        plan = whole_rows(check)
-        source = SourceRows(check.connection, check.described, plan, check.pace)
+        source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         with snapshot(check.connection, replica=check.options.replica) as position:
-            order = position.order(self.settings.source)
             rows = source.of_keys(keys)
-        stored = look.lake.where(look.lake.orders <= order) if look.lake.orders is not None else look.lake
         wanted = np.union1d(look.source.keys, look.lake.keys)
-        rows = rows.where(is_in(rows.keys, wanted))
-        kept = is_in(stored.keys, np.sort(rows.keys))
-        return self.write(check, position, rows.rows, (stored.rows, kept, stored.keys), rows.keys)
+        assert look.lake.orders is not None
+        stored = look.lake.where(look.lake.orders <= position.order(self.settings.source))
+        return self.write(check, position, rows.where(is_in(rows.keys, wanted)), stored)
 
-    def write(
-        self,
-        check: TableCheck,
-        position: SourcePosition,
-        rows: pa.Table,
-        stored: tuple[pa.Table, Flags, np.ndarray],
-        keys: np.ndarray,
-    ) -> int:
-        """Write whole rows, and delete stored ones, in one commit at a position.
+    def write(self, check: TableCheck, position: SourcePosition, rows: KnownRows, stored: KnownRows) -> int:
+        """Write whole rows of the source in one commit, and delete those stored rows that are not among them.
 
         Args:
             check: of the table.
             position: at which the rows were read.
-            rows: n whole rows of the source, in lake types under the source's names.
-            stored: m rows of the lake, which of them the source still has, and the hash of each one's key.
-            keys: the hash of each key of ``rows``.
+            rows: as ``whole_rows`` reads them.
+            stored: rows of the lake, as ``check.plan`` reads them.
         """
-        held, kept, held_keys = stored
-        order = position.order(self.settings.source)
-        batch = change_batch(check, rows, keys, order, (held, kept, held_keys))
+        batch = change_batch(check, rows, stored, position.order(self.settings.source))
         rules = dataclasses.replace(check.table.rules, compaction=None, retention=None)
         accepted = self._prepared(check, batch, rules)
         table = self._lake.get_or_create(rules, accepted.target, accepted.columns)
-        note = RecordedRepair(str(position), len(rows), int((~kept).sum()))
         report = TableReport(
             schema=accepted.schema,
             target=accepted.target,
@@ -121,10 +107,13 @@ class Repairer:
             sharded=check.shard is not None,
             counts=accepted.counts,
         )
-        table.refresh(repair_stream(self.settings.name))
-        table_input = TableInput(report, NO_RANGES, accepted.parcels, notes=CommitNotes(repaired=note))
+        deletes = int(pc.sum(pc.equal(batch.rows.column("__op"), int(Op.DELETE))).as_py() or 0)
+        notes = CommitNotes(repaired=RecordedRepair(str(position), len(rows), deletes))
+        stream = repair_stream(self.settings.name)
+        table.refresh(stream)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-repair") as pool:
-            write_and_commit(table, table_input, repair_stream(self.settings.name), 0, pool, self._services)
+            table_input = TableInput(report, NO_RANGES, accepted.parcels, notes=notes)
+            write_and_commit(table, table_input, stream, 0, pool, self._services)
         return len(batch.rows)
 
     def _prepared(self, check: TableCheck, batch: ChangeBatch, rules: TableRules) -> Accepted:
@@ -141,15 +130,18 @@ class Repairer:
         return prepared.accepted
 
 
-def refuse_unrepairable(check: TableCheck, look: Look) -> None:
-    """Raise UnsupportedError for a table without a key, and where ordering values are no places in the binlog."""
+def refuse_unrepairable(check: TableCheck, stored: KnownRows) -> None:
+    """Raise UnsupportedError for a table without a key, and where ordering values are no places in the binlog.
+
+    ``stored``: some rows of the lake.
+    """
     if not check.plan.keys:
         raise UnsupportedError(
             "rows of a table without a key cannot be repaired one by one",
             do_next="bring the table anew (binlake table resync)",
             table=str(check.origin),
         )
-    orders = look.lake.orders
+    orders = stored.orders
     places = orders & _FILE_AND_PLACE if orders is not None and len(orders) else np.array([_FIRST_SECOND])
     source = check.settings.source
     if source.format == "canal" or source.maxwell.order == "offset" or int(places.max()) < _FIRST_SECOND:
@@ -169,7 +161,7 @@ def refuse_unrepairable(check: TableCheck, look: Look) -> None:
 
 def whole_rows(check: TableCheck) -> ColumnPlan:
     """The plan that reads whole rows of the source in lake types, the key's columns first."""
-    described: DescribedTable = check.described
+    described = check.described
     ordered = [*check.key, *(c.name for c in described.columns if c.name not in check.key)]
     columns = [described.column(name) for name in ordered]
     whole = tuple(ComparedColumn(c, c.name, c.type.lake_type) for c in columns if c.type is not None)
@@ -177,31 +169,29 @@ def whole_rows(check: TableCheck) -> ColumnPlan:
     return ColumnPlan((*keyed, *whole[len(keyed) :]), len(keyed), (), check.shard)
 
 
-def change_batch(
-    check: TableCheck, rows: pa.Table, keys: np.ndarray, order: int, stored: tuple[pa.Table, Flags, np.ndarray]
-) -> ChangeBatch:
+def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: int) -> ChangeBatch:
     """The rows as upserts, each with the stored row that it replaces as its before image; the others as deletes.
 
     Arguments as ``Repairer.write``; ``order``: the ordering value of all of them.
     """
-    held, kept, held_keys = stored
     columns = [c for c in check.described.columns if c.type is not None]
     schema = pa.schema([pa.field(c.name, c.type.lake_type) for c in columns if c.type is not None])
-    place = {key: at for at, key in enumerate(keys.tolist())}
-    again = np.array([place[key] for key in held_keys[kept].tolist()], dtype=np.int64)  # a row for each stored row
-    new = np.setdiff1d(np.arange(len(keys)), again)
-    upserts = _as_schema(rows, schema).take(pa.array(np.concatenate([again, new]).astype(np.int64)))
-    before, deletes = (_as_schema(held.filter(pa.array(flags)), schema) for flags in (kept, ~kept))
-    both = pa.concat_tables([upserts, deletes])
+    kept = is_in(stored.keys, np.sort(rows.keys))
+    place = {key: at for at, key in enumerate(rows.keys.tolist())}
+    again = np.array([place[key] for key in stored.keys[kept].tolist()], dtype=np.int64)  # one for each stored row
+    new = np.setdiff1d(np.arange(len(rows), dtype=np.int64), again)
+    upserts = _as_schema(rows.rows, schema).take(pa.array(np.concatenate([again, new])))
+    before, deletes = (_as_schema(stored.where(flags).rows, schema) for flags in (kept, ~kept))
     ops = np.repeat(np.array([Op.UPSERT, Op.DELETE], dtype=np.int8), [len(upserts), len(deletes)])
+    both = pa.concat_tables([upserts, deletes])
     meta = {"__op": ops, "__order": np.full(len(both), order, dtype=np.int64)}
-    for field_ in META_FIELDS:
-        values = meta.get(field_.name, np.zeros(len(both), dtype=np.int64))
-        both = both.append_column(field_, pa.array(values, field_.type))
+    for extra in META_FIELDS:
+        values = meta.get(extra.name, np.zeros(len(both), dtype=np.int64))
+        both = both.append_column(extra, pa.array(values, extra.type))
     described = TableSchema(
         check.table.source,
         tuple(Column(c.name, "", c.type.lake_type, c.type_text) for c in columns if c.type is not None),
-        check.described.key,
+        tuple(check.key),
     )
     return ChangeBatch(described, "", both, before, np.arange(len(before), dtype=np.int64), check.origin)
 

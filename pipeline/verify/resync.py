@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
 from pipeline.hudi.table.table import HudiTable
 from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.repair import Repairer, refuse_unrepairable, whole_rows
 from pipeline.verify.rows import KnownRows
-from pipeline.verify.settle import Look
 from pipeline.verify.source.snapshot import SourcePosition, snapshot
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
@@ -49,12 +45,11 @@ def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int
     written = 0
     with snapshot(check.connection, replica=check.options.replica) as position:
         order = position.order(check.settings.source)
-        refuse_unrepairable(check, Look(position, order, nothing, _some_stored(check), covered=True))
+        refuse_unrepairable(check, _some_stored(check))
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         for rows in _gathered(source.all(), rows_a_commit, source):
-            none = (nothing.rows, np.zeros(0, dtype=np.bool_), nothing.keys)
-            written += repairer.write(check, position, rows.rows, none, rows.keys)
-    return Resynced(str(position), written, _delete_others(check, repairer, position, order, rows_a_commit))
+            written += repairer.write(check, position, rows, nothing)
+    return Resynced(str(position), written, _delete_others(check, repairer, position, order))
 
 
 def _some_stored(check: TableCheck) -> KnownRows:
@@ -77,18 +72,12 @@ def _gathered(parts: Iterator[KnownRows], most: int, source: SourceRows) -> Iter
         yield KnownRows.joined(held, source.plan)
 
 
-def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePosition, order: int, most: int) -> int:
+def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePosition, order: int) -> int:
     """Delete the stored rows that are older than the snapshot: every row of the source is as old as it, or newer."""
-    deleted = 0
+    deleted, nothing = 0, KnownRows.joined([], whole_rows(check))
     for rows in LakeRows.open(check.table.storage, check.plan).all():
         assert rows.orders is not None
         old = rows.where(rows.orders < order)
-        for start in range(0, len(old), most):
-            some = old.rows.slice(start, most)
-            gone = (some, np.zeros(some.num_rows, dtype=np.bool_), old.keys[start : start + most])
-            deleted += repairer.write(check, position, _no_rows(check), gone, np.zeros(0, dtype=np.uint64))
+        if len(old):
+            deleted += repairer.write(check, position, nothing, old)
     return deleted
-
-
-def _no_rows(check: TableCheck) -> pa.Table:
-    return KnownRows.joined([], whole_rows(check)).rows
