@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
-from pipeline.settings import TableRules
+from pipeline.settings import SourceSettings, TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.verify.source.source_table import DescribedTable, SourceColumn
-from pipeline.verify.source.values import Unreadable, normalised_json, source_values
+from pipeline.verify.source.values import Unreadable, ValueReader, normalised_json
 
 _HIDDEN = frozenset({ORDER_FIELD, ROW_FIELD, DIGEST_FIELD})
 _WIDEST = 76
@@ -25,18 +25,18 @@ class ComparedColumn:
     """A column that is compared: at the source, its name in the lake, and the type that both sides are brought to."""
 
     source: SourceColumn
+    reader: ValueReader
     lake_name: str
     canonical: pa.DataType
 
     def of_source(self, cells: pa.Array, unreadable: Unreadable) -> pa.Array:
         """The server's cells in the canonical type."""
-        assert self.source.type is not None
-        return source_values(cells, self.source.type, unreadable).cast(self.canonical)
+        return self.reader.read(cells, unreadable).cast(self.canonical)
 
     def of_lake(self, values: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The lake's values in the canonical type."""
         array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        if self.source.type is not None and self.source.type.base == "json":
+        if self.reader.kind.base == "json":
             array = normalised_json(array)
         return array.cast(self.canonical)
 
@@ -91,6 +91,7 @@ def plan_columns(
     record_key: tuple[str, ...],
     rules: TableRules,
     shard: ShardRule | None,
+    source: SourceSettings,
 ) -> ColumnPlan:
     """Decide about each column of either side.
 
@@ -100,13 +101,14 @@ def plan_columns(
         record_key: the lake table's key fields.
         rules: of the lake table.
         shard: as in ``ColumnPlan``.
+        source: how the stream reads the source.
 
     Raises UnsupportedError if the key cannot be compared: then no row can be told from another.
     """
     by_lake_name = {lake_name(c.name): c for c in described.columns}
     keyed = record_key != (ROW_FIELD,)
     key = [name for name in record_key if keyed and not (shard is not None and name == lake_name(shard.column))]
-    found = {c.name: _decided(c, lake, rules) for c in described.columns}
+    found = {c.name: _decided(c, lake, rules, source, in_key=lake_name(c.name) in key) for c in described.columns}
     for name in key:
         column = by_lake_name.get(name)
         why = found[column.name] if column is not None else ColumnNote(name, "the source has no such column", True)
@@ -123,7 +125,9 @@ def plan_columns(
     return ColumnPlan(columns, len(key), (*notes, *_only_in_lake(by_lake_name, lake, rules, shard)), shard)
 
 
-def _decided(column: SourceColumn, lake: pa.Schema, rules: TableRules) -> ComparedColumn | ColumnNote:
+def _decided(
+    column: SourceColumn, lake: pa.Schema, rules: TableRules, source: SourceSettings, *, in_key: bool
+) -> ComparedColumn | ColumnNote:
     rule, name = rules.columns, lake_name(column.name)
     if rule is not None and not rule.keeps(column.name):
         return ColumnNote(column.name, "left out by the settings")
@@ -133,11 +137,12 @@ def _decided(column: SourceColumn, lake: pa.Schema, rules: TableRules) -> Compar
         return ColumnNote(column.name, f"its type {column.type_text} is not known")
     if name not in lake.names:
         return ColumnNote(column.name, "the lake table does not have it", wrong=True)
-    canonical = common_type(column.type.lake_type, lake.field(name).type)
+    reader = ValueReader.of(column.name, column.type, source, nullable=column.nullable, in_key=in_key)
+    canonical = common_type(reader.lake_type, lake.field(name).type)
     if canonical is None:
         types = f"{column.type_text} at the source, {lake.field(name).type} in the lake"
         return ColumnNote(column.name, f"its types have nothing in common: {types}", wrong=True)
-    return ComparedColumn(column, name, canonical)
+    return ComparedColumn(column, reader, name, canonical)
 
 
 def _only_in_lake(

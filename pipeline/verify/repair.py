@@ -7,15 +7,14 @@ after a crash too, changes nothing. Its commit belongs to the stream ``<name>.ve
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
+from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.lake.lake import Lake, locking
@@ -33,6 +32,7 @@ from pipeline.verify.columns import ColumnPlan, ComparedColumn
 from pipeline.verify.rows import KnownRows, is_in
 from pipeline.verify.settle import Look
 from pipeline.verify.source.snapshot import SourcePosition, snapshot
+from pipeline.verify.source.values import ValueReader
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
 
@@ -96,7 +96,7 @@ class Repairer:
             stored: rows of the lake, as ``check.plan`` reads them.
         """
         batch = change_batch(check, rows, stored, position.order(self.settings.source))
-        rules = dataclasses.replace(check.table.rules, compaction=None, retention=None)
+        rules = replace(check.table.rules, compaction=None, retention=None)
         accepted = self._prepared(check, batch, rules)
         table = self._lake.get_or_create(rules, accepted.target, accepted.columns)
         report = TableReport(
@@ -160,13 +160,16 @@ def refuse_unrepairable(check: TableCheck, stored: KnownRows) -> None:
 
 
 def whole_rows(check: TableCheck) -> ColumnPlan:
-    """The plan that reads whole rows of the source in lake types, the key's columns first."""
-    described = check.described
-    ordered = [*check.key, *(c.name for c in described.columns if c.name not in check.key)]
-    columns = [described.column(name) for name in ordered]
-    whole = tuple(ComparedColumn(c, c.name, c.type.lake_type) for c in columns if c.type is not None)
-    keyed = tuple(dataclasses.replace(c, canonical=k.canonical) for c, k in zip(whole, check.plan.key, strict=False))
-    return ColumnPlan((*keyed, *whole[len(keyed) :]), len(keyed), (), check.shard)
+    """The plan that reads whole rows of the source in lake types, the key's columns first in their canonical types."""
+    described, source = check.described, check.settings.source
+    keyed = [replace(c, lake_name=c.source.name) for c in check.plan.key]
+    rest = [
+        ComparedColumn(c, reader, c.name, reader.lake_type)
+        for c in described.columns
+        if c.type is not None and c.name not in check.key
+        for reader in [ValueReader.of(c.name, c.type, source, nullable=c.nullable, in_key=False)]
+    ]
+    return ColumnPlan((*keyed, *rest), len(keyed), (), check.shard)
 
 
 def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: int) -> ChangeBatch:
@@ -174,8 +177,9 @@ def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: i
 
     Arguments as ``Repairer.write``; ``order``: the ordering value of all of them.
     """
-    columns = [c for c in check.described.columns if c.type is not None]
-    schema = pa.schema([pa.field(c.name, c.type.lake_type) for c in columns if c.type is not None])
+    readers = {c.source.name: c.reader for c in whole_rows(check).columns}
+    columns = [readers[c.name].column for c in check.described.columns if c.name in readers]
+    schema = pa.schema([pa.field(c.name, c.lake_type) for c in columns])
     kept = is_in(stored.keys, np.sort(rows.keys))
     place = {key: at for at, key in enumerate(rows.keys.tolist())}
     again = np.array([place[key] for key in stored.keys[kept].tolist()], dtype=np.int64)  # one for each stored row
@@ -184,15 +188,12 @@ def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: i
     before, deletes = (_as_schema(stored.where(flags).rows, schema) for flags in (kept, ~kept))
     ops = np.repeat(np.array([Op.UPSERT, Op.DELETE], dtype=np.int8), [len(upserts), len(deletes)])
     both = pa.concat_tables([upserts, deletes])
-    meta = {"__op": ops, "__order": np.full(len(both), order, dtype=np.int64)}
+    orders = np.full(len(both), order, dtype=np.int64)
+    meta = {"__op": ops, "__order": orders, "__place": orders}
     for extra in META_FIELDS:
         values = meta.get(extra.name, np.zeros(len(both), dtype=np.int64))
         both = both.append_column(extra, pa.array(values, extra.type))
-    described = TableSchema(
-        check.table.source,
-        tuple(Column(c.name, "", c.type.lake_type, c.type_text) for c in columns if c.type is not None),
-        tuple(check.key),
-    )
+    described = TableSchema(check.table.source, tuple(columns), tuple(check.key))
     return ChangeBatch(described, "", both, before, np.arange(len(before), dtype=np.int64), check.origin)
 
 

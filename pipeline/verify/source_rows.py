@@ -94,5 +94,4 @@ class SourceRows:
         return f"({names}) IN ({', '.join(f'({text})' for text in texts)})"
 
     def _literal(self, value: object, column: ComparedColumn) -> str:
-        assert column.source.type is not None
-        return sql_literal(value, column.source.type, self.connection.literal)
+        return sql_literal(value, column.reader.kind, self.connection.literal)

@@ -99,7 +99,8 @@ class TableCheck:
         """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``."""
         name, shard = origin
         described, lake = describe(connection, name), HudiTable.open(table.storage)
-        plan = plan_columns(described, lake.schema, lake.config.record_key_fields, table.rules, shard)
+        key_fields = lake.config.record_key_fields
+        plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)
         return cls(settings, connection, table, name, shard, described, plan, coverage, pace, options)
 
     @property

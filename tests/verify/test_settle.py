@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.types.mysql_types import parse_type
+from pipeline.settings import SourceSettings
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
 from pipeline.verify.rows import KnownRows
 from pipeline.verify.settle import Look, Settled, settle
 from pipeline.verify.source.snapshot import SourcePosition
 from pipeline.verify.source.source_table import SourceColumn
+from pipeline.verify.source.values import ValueReader
 
 #: Key -> value and, in the lake, ordering value.
 Source = dict[int, str]
@@ -21,7 +23,8 @@ Lake = dict[int, tuple[str, int]]
 
 def column(name: str, text: str) -> ComparedColumn:
     kind = parse_type(text)
-    return ComparedColumn(SourceColumn(name, text, kind, True), name, kind.lake_type)
+    reader = ValueReader.of(name, kind, SourceSettings(), nullable=True, in_key=False)
+    return ComparedColumn(SourceColumn(name, text, kind, True), reader, name, kind.lake_type)
 
 
 PLAN = ColumnPlan((column("id", "bigint"), column("v", "varchar(9)")), 1, ())

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pipeline.decode.types.mysql_types import parse_type
+from pipeline.settings import SourceSettings
 from pipeline.verify.columns import common_type
-from pipeline.verify.source.values import Unreadable, normalised_json, source_values, sql_literal, time_text
+from pipeline.verify.source.values import Unreadable, ValueReader, normalised_json, sql_literal, time_text
 
 CASES = [
     ("int(5) unsigned zerofill", b"00012", 12),
@@ -31,10 +32,15 @@ CASES = [
 ]
 
 
+def reader(kind: str, *, nullable: bool = True, **source: str) -> ValueReader:
+    settings = SourceSettings.model_validate(source)
+    return ValueReader.of("c", parse_type(kind), settings, nullable=nullable, in_key=False)
+
+
 @pytest.mark.parametrize(("kind", "text", "value"), CASES)
 def test_a_text_of_the_server_is_a_value_of_the_lake(kind: str, text: bytes, value: object) -> None:
     unreadable = Unreadable()
-    found = source_values(pa.array([text, None], pa.binary()), parse_type(kind), unreadable).to_pylist()
+    found = reader(kind).read(pa.array([text, None], pa.binary()), unreadable).to_pylist()
     assert [repr(v) for v in found][1] == "None"
     assert str(found[0]).replace("zoneinfo.ZoneInfo(key='UTC')", "UTC") == str(value)
     assert unreadable.count == 0
@@ -43,9 +49,26 @@ def test_a_text_of_the_server_is_a_value_of_the_lake(kind: str, text: bytes, val
 def test_a_day_that_no_calendar_has_is_counted_and_spoils_no_other() -> None:
     unreadable = Unreadable()
     texts = pa.array([b"2024-02-28", b"2024-02-31", None, b"2024-00-10"], pa.binary())
-    found = source_values(texts, parse_type("date"), unreadable)
-    assert found.to_pylist() == [dt.date(2024, 2, 28), None, None, None]
-    assert unreadable.count == 2
+    assert reader("date").read(texts, unreadable).to_pylist() == [dt.date(2024, 2, 28), None, None, None]
+    assert unreadable.count == 1  # the 31st of February; a month of zero is what Debezium sends as null
+
+
+ZERO = b"2024-00-10"
+SENT = [
+    ({}, True, None),
+    ({}, False, dt.date(1970, 1, 1)),
+    ({"zero_dates": "epoch"}, True, None),
+    ({"zero_dates": "text"}, True, None),
+    ({"zero_dates": "text"}, False, "1970-01-01"),
+    ({"zero_dates": "text", "format": "canal"}, True, "2024-00-10"),
+    ({"zero_dates": "epoch", "format": "maxwell"}, True, dt.date(1970, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("source", "nullable", "value"), SENT)
+def test_a_zero_date_is_what_the_connector_sends_for_it(source: dict[str, str], nullable: bool, value: object) -> None:
+    read = reader("date", nullable=nullable, **source)
+    assert read.read(pa.array([ZERO], pa.binary()), Unreadable()).to_pylist() == [value]
 
 
 def test_json_is_compared_by_its_content() -> None:

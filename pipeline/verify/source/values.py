@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.decode.changes import Column
+from pipeline.decode.changes import Column, ZeroDates
 from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.decode.types.wires import to_lake
+from pipeline.decode.types.zero_dates import with_policy
+from pipeline.settings import SourceSettings
 
 _WIRES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bool", "year"), "int_text"),
@@ -26,6 +29,7 @@ _WIRES = {
     "datetime": "datetime_text",
     "timestamp": "timestamp_text",
 }
+_ZERO_DATE = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)"
 _SECOND = 1_000_000
 
 
@@ -36,30 +40,61 @@ class Unreadable:
     count: int = 0
 
 
-def source_values(texts: pa.Array, kind: MysqlType, unreadable: Unreadable) -> pa.Array:
-    """A column of bytes as the server sent them -> its lake type.
+@dataclass(frozen=True, slots=True)
+class ValueReader:
+    """Reads the texts of one column as the lake should hold them.
 
     Args:
-        texts: binary array of n.
-        kind: the column's type.
-        unreadable: counts the values that no lake type holds.
+        kind: the column's type at the source.
+        column: its form in the lake.
+        sent_zero: what the connector sends in place of a date with a zero month or day, as text; None for null.
+        carries_zeros: whether the connector sends such dates as they are (Canal and Maxwell do).
     """
-    if pa.types.is_binary(kind.lake_type):
-        return texts
-    if pa.types.is_boolean(kind.lake_type):
-        return texts.cast(pa.string()).cast(pa.int8()).cast(pa.bool_())
-    strings = texts.cast(pa.string())
-    if kind.base == "json":
-        return normalised_json(strings)
-    wire = "uint64_text" if kind.base == "bigint" and kind.unsigned else _WIRES.get(kind.base)
-    if wire is None:
-        return strings
-    length, scale = (kind.precision, kind.scale or 0) if kind.base == "decimal" else (0, 0)
-    column = Column("", wire, kind.lake_type, kind.text, scale, length)
-    try:
-        return to_lake(strings, column)
-    except ValueError:
-        return _one_by_one(strings, column, unreadable)
+
+    kind: MysqlType
+    column: Column
+    sent_zero: str | None = None
+    carries_zeros: bool = False
+
+    @staticmethod
+    def of(name: str, kind: MysqlType, source: SourceSettings, *, nullable: bool, in_key: bool) -> ValueReader:
+        """The reader of a column. ``source``: how the stream reads the source."""
+        wire = "uint64_text" if kind.base == "bigint" and kind.unsigned else _WIRES.get(kind.base, "string")
+        length, scale = (kind.precision, kind.scale or 0) if kind.base == "decimal" else (0, 0)
+        plain = Column(name, wire, kind.lake_type, kind.text, scale, length)
+        column = with_policy(plain, ZeroDates(source.zero_dates), in_key=in_key)
+        midnight = "" if kind.base == "date" else " 00:00:00"
+        sent = None if nullable else f"1970-01-01{midnight}"  # Debezium (recorded)
+        return ValueReader(kind, column, sent, source.format in ("canal", "maxwell"))
+
+    @property
+    def lake_type(self) -> pa.DataType:
+        """The type that the values get."""
+        return self.column.lake_type
+
+    def read(self, texts: pa.Array, unreadable: Unreadable) -> pa.Array:
+        """A column of bytes as the server sent them -> its lake type.
+
+        Args:
+            texts: binary array of n.
+            unreadable: counts the values that no lake type holds.
+        """
+        if pa.types.is_binary(self.lake_type):
+            return texts
+        strings = texts.cast(pa.string())
+        if pa.types.is_boolean(self.lake_type):
+            return strings.cast(pa.int8()).cast(pa.bool_())
+        if self.kind.base == "json":
+            return normalised_json(strings)
+        if self.column.wire == "string":
+            return strings
+        if self.column.zero_dates is not None and not self.carries_zeros:
+            zeros = pc.match_substring_regex(strings, _ZERO_DATE)
+            strings = pc.if_else(zeros, pa.scalar(self.sent_zero, pa.string()), strings)
+        try:
+            return to_lake(strings, self.column)
+        except ValueError:
+            return _one_by_one(strings, self.column, unreadable)
 
 
 def _one_by_one(texts: pa.Array, column: Column, unreadable: Unreadable) -> pa.Array:
