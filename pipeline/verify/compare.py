@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline.errors import UnsupportedError
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.digest.canonical import RangeSums, Ulongs, ranges_of
 from pipeline.verify.lake_rows import LakeRows
@@ -26,7 +25,7 @@ from pipeline.verify.source_rows import SourceRows
 
 #: Rows of a range, on average; fewer make more ranges, more make a range that differs dearer.
 _ROWS_A_RANGE = 16
-_LEAST_BITS, _MOST_BITS = 8, 20
+_LEAST_BITS, _MOST_BITS = 16, 20
 #: More rows in ranges that differ than this, of either side, are not compared one by one.
 MOST_ROWS = 200_000
 #: So many rows that were changed since are looked at again; each was replaced whole by its later event.
@@ -42,6 +41,7 @@ class Comparison:
         changed_since: rows of the lake that are newer than the position.
         ranges, ranges_differing: of keys.
         source, lake: the rows in ranges that differ and that have no equal on the other side.
+        too_many: how much differs, if it is too much to compare it row by row; ``source`` and ``lake`` are then empty.
         changed: the key columns of rows that were changed since, at most MOST_CHANGED.
         newest: the greatest ordering value in the lake, -1 without rows.
     """
@@ -53,6 +53,7 @@ class Comparison:
     ranges_differing: int
     source: KnownRows
     lake: KnownRows
+    too_many: str
     changed: pa.Table
     newest: int
 
@@ -81,8 +82,6 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         source: reads within the snapshot.
         lake: reads the same portion.
         order: the ordering value of the snapshot's position.
-
-    Raises UnsupportedError if more than MOST_ROWS rows lie in ranges that differ.
     """
     plan = source.plan
     bits = _bits(source.table.rows)
@@ -94,8 +93,8 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         source_sums.add(fresh.keys, fresh.digests)
     differing = lake_sums.differing(source_sums)
     found_source, found_lake = _no_rows(plan), _no_rows(plan)
-    if differing.any():
-        _refuse_too_many(source, lake_sums, source_sums, differing)
+    too_many = _too_many(lake_sums, source_sums, differing)
+    if differing.any() and not too_many:
         found_lake = KnownRows.joined(list(_of_ranges(_until(lake.all(), order), differing, bits)), plan)
         found_lake = found_lake.where(~is_in(found_lake.keys, changed))  # of a table without a key: equal older rows
         found_source = _source_of_ranges(source, differing, bits, changed)
@@ -108,6 +107,7 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         int(differing.sum()),
         found_source,
         found_lake,
+        too_many,
         pa.concat_tables([_no_rows(plan).rows.select([c.source.name for c in plan.key]), *newer.keys]),
         newer.newest,
     )
@@ -145,16 +145,15 @@ def _of_ranges(parts: Iterable[KnownRows], differing: Flags, bits: int) -> Itera
         yield rows.where(differing[ranges_of(rows.keys, bits)])
 
 
-def _refuse_too_many(source: SourceRows, lake_sums: RangeSums, source_sums: RangeSums, differing: Flags) -> None:
+def _too_many(lake_sums: RangeSums, source_sums: RangeSums, differing: Flags) -> str:
+    """How much differs, if more than MOST_ROWS rows lie in ranges that differ; else empty."""
     most = max(int(sums.counts[differing].sum()) for sums in (lake_sums, source_sums))
-    if most > MOST_ROWS:
-        raise UnsupportedError(
-            f"{int(differing.sum())} of {len(differing)} ranges of keys differ, with {most} rows: too many to compare "
-            "them one by one",
-            do_next="see whether the stream has caught up; if it has, binlake table resync brings the table anew",
-            table=str(source.table.name),
-            portion=str(source.portion),
-        )
+    if most <= MOST_ROWS:
+        return ""
+    return (
+        f"{int(differing.sum())} of {len(differing)} ranges of keys differ, with {most} rows: too many to compare them "
+        "row by row; bring the table anew (binlake table resync)"
+    )
 
 
 def _source_of_ranges(source: SourceRows, differing: Flags, bits: int, changed: Ulongs) -> KnownRows:

@@ -59,6 +59,7 @@ class StreamCoverage:
     wait_s: float = 120.0
     quiet_s: float = 10.0
     _passed: int = -1
+    _late: bool = False
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
         """See ``Coverage``. Raises TransientError if Kafka does not answer, StorageError."""
@@ -66,7 +67,9 @@ class StreamCoverage:
             self._wait(lambda: self._has_passed(order), self.quiet_s)
             self._passed = order
         ends = self._ends(table)
-        return self._wait(lambda: not self._missing(table, ends), self.wait_s) and order <= self._passed
+        reached = self._wait(lambda: not self._missing(table, ends), 0 if self._late else self.wait_s)
+        self._late = not reached  # a stream that does not run is not waited for again and again
+        return reached and order <= self._passed
 
     def _wait(self, condition: Callable[[], bool], most_s: float) -> bool:
         deadline_s = monotonic_s() + most_s

@@ -86,7 +86,7 @@ class TableResult:
         behind: whether the lake did not reach the source's position in time.
         repaired: rows that were repaired and found equal after it; they count among ``differing`` too.
         notes: columns and values that were not compared, and why.
-        wrong: what differs of the table's columns.
+        wrong: what differs besides single rows: the table's columns, or too many rows to name them.
         positions: of the source's snapshots.
         skipped: why nothing was compared; empty if something was.
         seconds: the time it took.

@@ -100,6 +100,7 @@ class Verifier:
 
     def check(self, table: CatalogTable, origin: Origin) -> TableCheck:
         """The comparison of one source table. Raises as ``TableCheck.of``."""
+        self._connection.revive()
         return TableCheck.of(
             self.settings, self._connection, table, origin, self._coverage, self._pace, self.check_options
         )

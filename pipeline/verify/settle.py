@@ -23,6 +23,9 @@ from pipeline.verify.source.snapshot import SourcePosition
 #: After so many looks at which a row was newer than the position it counts as changing.
 _LOOKS_AT_CHANGING = 3
 
+#: After so many looks in a row at which the lake had not reached the position the rest stays unsettled.
+_LOOKS_WHILE_BEHIND = 3
+
 #: The digests of the rows of one key: of the source, and of the lake.
 State: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
@@ -86,10 +89,11 @@ def settle(first: Look, changed: pa.Table, again: LookAgain, key: list[str], mos
     done = Settled()
     seen: Mapping[int, State] = _states(first) if first.covered else {}
     newer_at: Counter[int] = Counter()
-    waiting = pa.concat_tables([_keys(first, key), changed])
-    while waiting.num_rows and done.looks < most_looks:
+    waiting, behind = pa.concat_tables([_keys(first, key), changed]), 0
+    while waiting.num_rows and done.looks < most_looks and behind < _LOOKS_WHILE_BEHIND:
         look = again(waiting)
         done.looks += 1
+        behind = 0 if look.covered else behind + 1
         newer = _newer(look)
         newer_at.update(newer)
         changing = {k for k in newer if newer_at[k] >= _LOOKS_AT_CHANGING}

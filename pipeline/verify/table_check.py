@@ -147,6 +147,12 @@ class TableCheck:
         began_s, source = monotonic_s(), self._source(portion)
         result = TableResult(str(self.origin))
         first, changed = self._compared(source, portion, result, proven=False)
+        if result.wrong and not first.covered:  # the lake may only be behind
+            result.wrong.clear()
+            first, changed = self._compared(source, portion, result, proven=True)
+            if not first.covered:
+                result.wrong.clear()
+                result.unsettled, result.behind = result.source_rows, True
 
         def again(keys: pa.Table) -> Look:
             if self.plan.keys:
@@ -161,11 +167,12 @@ class TableCheck:
             if repair is not None:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
-        result.unsettled, result.changing, result.behind = done.unsettled, done.changing, done.behind
+        result.unsettled += done.unsettled
+        result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched
         result.notes = [str(note) for note in self.plan.notes if not note.wrong]
         result.notes += [f"{n}: {u.count} values that no calendar has" for n, u in source.unreadable.items() if u.count]
-        result.wrong = [str(note) for note in self.plan.notes if note.wrong]
+        result.wrong += [str(note) for note in self.plan.notes if note.wrong]
         result.seconds = monotonic_s() - began_s
         return result
 
@@ -186,6 +193,7 @@ class TableCheck:
         self._refuse_ahead(found.newest)
         result.source_rows, result.changed_since = found.source_rows, found.changed_since
         result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
+        result.wrong += [found.too_many] if found.too_many else []
         changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
         return Look(position, order, found.source, found.lake, covered), changed
 

@@ -90,8 +90,8 @@ def test_a_row_that_is_newer_than_every_look_is_changing_and_no_difference() -> 
 def test_nothing_is_a_difference_while_the_lake_is_behind() -> None:
     source, lake = {1: "a"}, {1: ("x", 5)}
     behind = look(20, source, lake, covered=False)
-    done, asked = settled(look(10, source, lake), behind, most=4)
-    assert (keys_of(done), done.unsettled, done.behind, len(asked)) == (set(), 1, True, 4)
+    done, asked = settled(look(10, source, lake), behind)
+    assert (keys_of(done), done.unsettled, done.behind, len(asked)) == (set(), 1, True, 3)
     done, asked = settled(look(10, source, lake, covered=False), behind, look(30, source, lake))
     assert (keys_of(done), len(asked)) == ({1}, 3)  # twice after it has caught up
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pymysql
 from pymysql.converters import encoders
@@ -31,14 +31,6 @@ _UNKNOWN_VARIABLE = 1193
 
 #: A row of a small result, as text.
 TextRow = Sequence[str | None]
-
-
-class PacketSource(Protocol):
-    """Anything that gives the packets of a result, for readers of rows."""
-
-    def packets(self, sql: str, most: int, most_bytes: int) -> Iterator[list[bytes]]:
-        """See ``SourceConnection.packets``."""
-        ...
 
 
 class SourceConnection:
@@ -72,6 +64,13 @@ class SourceConnection:
                 raise
             self.rows(_OLD_SESSION)  # MariaDB before 11.1 has the older name only
 
+    def revive(self) -> None:
+        """Begin a new session if the connection was lost. Raises TransientError."""
+        if not self._connection.open:
+            with self._errors():
+                self._connection.connect()
+            self._begin_session()
+
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[TextRow]:
         """All rows of a small result. Raises ConfigError (rights, names), TransientError."""
         with self._errors(), self._connection.cursor() as cursor:
@@ -102,8 +101,9 @@ class SourceConnection:
 
     def close(self) -> None:
         """End the session."""
-        with contextlib.suppress(pymysql.err.Error, OSError):
-            self._connection.close()
+        if self._connection.open:
+            with contextlib.suppress(pymysql.err.Error, OSError):
+                self._connection.close()
 
     def __enter__(self) -> SourceConnection:
         return self
@@ -136,6 +136,14 @@ class _PacketCursor(SSCursor):  # type: ignore[misc] # PyMySQL has no types
             found.append(data)
             size += len(data)
         return found
+
+    def close(self) -> None:
+        """End the result; one that is not read to its end costs the connection, instead of the time to read it."""
+        result: Any = self._result
+        if result is not None and result.unbuffered_active:
+            result.unbuffered_active, result.connection = False, None
+            self.connection.close()
+        super().close()
 
 
 def connect(settings: DatabaseSettings) -> SourceConnection:
