@@ -214,11 +214,12 @@ def fill_lake(config: Settings, count: int, database: EmbeddedMariaDB) -> None:
 def plant(database: EmbeddedMariaDB, count: int, table_rows: int) -> list[Planted]:
     """Plant ``count`` single differences of all kinds, each in a row of its own, far from each other."""
     step = table_rows // count
-    planted = []
+    planted, statements = [], []
     for number, what in zip(range(count), _around(list(PLANTS)), strict=False):
         key = (number * step + 7) // 24 * 24 + (0 if what in _OF_EIGHTH else 1)
-        database.execute(PLANTS[what].format(t=SOURCE, id=key))
+        statements.append(PLANTS[what].format(t=SOURCE, id=key))
         planted.append(Planted(what, key + FAR if what == "missing row" else key))
+    database.execute(";".join(statements))
     return planted
 
 

@@ -16,6 +16,7 @@ from pipeline.verify.coverage import AsItIs, Coverage, StreamCoverage
 from pipeline.verify.progress import Progress
 from pipeline.verify.repair import Repairer
 from pipeline.verify.result import TableResult
+from pipeline.verify.resync import Resynced, resync_from_source
 from pipeline.verify.source.connection import SourceConnection, connect
 from pipeline.verify.source.pace import Pace
 from pipeline.verify.source.source_table import tables_of
@@ -97,6 +98,11 @@ class Verifier:
         """
         for origin in self.origins(table):
             yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
+
+    def resync(self, table: CatalogTable) -> list[Resynced]:
+        """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
+        repairer = self._repairer or Repairer(self.settings)
+        return [resync_from_source(self.check(table, origin), repairer) for origin in self.origins(table)]
 
     def check(self, table: CatalogTable, origin: Origin) -> TableCheck:
         """The comparison of one source table. Raises as ``TableCheck.of``."""

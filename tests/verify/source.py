@@ -47,6 +47,7 @@ class SentTable:
         columns: table -> column -> MySQL type.
         keys: table -> key columns.
         rules: ``tables`` of the settings.
+        stands: file and position of the events that are sent; None asks the server for each.
     """
 
     server: EmbeddedMariaDB
@@ -57,6 +58,7 @@ class SentTable:
     rules: dict[str, Any] = field(default_factory=dict)
     log: TopicLog = field(default_factory=TopicLog)
     more: dict[str, Any] = field(default_factory=dict)
+    stands: tuple[str, int] | None = None
 
     @property
     def conf(self) -> Path:
@@ -81,6 +83,8 @@ class SentTable:
 
     def place_now(self) -> tuple[str, int]:
         """File and position of the server's binlog."""
+        if self.stands is not None:
+            return self.stands
         file, position = self.server.execute("SHOW MASTER STATUS")[0].split("\t")[:2]
         return file, int(position)
 

@@ -37,8 +37,8 @@ def test_a_replica_stands_at_its_primarys_position(
 ) -> None:
     sent = SentTable(server, tmp_path, "followed", {"t": {"id": "int", "v": "int"}}, {"t": ["id"]})
     server.execute("CREATE DATABASE followed; CREATE TABLE followed.t (id INT PRIMARY KEY, v INT)")
+    server.execute("USE followed; INSERT INTO t SELECT seq, 1 FROM seq_0_to_9")
     for number in range(10):
-        server.execute(f"INSERT INTO followed.t VALUES ({number}, 1)")
         sent.send("t", "c", {"id": number, "v": 1})
     sent.apply()
     caught_up(server, replica)

@@ -47,9 +47,14 @@ def filled(server: EmbeddedMariaDB, place: Path, database: str, count: int = 20,
     """Table ``t`` with ``count`` rows at the source and in the lake."""
     sent = SentTable(server, place, database, {"t": COLUMNS}, {"t": ["id"]}, **fields)
     server.execute(f"CREATE TABLE {database}.t ({SCHEMA})")
+    server.execute(
+        f"USE {database}; INSERT INTO t SELECT seq, CONCAT('n', seq), 'eu', '1970-01-01' + INTERVAL seq DAY"
+        f" FROM seq_0_to_{count - 1}"
+    )
+    sent.stands = sent.place_now()
     for number in range(count):
-        insert(sent, number)
         sent.send("t", "c", row(number))
+    sent.stands = None
     sent.apply()
     return sent
 
@@ -186,8 +191,7 @@ def test_a_server_whose_binlog_is_behind_the_lake_is_refused(
 ) -> None:
     """After a failover all rows of the lake look newer than the server's position, and none would be compared."""
     sent = filled(server, tmp_path, database)
-    place = sent.place_now
-    sent.place_now = lambda: ("mariadb-bin.000900", place()[1])  # type: ignore[method-assign] # the old primary's
+    sent.stands = ("mariadb-bin.000900", 4)  # the old primary's
     server.execute(f"UPDATE {database}.t SET name = 'x' WHERE id = 1")
     sent.send("t", "u", row(1, name="x"))
     sent.apply()
