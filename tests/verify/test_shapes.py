@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from embedded.mariadb import EmbeddedMariaDB
+from pipeline.cli.app import app
 from pipeline.clock import new_uuid
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.read import TableReader
@@ -226,9 +228,13 @@ def test_a_resync_brings_the_table_anew(server: EmbeddedMariaDB, tmp_path: Path,
         done = resync_from_source(check_of(verifier, settings, f"{database}.t"), Repairer(settings), rows_a_commit=7)
     assert (done.rows, done.deletes) == (41, 10)
     assert not sent.verify()[f"{database}.t"].different
-    sent.send("t", "u", row(1, name="older"))  # an event from behind the position wins
+    sent.send("t", "u", row(1, name="later"))  # an event from behind the position wins
     sent.apply()
     assert sent.verify()[f"{database}.t"].differing == {"differs": 1}
+    insert(sent, 98)
+    result = CliRunner().invoke(app, ["table", "resync", str(sent.conf), f"{database}.t", "--from-source"])
+    assert (result.exit_code, "42 rows written, 0 old rows deleted" in result.output) == (0, True), result.output
+    assert not sent.verify()[f"{database}.t"].different
 
 
 def test_a_position_is_noted_with_and_without_a_lock(server: EmbeddedMariaDB, tmp_path: Path, database: str) -> None:
