@@ -50,7 +50,7 @@ def verify(
     tables: Tables = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")] = False,
 ) -> None:
-    """Compare tables with the live source at one position of its binlog."""
+    """Compare tables with the live source at one position of its binlog, and repair them on demand."""
     settings = Settings.load(conf)
     found = chosen(settings, tables)
     with Verifier(settings, options) as verifier:
