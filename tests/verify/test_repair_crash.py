@@ -54,7 +54,7 @@ def test_a_repair_that_dies_is_done_again(source: EmbeddedMariaDB, tmp_path: Pat
     whole = Fate()
     repaired_with(config, whole)
     points = [(at, before) for at in range(len(whole.calls)) for before in (True, False)]
-    step = max(1, len(points) // scaled(len(points), 10))
+    step = max(1, len(points) // scaled(60, 8))
     deaths = 0
     for at, before in points[::step]:
         shutil.rmtree(tmp_path / "lake")
