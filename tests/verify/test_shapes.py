@@ -22,7 +22,7 @@ from pipeline.verify.repair import Repairer
 from pipeline.verify.resync import resync_from_source
 from pipeline.verify.run import Verifier, VerifyOptions
 from pipeline.verify.source.connection import TextRow
-from pipeline.verify.source.snapshot import _begin_between, snapshot
+from pipeline.verify.source.snapshot import _begin_after, snapshot
 from pipeline.verify.table_check import TableCheck
 from tests.verify.source import SentTable, verified
 
@@ -245,11 +245,11 @@ def test_a_position_is_noted_with_and_without_a_lock(server: EmbeddedMariaDB, tm
         connection = check_of(verifier, settings, f"{database}.t").connection
         with snapshot(connection, replica=False) as told:
             pass
-        between = _begin_between(connection, replica=False)
+        before = _begin_after(connection, replica=False)
         insert(sent, 7)
         assert connection.rows(f"SELECT COUNT(*) FROM {database}.t") == [("1",)]  # the snapshot does not see it
         connection.rows("ROLLBACK")
-        assert (told.file, told.position) == (between.file, between.position)
+        assert (told.file, told.position) == (before.file, before.position)
         shown = connection.rows
 
         def hidden(sql: str, values: Sequence[object] = ()) -> list[TextRow]:

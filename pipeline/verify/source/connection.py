@@ -23,7 +23,7 @@ from pipeline.settings import DatabaseSettings
 #: syntax, missing privilege.
 _LASTING = frozenset({1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227})
 _SESSION = (
-    "SET SESSION time_zone = '+00:00', sql_mode = '', net_write_timeout = 3600, "
+    "SET SESSION time_zone = '+00:00', sql_mode = '', net_write_timeout = 3600, lock_wait_timeout = 3, "
     "TRANSACTION_ISOLATION = 'REPEATABLE-READ'"
 )
 _OLD_SESSION = _SESSION.replace("TRANSACTION_ISOLATION", "TX_ISOLATION")

@@ -1,13 +1,16 @@
 """A consistent snapshot of the source, and the position of the binlog that it stands at.
 
 MariaDB tells the position with the snapshot. MySQL does not: a global read lock is held while the snapshot begins, for
-milliseconds; without the right to it, the position is read before and after, until both are the same. A replica is
-read in the same way, and says how far its primary's binlog is applied.
+milliseconds. Without the right to it, or where the lock is not granted at once, the position is noted a moment before
+the snapshot begins: a transaction is in the binlog a little before it is visible. The snapshot may then show later
+changes too, whose events have higher ordering values. A replica is read in the same way, and says how far its
+primary's binlog is applied.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +19,8 @@ from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.settings import SourceSettings
 from pipeline.verify.source.connection import SourceConnection
 
-_ATTEMPTS = 100
+#: So long after its place in the binlog a transaction is visible.
+_VISIBLE_AFTER_S = 1.0
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 
 
@@ -26,7 +30,7 @@ class SourcePosition:
 
     Args:
         file: of the binlog.
-        position: in it; all transactions of the snapshot end at or before it, all others begin at or after it.
+        position: in it; all transactions that end at or before it are in the snapshot.
         server_id: of the server that wrote the binlog.
         gtid: the transactions up to there, where the server names them; for people.
     """
@@ -40,7 +44,7 @@ class SourcePosition:
         return f"{self.file}:{self.position}" + (f" ({self.gtid})" if self.gtid else "")
 
     def order(self, source: SourceSettings) -> int:
-        """The ordering value of the place: at most this for rows of the snapshot, more for later ones.
+        """The ordering value of the place: changes up to it are in the snapshot.
 
         Raises ConfigError if the file's name has no number or a part is too large.
         """
@@ -59,8 +63,7 @@ def snapshot(connection: SourceConnection, *, replica: bool) -> Iterator[SourceP
 
     ``replica``: the connection leads to a replica; the position is that of its primary.
 
-    Raises ConfigError (no binlog, no rights), TransientError (the source changes too fast to note a position without a
-    lock).
+    Raises ConfigError (no binlog, no rights), TransientError.
     """
     position = _begin(connection, replica=replica)
     try:
@@ -81,8 +84,8 @@ def _begin(connection: SourceConnection, *, replica: bool) -> SourcePosition:
         connection.rows("ROLLBACK")
     try:
         connection.rows("FLUSH TABLES WITH READ LOCK")
-    except ConfigError:
-        return _begin_between(connection, replica=replica)
+    except (ConfigError, TransientError):
+        return _begin_after(connection, replica=replica)
     try:
         connection.rows(_BEGIN)
         return _stands(connection, replica=replica)
@@ -90,19 +93,12 @@ def _begin(connection: SourceConnection, *, replica: bool) -> SourcePosition:
         connection.rows("UNLOCK TABLES")
 
 
-def _begin_between(connection: SourceConnection, *, replica: bool) -> SourcePosition:
-    """Without a lock: begin until the position is the same before and after."""
-    for _ in range(_ATTEMPTS):
-        before = _stands(connection, replica=replica)
-        connection.rows(_BEGIN)
-        if _stands(connection, replica=replica) == before:
-            return before
-        connection.rows("ROLLBACK")
-    raise TransientError(
-        "the source changes too fast to note a position without a lock",
-        do_next="grant RELOAD to the user of source.database, or name a replica",
-        server=connection.place,
-    )
+def _begin_after(connection: SourceConnection, *, replica: bool) -> SourcePosition:
+    """Without a lock: the position of a moment ago."""
+    position = _stands(connection, replica=replica)
+    time.sleep(_VISIBLE_AFTER_S)
+    connection.rows(_BEGIN)
+    return position
 
 
 def _stands(connection: SourceConnection, *, replica: bool) -> SourcePosition:
