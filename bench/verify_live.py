@@ -53,7 +53,7 @@ _VALUES = (
     "CONCAT('n ', {n}, ' é'), {n} / 100, {n} / 7, {n} % 1000 / 4, '2020-01-01' + INTERVAL {n} MICROSECOND, "
     "'2021-01-01 00:00:00.123' + INTERVAL {n} SECOND, UNHEX(MD5({n})), REPEAT('x', {n} % 50), "
     "{n} + 18446744073708000000, 1 + {n} % 3, {n} % 8, {n} % 1024, {n} % 2, JSON_OBJECT('n', {n}), 1970 + {n} % 100, "
-    "SEC_TO_TIME({n} - 5000), POINT({n}, 1), CONCAT({n} % 100, ' '), CHAR({n} % 256), "
+    "SEC_TO_TIME(CAST({n} AS SIGNED) - 5000), POINT({n}, 1), CONCAT({n} % 100, ' '), CHAR({n} % 256), "
     "IF({n} % 100, '2020-01-01' + INTERVAL {n} % 1000 DAY, '0000-00-00')"
 )
 #: The columns that the values are for.

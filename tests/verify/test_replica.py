@@ -26,7 +26,7 @@ def replica(server: EmbeddedMariaDB) -> Iterator[EmbeddedMariaDB]:
         second.execute(
             f"SET GLOBAL server_id = 4712; CHANGE MASTER TO MASTER_HOST = '{server.host}', MASTER_PORT = {server.port},"
             f" MASTER_USER = '{USER}', MASTER_PASSWORD = '{PASSWORD}', MASTER_LOG_FILE = 'mariadb-bin.000001',"
-            " MASTER_LOG_POS = 4, MASTER_USE_GTID = no; START SLAVE"
+            " MASTER_LOG_POS = 4, MASTER_USE_GTID = no, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0; START SLAVE"
         )
         yield second
         second.execute("STOP SLAVE")
