@@ -1,4 +1,4 @@
-"""The only door to numba: functions compiled for fixed types when their module is imported, and cached."""
+"""Functions that numba compiles for fixed types when their module is imported, and caches; and these types."""
 
 from __future__ import annotations
 
