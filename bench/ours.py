@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bench.events import DATABASE
 from bench.kafka_load import topic_ends
+from bench.local_stream import Here
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
 from demo.readback import read_table
 from embedded.jars import spark_packages
@@ -21,13 +20,11 @@ from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.checkpoint import planned_batch
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.source.offsets import OffsetRange, Offsets
+from pipeline.source.offsets import Offsets
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.start import run_stream
-from pipeline.tasks.decode_and_route import fetch_and_decode
-from pipeline.tasks.plan import BatchPlan, Item
 
 
 def settings_for(spec: Spec) -> Settings:
@@ -90,15 +87,6 @@ class OurRun:
         """No effect: nothing is open."""
 
 
-@dataclass
-class _Here:
-    """An engine that runs its one task in this process."""
-
-    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See pipeline.stream.engine.Engine."""
-        return list(fetch_and_decode(plan, ranges))
-
-
 def _age(spec: Spec, settings: Settings) -> None:
     """Create the earlier commits of an old table, by the stream's own code but without Spark: minutes, not an hour."""
     root = open_storage(settings.lake.uri, {"fsync": "false"})
@@ -111,5 +99,5 @@ def _age(spec: Spec, settings: Settings) -> None:
     highs = topic_ends(spec.bootstrap, spec.topics())
     for number in range(1, spec.workload.age + 1):
         reached = Offsets.of_places((t, p, high * number // spec.workload.age) for t, p, high in highs.places())
-        runner.run(number, reached, now_ms(), _Here())
+        runner.run(number, reached, now_ms(), Here())
     runner.close()

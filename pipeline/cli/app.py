@@ -62,6 +62,12 @@ COMMANDS = (
         "Account for every record of every commit: read = applied + superseded + filtered + quarantined.",
     ),
     Lazy(
+        "verify",
+        "pipeline.cli.commands.verify",
+        "verify",
+        "Compare tables with the live source at one position of its binlog, and repair them on demand.",
+    ),
+    Lazy(
         "status",
         "pipeline.cli.commands.status",
         "status",

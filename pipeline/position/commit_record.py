@@ -15,6 +15,7 @@ from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import (
     DumpHours,
     RecordedPortion,
+    RecordedRepair,
     RecordedTransactions,
     Revert,
     reverts_to_text,
@@ -41,6 +42,7 @@ class CommitNotes:
         replayed: the quarantined records that the commit contains, name -> digest.
         source_times: the source's times of the oldest and of the newest change, in ms since the epoch.
         reverts: all reverts of the table so far; only the commit of a revert has them.
+        repaired: the repair that made the commit.
     """
 
     skipped: Ranges = NO_RANGES
@@ -52,6 +54,7 @@ class CommitNotes:
     replayed: Mapping[str, int] | None = None
     source_times: tuple[int, int] | None = None
     reverts: tuple[Revert, ...] = ()
+    repaired: RecordedRepair | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -66,6 +69,7 @@ class CommitNotes:
             RecordKey.REPLAYED: _compact(self.replayed, ascii_only=False) if self.replayed is not None else None,
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
             RecordKey.REVERTS: reverts_to_text(self.reverts) if self.reverts else None,
+            RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -174,6 +178,7 @@ class CommitRecord:
                 reader.replayed,
                 reader.source_times,
                 reader.reverts,
+                reader.repaired,
             ),
             reader.snapshots,
         )

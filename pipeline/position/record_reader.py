@@ -15,6 +15,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.position.recorded import (
     DumpHours,
     RecordedPortion,
+    RecordedRepair,
     RecordedTransactions,
     Revert,
     reverts_from_text,
@@ -46,6 +47,7 @@ class RecordKey(StrEnum):
     HOURS = "binlake.dump_hours"
     DDL = "binlake.ddl"
     REPLAYED = "binlake.replayed"
+    REPAIRED = "binlake.repaired"
     SOURCE_TIMES = "binlake.source_times"
     OFFSETS = "binlake.offsets"
     POSITIONS = "binlake.positions"
@@ -149,6 +151,12 @@ class RecordReader:
         """The quarantined records that the commit contains, name -> digest."""
         names: Mapping[str, int] | None = self._json(RecordKey.REPLAYED)
         return names
+
+    @property
+    def repaired(self) -> RecordedRepair | None:
+        """The repair that made the commit."""
+        text = self._text(RecordKey.REPAIRED)
+        return RecordedRepair.from_text(text) if text is not None else None
 
     @property
     def source_times(self) -> tuple[int, int] | None:

@@ -103,6 +103,31 @@ class RecordedPortion:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedRepair:
+    """A commit that writes rows of the source anew.
+
+    Args:
+        position: of the source's binlog at which the rows were read.
+        rows: upserts, before rows of one place are merged.
+        deletes: stored rows that the source does not have.
+    """
+
+    position: str
+    rows: int
+    deletes: int
+
+    def to_text(self) -> str:
+        """As JSON."""
+        return json.dumps({"position": self.position, "rows": self.rows, "deletes": self.deletes})
+
+    @staticmethod
+    def from_text(text: str) -> RecordedRepair:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        return RecordedRepair(data["position"], data["rows"], data["deletes"])
+
+
 def _pairs(tables: tuple[SourceTable, ...]) -> list[list[str]]:
     return [[table.database, table.table] for table in tables]
 

@@ -1,5 +1,6 @@
 """Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes in one error."""
 
+from pipeline.settings.database import DatabaseSettings, ReplicaSettings
 from pipeline.settings.document import Problem
 from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.model import Settings, json_schema
@@ -31,6 +32,7 @@ from pipeline.settings.tables import (
 __all__ = [
     "BatchSettings",
     "CompactionSettings",
+    "DatabaseSettings",
     "DebeziumSettings",
     "DumpSettings",
     "KafkaSettings",
@@ -41,6 +43,7 @@ __all__ = [
     "PartitionSettings",
     "Problem",
     "QuarantineSettings",
+    "ReplicaSettings",
     "RetentionSettings",
     "SchemaSettings",
     "Settings",

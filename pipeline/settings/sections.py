@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from pipeline.settings.database import DatabaseSettings
 from pipeline.settings.registry import RegistrySettings
 from pipeline.settings.templates import check_relative, placeholders
 from pipeline.settings.types import Options, Regex, plain
@@ -198,6 +199,8 @@ class SourceSettings(Section):
     """Maxwell's own settings, where they change what its messages mean."""
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     """Where the schemas of Avro messages are."""
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    """The database itself, which ``binlake verify`` reads; the stream does not need it."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
     """Schemas by ``database.table``, for tables whose schema neither the messages nor a DDL topic give."""
 

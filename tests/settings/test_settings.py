@@ -18,6 +18,7 @@ kafka: {bootstrap_servers: "h:9092", topics: [a]}
 """
 ENVIRON = {
     "LAKE_KEY_ID": "id-value",
+    "SOURCE_PASSWORD": "source-value",
     "LAKE_SECRET": "lake-secret-value",
     "MASK_SALT": "mask-salt-value",
     "QUARANTINE_SECRET": "quarantine-secret-value",
@@ -205,6 +206,7 @@ lake:
   options: {aws_secret_access_key: "${env:SECRET}", region: eu, port: 9000, tls: true, passphrase: "written-here"}
 kafka: {bootstrap_servers: "h:1", topics: [a], properties: {sasl.password: "pre-${env:SECRET}", client.id: me}}
 spark: {conf: {spark.hadoop.x: "${env:SECRET}"}}
+source: {database: {host: db, user: u, password: "${env:SECRET}"}}
 batch: {max_events: "${env:COUNT}"}
 """
 VALUES = {"SECRET": "tops3cret", "BUCKET": "hidden-bucket", "COUNT": "77"}
@@ -223,13 +225,15 @@ def test_secrets_reach_the_clients() -> None:
     assert settings.state_options() == settings.lake.storage_options()
     assert settings.kafka.client_properties()["sasl.password"] == "pre-tops3cret"
     assert settings.spark.properties() == {"spark.hadoop.x": "tops3cret"}
+    assert settings.source.database.password is not None
+    assert settings.source.database.password.get_secret_value() == "tops3cret"
     assert settings.batch.max_events == 77
 
 
 def test_secrets_are_never_printed() -> None:
     settings = Settings.parse(SECRETS, environ=VALUES)
     shown = [yaml.safe_dump(settings.effective()), repr(settings), str(settings), settings.model_dump_json()]
-    shown += [repr(settings.lake.options), repr(settings.kafka), repr(settings.spark)]
+    shown += [repr(settings.lake.options), repr(settings.kafka), repr(settings.spark), repr(settings.source)]
     assert not [t for t in shown if "tops3cret" in t or "written-here" in t]
     effective = settings.effective()
     assert effective["lake"]["uri"] == "s3://${env:BUCKET}/lake"

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import LakeConf, say
+from pipeline.cli.lake_options import LakeConf, chosen_one, say
+from pipeline.cli.text import number
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.position.ledger import Ledger
@@ -39,8 +40,17 @@ def resume(conf: LakeConf, name: Name) -> None:
 
 
 @table.command()
-def resync(conf: LakeConf, name: Name) -> None:
+def resync(
+    conf: LakeConf,
+    name: Name,
+    from_source: Annotated[
+        bool, typer.Option("--from-source", help="Read the source itself (source.database), without the connector.")
+    ] = False,
+) -> None:
     """Fetch the table anew by an incremental snapshot of Debezium; rows that the source no longer has are deleted."""
+    if from_source:
+        _resync_from_source(Settings.load(conf), name)
+        return
     from pipeline.lake.resync_request import resync_request  # needs Kafka and tables; the other commands do not
 
     settings = Settings.load(conf)
@@ -51,6 +61,15 @@ def resync(conf: LakeConf, name: Name) -> None:
     change_request(state, source, lambda request: dataclasses.replace(request, resync=call.request))
     say(f"{source}: the connector is asked for all rows of {call.request.origin} (signal {call.request.id}).")
     say("binlake status shows how far it has come. The table stays readable; its old rows go at the end.")
+
+
+def _resync_from_source(settings: Settings, name: str) -> None:
+    from pipeline.verify.run import Verifier, VerifyOptions  # needs the database's client and compiled loops
+
+    with Verifier(settings, VerifyOptions(wait_s=None)) as verifier:
+        for done in verifier.resync(chosen_one(settings, name)):
+            counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
+            say(f"{name}: {counts}, as of {done.position} of the source")
 
 
 def _ask(settings: Settings, name: str, change: Callable[[TableRequest], TableRequest]) -> SourceTable:

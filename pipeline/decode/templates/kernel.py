@@ -10,12 +10,11 @@ when a module that it calls has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit, types
+
+from pipeline.compiled import BYTES, LONGS, compiled
 
 _Bytes = npt.NDArray[np.uint8]
 _Longs = npt.NDArray[np.int64]
@@ -44,22 +43,6 @@ _BLANK, _CASE, _DELETE = 0x20, 0x20, 0x7F
 #: Meanings of letters after a backslash; any other character means itself.
 _ESCAPED_LETTERS, _LETTERS_MEANT = b"bfnrt", b"\b\f\n\r\t"
 _COMMA, _COLON, _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b",:{}[]"
-
-
-def _compiled(signature: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # noqa: ANN401 - numba's type
-    """Compiled at import, 2 s once; cached beside the source, or in the user's cache if that is not writable."""
-
-    def compile_it(function: Callable[..., None]) -> Callable[..., None]:
-        try:
-            return njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-        except (RuntimeError, OSError):  # no writable cache
-            return njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
-
-    return compile_it
-
-
-_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
-_LONGS = types.int64[::1]
 
 
 @njit(nogil=True)
@@ -284,9 +267,9 @@ def _put(
         value[slot, row], length[slot, row] = start + 1, end - start - 2
 
 
-@_compiled(
+@compiled(
     types.void(
-        _BYTES, _LONGS, _LONGS, _LONGS, types.int64[:, ::1], _BYTES,
+        BYTES, LONGS, LONGS, LONGS, types.int64[:, ::1], BYTES,
         types.boolean[::1], types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], types.int64[:, ::1],
     )
 )  # fmt: skip
@@ -366,9 +349,9 @@ def _find(text: _Bytes, at: int, end: int, names: _Bytes, bounds: _Longs, guess:
     return _BAD
 
 
-@_compiled(
+@compiled(
     types.void(
-        _BYTES, _LONGS, _LONGS, _BYTES, _LONGS, _LONGS,
+        BYTES, LONGS, LONGS, BYTES, LONGS, LONGS,
         types.boolean[::1], types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1],
     )
 )  # fmt: skip
@@ -471,10 +454,10 @@ def _unescaped(text: _Bytes, at: int, end: int, out: _Bytes, put: int) -> int:
     return put
 
 
-@_compiled(
+@compiled(
     types.void(
-        _BYTES, _LONGS, _LONGS, types.boolean[:, ::1],
-        types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], _LONGS, types.int32[:, ::1], types.uint8[::1],
+        BYTES, LONGS, LONGS, types.boolean[:, ::1],
+        types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], LONGS, types.int32[:, ::1], types.uint8[::1],
     )
 )  # fmt: skip
 def gather(

@@ -1,0 +1,32 @@
+"""Functions that numba compiles for fixed types when their module is imported, and caches; and these types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from numba import njit, types
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Signature of read-only bytes, and of signed and unsigned longs (contiguous, writable).
+BYTES = types.Array(types.uint8, 1, "C", readonly=True)
+OUT_BYTES = types.uint8[::1]
+LONGS = types.int64[::1]
+LONG_ROWS = types.int64[:, ::1]
+ULONGS = types.uint64[::1]
+LONG = types.int64
+NOTHING = types.void
+
+
+def compiled(signature: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 - numba's type
+    """Compiled at import, seconds once; cached beside the source, or in the user's cache if that is not writable."""
+
+    def compile_it(function: Callable[P, R]) -> Callable[P, R]:
+        try:
+            return njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+        except (RuntimeError, OSError):  # no writable cache
+            return njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
+
+    return compile_it

@@ -1,0 +1,1 @@
+"""The lake against the live source at one position of the binlog: what differs is found, named and repaired."""

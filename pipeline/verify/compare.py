@@ -1,0 +1,197 @@
+"""One portion of a table at one position: sums of digests by range of keys, then the rows of the ranges that differ.
+
+1. The lake's rows are read. A row that is newer than the position is set aside: it was changed since, and its key takes
+   no part on either side. ``settle`` looks at these keys again, at a later position.
+2. The source's rows are read within its snapshot, and both sides are summed by range.
+3. Of the ranges whose sums differ, the lake's rows are read again, the source's keys are read again, and the rows of
+   these keys are fetched. What differs then is a candidate; ``settle`` finds out what remains of it.
+
+Memory holds the sums, the keys that were changed since, one chunk of rows of either side and the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.digest.canonical import RangeSums, Ulongs, ranges_of
+from pipeline.verify.lake_rows import LakeRows
+from pipeline.verify.rows import Flags, KnownRows, is_in
+from pipeline.verify.source_rows import SourceRows
+
+#: Rows of a range, on average; fewer make more ranges, more make a range that differs dearer.
+_ROWS_A_RANGE = 16
+_LEAST_BITS, _MOST_BITS = 16, 20
+#: More rows in ranges that differ than this, of either side, are not compared one by one.
+MOST_ROWS = 200_000
+#: So many rows that were changed since are looked at again; each was replaced whole by its later event.
+MOST_CHANGED = 20_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the two sides of a portion hold at one position.
+
+    Args:
+        source_rows, lake_rows: their numbers of rows; the lake's without those changed since.
+        changed_since: rows of the lake that are newer than the position.
+        ranges, ranges_differing: of keys.
+        source, lake: the rows in ranges that differ and that have no equal on the other side.
+        too_many: how much differs, if it is too much to compare it row by row; ``source`` and ``lake`` are then empty.
+        changed: the key columns of rows that were changed since, at most MOST_CHANGED.
+        newest: the greatest ordering value in the lake, -1 without rows.
+    """
+
+    source_rows: int
+    lake_rows: int
+    changed_since: int
+    ranges: int
+    ranges_differing: int
+    source: KnownRows
+    lake: KnownRows
+    too_many: str
+    changed: pa.Table
+    newest: int
+
+
+@dataclass
+class _Changed:
+    """The rows of the lake that are newer than the position: hashes of their keys, and some of the keys."""
+
+    hashes: list[Ulongs]
+    keys: list[pa.Table]
+    newest: int = -1
+
+    def add(self, rows: KnownRows, key: list[str]) -> None:
+        self.hashes.append(rows.keys)
+        if (room := MOST_CHANGED - sum(map(len, self.keys))) > 0:
+            self.keys.append(rows.rows.select(key).slice(0, room))
+
+    def ascending(self) -> Ulongs:
+        return np.unique(np.concatenate(self.hashes)) if self.hashes else np.empty(0, dtype=np.uint64)
+
+
+def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
+    """Compare a portion of a table.
+
+    Args:
+        source: reads within the snapshot.
+        lake: reads the same portion.
+        order: the ordering value of the snapshot's position.
+    """
+    plan = source.plan
+    bits = _bits(source.table.rows)
+    lake_sums, source_sums = RangeSums.empty(bits), RangeSums.empty(bits)
+    newer = _summed_lake(lake, order, lake_sums)
+    changed = newer.ascending()
+    for rows in source.all():
+        fresh = rows.where(~is_in(rows.keys, changed))
+        source_sums.add(fresh.keys, fresh.digests)
+    differing = lake_sums.differing(source_sums)
+    found_source, found_lake = _no_rows(plan), _no_rows(plan)
+    too_many = _too_many(lake_sums, source_sums, differing)
+    if differing.any() and not too_many:
+        found_lake = KnownRows.joined(list(_of_ranges(_until(lake.all(), order), differing, bits)), plan)
+        found_lake = found_lake.where(~is_in(found_lake.keys, changed))  # of a table without a key: equal older rows
+        found_source = _source_of_ranges(source, differing, bits, changed)
+        found_source, found_lake = _without_equals(found_source, found_lake)
+    return Comparison(
+        int(source_sums.counts.sum()),
+        int(lake_sums.counts.sum()),
+        len(changed),
+        1 << bits,
+        int(differing.sum()),
+        found_source,
+        found_lake,
+        too_many,
+        pa.concat_tables([_no_rows(plan).rows.select([c.source.name for c in plan.key]), *newer.keys]),
+        newer.newest,
+    )
+
+
+def _bits(rows: int) -> int:
+    return min(max(_LEAST_BITS, (rows // _ROWS_A_RANGE).bit_length()), _MOST_BITS)
+
+
+def _no_rows(plan: ColumnPlan) -> KnownRows:
+    return KnownRows.joined([], plan)
+
+
+def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
+    """Add the lake's rows up to an ordering value; returns the newer ones."""
+    changed, key = _Changed([], []), [c.source.name for c in lake.plan.key]
+    for rows in lake.all():
+        assert rows.orders is not None
+        newer = rows.orders > order
+        changed.newest = max(changed.newest, int(rows.orders.max(initial=-1)))
+        changed.add(rows.where(newer), key)
+        old = rows.where(~newer)
+        sums.add(old.keys, old.digests)
+    return changed
+
+
+def _until(parts: Iterable[KnownRows], order: int) -> Iterator[KnownRows]:
+    for rows in parts:
+        assert rows.orders is not None
+        yield rows.where(rows.orders <= order)
+
+
+def _of_ranges(parts: Iterable[KnownRows], differing: Flags, bits: int) -> Iterator[KnownRows]:
+    for rows in parts:
+        yield rows.where(differing[ranges_of(rows.keys, bits)])
+
+
+def _too_many(lake_sums: RangeSums, source_sums: RangeSums, differing: Flags) -> str:
+    """How much differs, if more than MOST_ROWS rows lie in ranges that differ; else empty."""
+    most = max(int(sums.counts[differing].sum()) for sums in (lake_sums, source_sums))
+    if most <= MOST_ROWS:
+        return ""
+    return (
+        f"{int(differing.sum())} of {len(differing)} ranges of keys differ, with {most} rows: too many to compare them "
+        "row by row; bring the table anew (binlake table resync)"
+    )
+
+
+def _source_of_ranges(source: SourceRows, differing: Flags, bits: int, changed: Ulongs) -> KnownRows:
+    """The source's rows in ranges that differ: their keys are read, then the rows fetched by them."""
+    plan = source.plan
+    if not plan.keys:
+        rows = KnownRows.joined(list(_of_ranges(source.all(), differing, bits)), plan)
+        return rows.where(~is_in(rows.keys, changed))
+    keys = [rows.where(~is_in(rows.keys, changed)) for rows in _of_ranges(source.keys(), differing, bits)]
+    wanted = pa.concat_tables([rows.rows for rows in keys])
+    found = source.of_keys(wanted)
+    mine = np.unique(np.concatenate([rows.keys for rows in keys]))
+    return found.where(is_in(found.keys, mine))
+
+
+def _without_equals(source: KnownRows, lake: KnownRows) -> tuple[KnownRows, KnownRows]:
+    """The rows of each side that have no equal on the other side, each row against one."""
+    mine, theirs = _identities(source), _identities(lake)
+    everything, numbers = np.unique(np.concatenate([mine, theirs]), return_inverse=True)
+    here = np.bincount(numbers[: len(mine)], minlength=len(everything))
+    there = np.bincount(numbers[len(mine) :], minlength=len(everything))
+    left_here, left_there = np.maximum(here - there, 0), np.maximum(there - here, 0)
+    return (
+        source.where(_last_of_each(numbers[: len(mine)], left_here)),
+        lake.where(_last_of_each(numbers[len(mine) :], left_there)),
+    )
+
+
+def _identities(rows: KnownRows) -> np.ndarray:
+    """The 128 bits of each row's digest as one value."""
+    return np.stack([rows.digests.low, rows.digests.high], axis=1).view([("low", np.uint64), ("high", np.uint64)])[:, 0]
+
+
+def _last_of_each(numbers: np.ndarray, left: np.ndarray) -> Flags:
+    """Mark ``left[k]`` of the rows with number k: rows with the same number are equal."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    first = np.searchsorted(ordered, ordered)
+    marked = np.zeros(len(numbers), dtype=np.bool_)
+    marked[order] = np.arange(len(numbers)) - first < left[ordered]
+    return marked

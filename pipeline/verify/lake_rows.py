@@ -1,0 +1,82 @@
+"""The rows of a lake table as of one timeline, in canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.keys import record_keys
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.read import And, Eq, Filter, Ge, In, Lt, ScanPlan, TableReader
+from pipeline.storage import Storage
+from pipeline.upsert.target import ORDER_FIELD
+from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.rows import EVERYTHING, KnownRows, Portion
+
+#: So many keys are looked up by their file groups; for more of them all are read.
+_KEYS_LOOKED_UP = 2_000
+
+
+@dataclass
+class LakeRows:
+    """Reads one lake table. Two reads of one object see the same commits.
+
+    Args:
+        reader: open.
+        plan: the compared columns.
+        portion: the rows to read.
+    """
+
+    reader: TableReader
+    plan: ColumnPlan
+    portion: Portion = EVERYTHING
+    _scan: ScanPlan | None = None
+
+    @classmethod
+    def open(cls, storage: Storage, plan: ColumnPlan, portion: Portion = EVERYTHING) -> LakeRows:
+        """Open the table as of now. Raises ConfigError, CorruptDataError, StorageError."""
+        return cls(TableReader.open(storage), plan, portion)
+
+    def all(self) -> Iterator[KnownRows]:
+        """All rows, in chunks; one file slice is in memory at a time. Errors as ``TableReader.batches``."""
+        if self._scan is None:
+            self._scan = self._planned(self._conditions())
+        yield from self._read(self._scan)
+
+    def of_keys(self, keys: pa.Table) -> Iterator[KnownRows]:
+        """At least the rows of these keys. ``keys``: the key columns of n rows, in canonical types."""
+        conditions = self._conditions()
+        if keys.num_rows <= _KEYS_LOOKED_UP:
+            conditions.append(In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist())))
+        yield from self._read(self._planned(conditions))
+
+    def _planned(self, conditions: list[Filter]) -> ScanPlan:
+        return self.reader.plan(condition=And(tuple(conditions)), columns=self.plan.lake_columns)
+
+    def _read(self, scan: ScanPlan) -> Iterator[KnownRows]:
+        for batch in self.reader.batches(scan):
+            orders = np.asarray(batch.column(ORDER_FIELD).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+            yield KnownRows.of(self.plan.of_lake(batch), self.plan, orders)
+
+    def _conditions(self) -> list[Filter]:
+        name = self.plan.key[0].lake_name
+        found: list[Filter] = []
+        if self.portion.low is not None:
+            found.append(Ge(name, self.portion.low))
+        if self.portion.high is not None:
+            found.append(Lt(name, self.portion.high))
+        if self.plan.shard is not None:
+            found.append(Eq(lake_name(self.plan.shard.column), self.plan.shard.value))
+        return found
+
+    def _record_keys(self, keys: pa.Table) -> pa.Array:
+        """The record keys as the lake spells them."""
+        schema, shard = self.reader.schema, self.plan.shard
+        columns = {c.lake_name: keys.column(c.source.name).cast(schema.field(c.lake_name).type) for c in self.plan.key}
+        if shard is not None:
+            columns[lake_name(shard.column)] = pa.repeat(pa.scalar(shard.value, pa.string()), keys.num_rows)
+        return record_keys(pa.table(columns), self.reader.table.config.record_key_fields)

@@ -1,0 +1,83 @@
+"""A whole table brought anew by reading the source: all its rows, then deletes for what the source does not have.
+
+All rows get the ordering value of one snapshot. Whatever the lake holds with a lower one after that is a row that the
+source does not have: it is deleted. Events that arrive meanwhile or later, from before the snapshot or from behind it,
+find their place by their own ordering values, so the stream may run. A resync that died is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.hudi.table.table import HudiTable
+from pipeline.verify.lake_rows import LakeRows
+from pipeline.verify.repair import Repairer, refuse_unrepairable, whole_rows
+from pipeline.verify.rows import KnownRows
+from pipeline.verify.source.snapshot import SourcePosition, snapshot
+from pipeline.verify.source_rows import SourceRows
+from pipeline.verify.table_check import TableCheck
+
+#: Rows of one commit.
+_ROWS_A_COMMIT = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resynced:
+    """The result: the position the rows were read at, and the numbers of rows written and deleted."""
+
+    position: str
+    rows: int
+    deletes: int
+
+
+def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int = _ROWS_A_COMMIT) -> Resynced:
+    """Write all rows of a source table into its lake table, and delete all others.
+
+    Args:
+        check: of the table.
+        repairer: of the lake.
+        rows_a_commit: about the most rows of one commit.
+
+    Raises UnsupportedError for a table without a key, or ordered by Kafka's offsets; as ``Repairer.write``.
+    """
+    nothing = KnownRows.joined([], check.plan)
+    written = 0
+    with snapshot(check.connection, replica=check.options.replica) as position:
+        order = position.order(check.settings.source)
+        refuse_unrepairable(check, _some_stored(check))
+        source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
+        for rows in _gathered(source.all(), rows_a_commit, source):
+            written += repairer.write(check, position, rows, nothing)
+    return Resynced(str(position), written, _delete_others(check, repairer, position, order))
+
+
+def _some_stored(check: TableCheck) -> KnownRows:
+    """The first rows of the lake, which show what orders them."""
+    if not HudiTable.exists(check.table.storage):
+        return KnownRows.joined([], check.plan)
+    parts = LakeRows.open(check.table.storage, check.plan).all()
+    return next(parts, KnownRows.joined([], check.plan))
+
+
+def _gathered(parts: Iterator[KnownRows], most: int, source: SourceRows) -> Iterator[KnownRows]:
+    """The parts joined to about ``most`` rows each."""
+    held: list[KnownRows] = []
+    for rows in parts:
+        held.append(rows)
+        if sum(map(len, held)) >= most:
+            yield KnownRows.joined(held, source.plan)
+            held = []
+    if held:
+        yield KnownRows.joined(held, source.plan)
+
+
+def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePosition, order: int) -> int:
+    """Delete the stored rows that are older than the snapshot: every row of the source is as old as it, or newer."""
+    deleted, nothing = 0, KnownRows.joined([], whole_rows(check))
+    for rows in LakeRows.open(check.table.storage, check.plan).all():
+        assert rows.orders is not None
+        old = rows.where(rows.orders < order)
+        if len(old):
+            deleted += repairer.write(check, position, nothing, old)
+    return deleted

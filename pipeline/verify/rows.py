@@ -1,0 +1,91 @@
+"""Rows of either side in canonical form, with the hashes by which they are compared; and the keys to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.digest.canonical import Digests, Ulongs, digests
+
+Flags = npt.NDArray[np.bool_]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The rows whose first key column is at least ``low`` and less than ``high``; None for no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def __str__(self) -> str:
+        if self.low is None and self.high is None:
+            return "all rows"
+        low = "the first" if self.low is None else self.low
+        return f"keys from {low} " + ("on" if self.high is None else f"to below {self.high}")
+
+
+EVERYTHING = Portion()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """n rows of one side.
+
+    Args:
+        rows: canonical columns under the source's names, the key's first; maybe only those of the key.
+        keys: the hash of each row's key, uint64 array of n.
+        digests: of each row.
+        orders: the ordering value of each row in the lake, int64 array of n; None for rows of the source.
+    """
+
+    rows: pa.Table
+    keys: Ulongs
+    digests: Digests
+    orders: Longs | None = None
+
+    @staticmethod
+    def of(rows: pa.Table, plan: ColumnPlan, orders: Longs | None = None) -> KnownRows:
+        """Hash canonical rows. ``rows``: the plan's columns, or those of its key."""
+        whole = digests(rows)
+        key = [c.source.name for c in plan.key]
+        keys = whole.low if len(key) == rows.num_columns else digests(rows.select(key)).low
+        return KnownRows(rows, keys, whole, orders)
+
+    @staticmethod
+    def joined(parts: Sequence[KnownRows], plan: ColumnPlan) -> KnownRows:
+        """All rows of several parts."""
+        if not parts:
+            fields = [pa.field(c.source.name, c.canonical) for c in plan.columns]
+            return KnownRows.of(pa.schema(fields).empty_table(), plan, np.empty(0, dtype=np.int64))
+        low, high = (np.concatenate([getattr(p.digests, half) for p in parts]) for half in ("low", "high"))
+        orders = [p.orders for p in parts if p.orders is not None]
+        return KnownRows(
+            pa.concat_tables([p.rows for p in parts]),
+            np.concatenate([p.keys for p in parts]),
+            Digests(low, high),
+            np.concatenate(orders) if orders else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def where(self, chosen: Flags) -> KnownRows:
+        """The marked rows. ``chosen``: bool array of n."""
+        if chosen.all():
+            return self
+        orders = None if self.orders is None else self.orders[chosen]
+        return KnownRows(self.rows.filter(pa.array(chosen)), self.keys[chosen], self.digests.take(chosen), orders)
+
+
+def is_in(keys: Ulongs, wanted: Ulongs) -> Flags:
+    """Whether each key hash is one of ``wanted``, which is ascending; bool array of n."""
+    if not len(wanted):
+        return np.zeros(len(keys), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+    return np.asarray(wanted[at] == keys, dtype=np.bool_)

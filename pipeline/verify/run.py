@@ -1,0 +1,153 @@
+"""A run over the tables of a lake: which source tables feed each of them, and their comparison one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.lake.catalog import CatalogTable
+from pipeline.settings import Settings
+from pipeline.settings.database import ReplicaSettings
+from pipeline.settings.fanout import ShardRule
+from pipeline.storage import Storage, open_storage
+from pipeline.verify.coverage import AsItIs, Coverage, StreamCoverage
+from pipeline.verify.progress import Progress
+from pipeline.verify.repair import Repairer
+from pipeline.verify.result import TableResult
+from pipeline.verify.resync import Resynced, resync_from_source
+from pipeline.verify.source.connection import SourceConnection, connect
+from pipeline.verify.source.pace import Pace
+from pipeline.verify.source.source_table import tables_of
+from pipeline.verify.table_check import CheckOptions, TableCheck
+
+#: A source table, and the rule that marks its rows in a lake table of several source tables.
+Origin = tuple[SourceTable, ShardRule | None]
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Options of a run.
+
+    Args:
+        repair: whether to write the source's rows where the lake differs.
+        resume: whether to go on after what the last run compared.
+        wait_s: how long to wait for the stream, in seconds; None takes the lake as it is.
+        quiet_s: as ``StreamCoverage``.
+        replica: a replica in place of the settings' own.
+        rows_per_second: the limit in place of the settings' own.
+        listed: the most differences of a table that are kept to be shown.
+    """
+
+    repair: bool = False
+    resume: bool = False
+    wait_s: float | None = 120.0
+    quiet_s: float = 10.0
+    replica: ReplicaSettings | None = None
+    rows_per_second: int | None = None
+    listed: int = 100
+
+
+@dataclass
+class Verifier:
+    """Compares tables of one lake with their source. Use it as a context manager.
+
+    Args:
+        settings: of the stream; it may be running.
+        options: of the run.
+        check_options: of each comparison.
+    """
+
+    settings: Settings
+    options: VerifyOptions = field(default_factory=VerifyOptions)
+    check_options: CheckOptions = field(default_factory=CheckOptions)
+
+    def __post_init__(self) -> None:
+        database = self.settings.source.database
+        if self.options.replica is not None:
+            database = database.model_copy(update={"replica": self.options.replica})
+        self.check_options = replace(
+            self.check_options, replica=database.replica is not None, listed=self.options.listed
+        )
+        self._pace = Pace(self.options.rows_per_second or database.rows_per_second)
+        self._connection: SourceConnection = connect(database)
+        self._coverage = self._chosen_coverage()
+        self._repairer = Repairer(self.settings) if self.options.repair else None
+        self._state: Storage = open_storage(self.settings.state_uri, self.settings.state_options())
+        self._progress = Progress.load(self._state) if self.options.resume else Progress()
+        self._seen: list[SourceTable] | None = None
+
+    def __enter__(self) -> Verifier:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._connection.close()
+        if self._repairer is not None:
+            self._repairer.close()
+
+    def _chosen_coverage(self) -> Coverage:
+        if self.options.wait_s is None:
+            return AsItIs()
+        return StreamCoverage(self.settings, self.options.wait_s, self.options.quiet_s)
+
+    def tables(self, table: CatalogTable, *, named: bool) -> Iterator[TableResult]:
+        """Compare a lake table with each source table that feeds it.
+
+        ``named``: the user asked for this table; then a source table that is gone is an error.
+        """
+        for origin in self.origins(table):
+            yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
+
+    def resync(self, table: CatalogTable) -> list[Resynced]:
+        """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
+        repairer = self._repairer or Repairer(self.settings)
+        return [resync_from_source(self.check(table, origin), repairer) for origin in self.origins(table)]
+
+    def check(self, table: CatalogTable, origin: Origin) -> TableCheck:
+        """The comparison of one source table. Raises as ``TableCheck.of``."""
+        self._connection.revive()
+        return TableCheck.of(
+            self.settings, self._connection, table, origin, self._coverage, self._pace, self.check_options
+        )
+
+    def origins(self, table: CatalogTable) -> list[Origin]:
+        """The source tables whose rows a lake table holds."""
+        tables = self.settings.tables
+        if not tables.routes:
+            return [(table.source, None)]
+        if self._seen is None:
+            self._seen = tables_of(self._connection)
+        found: list[Origin] = []
+        for source in self._seen:
+            destination = tables.destination(source) if tables.selects(source) else None
+            if destination is not None and SourceTable(destination.database, destination.table) == table.source:
+                found.append((source, destination.shard))
+        return found or [(table.source, None)]
+
+    def _known(self, name: str) -> TableResult | None:
+        """The result that an earlier run kept; a repair looks again at what differs."""
+        known = self._progress.done.get(name)
+        return None if known is None or (self.options.repair and known.different) else known
+
+    def _checked(self, table: CatalogTable, origin: Origin, *, named: bool) -> TableResult:
+        name = str(origin[0])
+        try:
+            check = self.check(table, origin)
+        except (ConfigError, UnsupportedError) as error:
+            if named or (isinstance(error, ConfigError) and error.where.get("error") is not None):
+                raise
+            return self._kept(name, TableResult(name, skipped=error.what))
+        whole, low = self._progress.begun.pop(name, (TableResult(name), None))
+        for portion in check.portions(low):
+            whole.add(check.run(portion, self._repairer), self.check_options.listed)
+            if portion.high is not None:
+                self._progress.begun[name] = whole, portion.high
+                self._progress.save(self._state)
+        self._progress.begun.pop(name, None)
+        return self._kept(name, whole)
+
+    def _kept(self, name: str, result: TableResult) -> TableResult:
+        self._progress.done[name] = result
+        self._progress.save(self._state)
+        return result

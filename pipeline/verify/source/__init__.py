@@ -1,0 +1,1 @@
+"""The source's server: sessions, snapshots with their position, tables, values, and the limit of rows a second."""

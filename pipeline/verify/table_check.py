@@ -1,0 +1,236 @@
+"""The comparison of one source table with its rows in the lake, portion by portion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import ConfigError, TransientError
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.catalog import CatalogTable
+from pipeline.position.binlog_height import place_of
+from pipeline.settings import Settings
+from pipeline.settings.fanout import ShardRule
+from pipeline.verify.columns import ColumnPlan, plan_columns
+from pipeline.verify.compare import compare
+from pipeline.verify.coverage import Coverage
+from pipeline.verify.lake_rows import LakeRows
+from pipeline.verify.result import TableResult, row_differences
+from pipeline.verify.rows import EVERYTHING, KnownRows, Portion, is_in
+from pipeline.verify.settle import Look, settle
+from pipeline.verify.source.connection import SourceConnection
+from pipeline.verify.source.pace import Pace
+from pipeline.verify.source.snapshot import snapshot
+from pipeline.verify.source.source_table import DescribedTable, describe, quoted
+from pipeline.verify.source_rows import SourceRows
+
+#: Rows of a portion: so long the source keeps its snapshot, and so much is lost when a run ends in between.
+PORTION_ROWS = 20_000_000
+_WHOLE_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+#: MySQL: the table's definition has changed since the snapshot began.
+_DEFINITION_CHANGED = 1412
+_ATTEMPTS = 3
+
+#: Repairs the rows of a look; returns how many rows it wrote and deleted.
+Repair = Callable[["TableCheck", Look], int]
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Options of a comparison.
+
+    Args:
+        replica: whether the connection leads to a replica.
+        most_looks: further looks at what differs.
+        listed: the most differences of a table that are kept to be shown.
+        portion_rows: rows of a portion.
+    """
+
+    replica: bool = False
+    most_looks: int = 10
+    listed: int = 100
+    portion_rows: int = PORTION_ROWS
+
+
+@dataclass
+class TableCheck:
+    """One source table and its rows in the lake.
+
+    Args:
+        settings: of the stream.
+        connection: to the source.
+        table: the lake table.
+        origin: the source table.
+        shard: the rule that marks its rows where the lake table holds several source tables.
+        described: the source table as the server describes it.
+        plan: the compared columns.
+        coverage: brings the lake to a position.
+        pace: the limit of rows a second.
+        options: of the comparison.
+    """
+
+    settings: Settings
+    connection: SourceConnection
+    table: CatalogTable
+    origin: SourceTable
+    shard: ShardRule | None
+    described: DescribedTable
+    plan: ColumnPlan
+    coverage: Coverage
+    pace: Pace
+    options: CheckOptions
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        connection: SourceConnection,
+        table: CatalogTable,
+        origin: tuple[SourceTable, ShardRule | None],
+        coverage: Coverage,
+        pace: Pace,
+        options: CheckOptions,
+    ) -> TableCheck:
+        """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``."""
+        name, shard = origin
+        described, lake = describe(connection, name), HudiTable.open(table.storage)
+        key_fields = lake.config.record_key_fields
+        plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)
+        return cls(settings, connection, table, name, shard, described, plan, coverage, pace, options)
+
+    @property
+    def key(self) -> list[str]:
+        """The source's names of the columns by which a row is known."""
+        return [c.source.name for c in self.plan.key]
+
+    def portions(self, low: int | None = None) -> Iterator[Portion]:
+        """The portions from ``low`` on; one for tables whose key does not begin with a whole number."""
+        first, most = self.plan.key[0].source, self.options.portion_rows
+        kind = first.type
+        whole = kind is not None and kind.base in _WHOLE_BASES and pa.types.is_integer(kind.lake_type)
+        if not self.plan.keys or not whole or (self.described.rows <= most and low is None):
+            yield EVERYTHING
+            return
+        name, bound = quoted(first.name), low
+        while True:
+            where = "" if bound is None else f" WHERE {name} >= {bound}"
+            found = self.connection.rows(
+                f"SELECT {name} FROM {self.described.sql_name}{where} ORDER BY {name} LIMIT 1 OFFSET {most}"  # noqa: S608
+            )
+            after = int(found[0][0] or 0) if found else None
+            if after is not None and after == bound:
+                after += 1  # so many rows share the first key column
+            yield Portion(bound, after)
+            if after is None:
+                return
+            bound = after
+
+    def run(self, portion: Portion, repair: Repair | None = None) -> TableResult:
+        """Compare a portion, settle what differs, and repair it if asked to.
+
+        Raises TransientError if the table's definition keeps changing, and as the parts do.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._run(portion, repair)
+            except TransientError as error:
+                if error.where.get("error") != _DEFINITION_CHANGED:
+                    raise
+        return self._run(portion, repair)
+
+    def _run(self, portion: Portion, repair: Repair | None) -> TableResult:
+        began_s, source = monotonic_s(), self._source(portion)
+        result = TableResult(str(self.origin))
+        first, changed = self._compared(source, portion, result, proven=False)
+        if result.wrong and not first.covered:  # the lake may only be behind
+            result.wrong.clear()
+            first, changed = self._compared(source, portion, result, proven=True)
+            if not first.covered:
+                result.wrong.clear()
+                result.unsettled, result.behind = result.source_rows, True
+
+        def again(keys: pa.Table) -> Look:
+            if self.plan.keys:
+                return self.look(keys, source)
+            return self._compared(source, portion, TableResult(""), proven=True)[0]
+
+        done = settle(first, changed, again, self.key, self.options.most_looks)
+        result.positions.append(str(first.position))
+        for look in done.differences:
+            for difference in row_differences(look, self.plan):
+                result.note(difference, self.options.listed)
+            if repair is not None:
+                repair(self, look)
+                result.repaired += self._equal_now(look, source)
+        result.unsettled += done.unsettled
+        result.changing, result.behind = done.changing, result.behind or done.behind
+        result.fetched = source.fetched
+        result.notes = [str(note) for note in self.plan.notes if not note.wrong]
+        result.notes += [f"{n}: {u.count} values that no calendar has" for n, u in source.unreadable.items() if u.count]
+        result.wrong += [str(note) for note in self.plan.notes if note.wrong]
+        result.seconds = monotonic_s() - began_s
+        return result
+
+    def _source(self, portion: Portion = EVERYTHING) -> SourceRows:
+        described = replace(self.described, rows=min(self.described.rows, self.options.portion_rows))
+        return SourceRows(self.connection, described, self.plan, self.pace, portion)
+
+    def _compared(
+        self, source: SourceRows, portion: Portion, result: TableResult, *, proven: bool
+    ) -> tuple[Look, pa.Table]:
+        """Compare a portion at a new position, and note the figures. Returns what differs, and the keys of rows that
+        were changed since (none of a table without a key)."""
+        with snapshot(self.connection, replica=self.options.replica) as position:
+            order = position.order(self.settings.source)
+            covered = self.coverage.reach(self.table, order, proven=proven)
+            lake = LakeRows.open(self.table.storage, self.plan, portion)
+            found = compare(source, lake, order)
+        self._refuse_ahead(found.newest)
+        result.source_rows, result.changed_since = found.source_rows, found.changed_since
+        result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
+        result.wrong += [found.too_many] if found.too_many else []
+        changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
+        return Look(position, order, found.source, found.lake, covered), changed
+
+    def _refuse_ahead(self, newest: int) -> None:
+        """Raise if the lake holds rows from behind the end of the server's binlog: then all would count as changed."""
+        with snapshot(self.connection, replica=self.options.replica) as position:
+            stands = position.order(self.settings.source)
+        if newest > stands and self.options.replica:
+            raise TransientError(
+                f"the replica stands at {position}, and the lake is ahead of it ({place_of(newest)})",
+                do_next="wait until the replica has caught up, or read the primary",
+                table=str(self.origin),
+            )
+        if newest > stands:
+            raise ConfigError(
+                f"the server's binlog stands at {position}, and the lake holds rows from {place_of(newest)}",
+                do_next="name the server that writes the binlog; after a failover raise source.epoch_of_server for it",
+                table=str(self.origin),
+            )
+
+    def look(self, keys: pa.Table, source: SourceRows | None = None) -> Look:
+        """Some rows on both sides at a new position. ``keys``: the key columns of n rows, in canonical types."""
+        rows = source or self._source()
+        with snapshot(self.connection, replica=self.options.replica) as position:
+            order = position.order(self.settings.source)
+            found = rows.of_keys(keys)
+        covered = self.coverage.reach(self.table, order, proven=True)
+        wanted = KnownRows.of(keys, self.plan).keys
+        wanted.sort()
+        lake = LakeRows.open(self.table.storage, self.plan)
+        held = [part.where(is_in(part.keys, wanted)) for part in lake.of_keys(keys)]
+        return Look(position, order, found.where(is_in(found.keys, wanted)), KnownRows.joined(held, self.plan), covered)
+
+    def _equal_now(self, look: Look, source: SourceRows) -> int:
+        """How many keys of a look do not differ any more."""
+        keys = pa.concat_tables([look.source.rows.select(self.key), look.lake.rows.select(self.key)])
+        wanted = np.union1d(look.source.keys, look.lake.keys)
+        left = settle(self.look(keys, source), keys.slice(0, 0), lambda some: self.look(some, source), self.key, 2)
+        differ = [np.union1d(d.source.keys, d.lake.keys) for d in left.differences]
+        return len(wanted) - left.unsettled - sum(map(len, differ))

@@ -1,0 +1,17 @@
+"""Rows pass no faster than they may."""
+
+from __future__ import annotations
+
+import time
+
+from pipeline.verify.source.pace import Pace
+
+
+def test_rows_pass_no_faster_than_they_may() -> None:
+    pace, began_s = Pace(1_000), time.monotonic()
+    for _ in range(5):
+        pace.passed(50)
+    assert 0.2 <= time.monotonic() - began_s < 5
+    began_s = time.monotonic()
+    Pace(None).passed(10**9)
+    assert time.monotonic() - began_s < 0.1
