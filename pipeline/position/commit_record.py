@@ -34,6 +34,7 @@ class CommitNotes:
         ddl: every statement that was judged for the table so far.
         replayed: the quarantined records that the commit contains, name -> digest.
         source_times: the source's times of the oldest and of the newest change, in ms since the epoch.
+        key: the record key fields that the table has since this commit, and the commit's requested time.
     """
 
     skipped: Ranges = NO_RANGES
@@ -44,6 +45,7 @@ class CommitNotes:
     ddl: tuple[Entry, ...] | None = None
     replayed: Mapping[str, int] | None = None
     source_times: tuple[int, int] | None = None
+    key: tuple[tuple[str, ...], str] | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -56,6 +58,7 @@ class CommitNotes:
             RecordKey.HOURS: _compact(self.hours) if self.hours is not None else None,
             RecordKey.DDL: entries_to_text(ddl) if ddl is not None else None,
             RecordKey.REPLAYED: _compact(self.replayed, ascii_only=False) if self.replayed is not None else None,
+            RecordKey.KEY: _compact(self.key, ascii_only=False) if self.key is not None else None,
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
@@ -164,6 +167,7 @@ class CommitRecord:
                 reader.ddl,
                 reader.replayed,
                 reader.source_times,
+                reader.key,
             ),
             reader.snapshots,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -72,7 +72,7 @@ class BatchSequence:
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
         self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
         self._quarantine = QuarantineTable(settings, lake, services)
-        self._ddl = DdlKeeper(settings, lake, registry)
+        self._ddl = DdlKeeper(settings, lake, registry, holds=policy.holds)
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
         self._mean_bytes = 600.0
@@ -81,6 +81,11 @@ class BatchSequence:
     def refused(self) -> Mapping[SourceTable, str]:
         """The tables whose records go to quarantine -> the reason."""
         return self._lessons.refused
+
+    @property
+    def held(self) -> Collection[SourceTable]:
+        """The tables with a statement that waits until all rows before it are applied."""
+        return self._ddl.held
 
     def close(self) -> None:
         """Stop the threads."""
@@ -100,10 +105,18 @@ class BatchSequence:
         table_input = TableInput(table.report(source), NO_RANGES, truncates=truncates)
         write_and_commit(table, table_input, stream, self._policy.ledger.batch, self._files, self._services)
 
-    def settle(self) -> list[DdlOutcome]:
-        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError."""
+    def settle(self, has_all: Callable[[SourceTable, Collection[SourceTable]], bool]) -> list[DdlOutcome]:
+        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError.
+
+        ``has_all``: whether all rows that exist now of a lake table, which come under these names, are applied.
+        """
         self._registry.refresh()
         self._planner.settle()
+        released = [source for source in self._ddl.held if has_all(source, self._ddl.names_of(source))]
+        for source in released:
+            self._ddl.release(source)
+        if released:
+            self._planner.settle()
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> Applied:

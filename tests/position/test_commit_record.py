@@ -111,7 +111,11 @@ def inflated(extra: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_text() -> None:
-    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == {"binlake.version", "binlake.snapshots"}
+    assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == {
+        "binlake.version",
+        "binlake.snapshots",
+        "binlake.key",
+    }
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
     written = RECORD.to_extra()
     assert list(written) == list(WRITTEN_BEFORE)
@@ -154,6 +158,7 @@ NOTES = st.builds(
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),
     replayed=st.none() | st.dictionaries(NAMES, SMALL),
     source_times=st.none() | st.tuples(SMALL, SMALL),
+    key=st.none() | st.tuples(st.lists(NAMES).map(tuple), NAMES),
 )
 RECORDS = st.builds(
     CommitRecord,

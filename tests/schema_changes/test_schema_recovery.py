@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.hudi.read import TableReader
+from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.hudi.table.table import HudiTable
 from pipeline.replay.quarantine import replay
 from pipeline.replay.quarantine_records import Selection
+from pipeline.storage import open_storage
 from tests.schema_changes.ddl_source import DdlSource, Follower
 from tests.schema_changes.test_schema_changes import COLUMNS, begun, recorded, started
 from tests.stream.dying_store import Fate, Killed
@@ -231,3 +235,40 @@ def test_merged_shards_are_restated_each_by_its_own_statement(tmp_path: Path) ->
     follower.run()
     shown = {(r["shard"], r["id"]): r["tier"] for r in follower.all_rows("t")}
     assert shown == {("1", n): 3 for n in range(3)} | {("2", n): None for n in range(3)}
+
+
+def test_death_at_every_change_of_the_store_while_a_table_gets_another_key(tmp_path: Path) -> None:
+    """Its properties and its newest commit never contradict each other for whoever reads it in between."""
+    source, _ = begun(tmp_path / "base", 4, {})
+    held = {key: dict(row) for key, row in source.tables["t"].rows.items()}
+    source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (name)", ("name",))
+    source.put("t", 1, qty=11)
+    counting = Fate()
+    _dies(source, tmp_path, "count", counting)
+    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
+    assert len(changes) > 12
+    seen = set()
+    for at in changes:
+        fate = Fate(at, before=False)
+        follower = _dies(source, tmp_path, str(at), fate)
+        fate.settle()
+        stored = {key: {n: row[n] for n in COLUMNS} for key, row in follower.stored("t").items()}
+        assert stored in (held, source.tables["t"].rows), fate.calls[-1]
+        storage = open_storage(str(follower.place / "shop" / "t"))
+        seen.add(HudiTable.open(storage).config.record_key_fields)
+        for condition in ("id = 2", "name = 'n2'", "_hoodie_record_key in ('2', 'n2')"):
+            assert _ids(storage.uri, condition) == [2], (condition, fate.calls[-1])
+        follower.fate = None
+        follower.restart()
+        follower.run()
+        follower.check("t")
+        assert HudiTable.open(storage).config.record_key_fields == ("name",)
+        assert _ids(storage.uri, "name = 'n1' and qty = 11") == [1]
+        assert [f for f in fsck(storage, grace_ms=0).findings if f.severity is Severity.ERROR] == []
+        shutil.rmtree(follower.place)
+    assert seen == {("id",), ("_hoodie_record_key",), ("name",)}
+
+
+def _ids(uri: str, condition: str) -> list[int]:
+    reader = TableReader.open(uri)
+    return [row["id"] for batch in reader.batches(reader.plan(condition=condition)) for row in batch.to_pylist()]

@@ -47,11 +47,18 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SourceDdl:
-    """The DDL for the rows of one source table. ``texts``: its integer columns that the lake stores as text."""
+    """The DDL for the rows of one source table.
+
+    ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
+    statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
+    wait until all rows before it are applied.
+    """
 
     restatements: tuple[Restatement, ...] = ()
     texts: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    key: tuple[str, ...] | None = None
+    held: tuple[int, int | None] | None = None
 
 
 NO_DDL = SourceDdl()
@@ -132,10 +139,8 @@ def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None
 
 
 def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | None, ChangeBatch]]:
-    """The rows by the meaning that the name of their table had.
-
-    A snapshot row of which it cannot be said was read under the later meaning.
-    """
+    """The rows by the meaning that the name of their table had: the later one for a snapshot row of which it cannot be
+    said."""
     places = RowPlaces.incoming(batch.rows)
     changes = np.zeros(len(batch.rows), dtype=np.int64)
     for at, name in enumerate(names, 1):
