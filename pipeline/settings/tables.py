@@ -232,6 +232,11 @@ def later_table(table: str, number: int) -> str:
     return table if number == 1 else f"{table}@@{number}"
 
 
+def plain_table(table: str) -> str:
+    """The source's name in a name of ``later_table``."""
+    return _plain(table)[0]
+
+
 def _plain(table: str) -> tuple[str, int]:
     """The reverse of ``later_table``."""
     found = _LATER.fullmatch(table)

@@ -17,6 +17,7 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.lake.lake import Lake
+from pipeline.lake.names import KeptNames
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
 from pipeline.lake.table_services import TableServices
@@ -75,6 +76,7 @@ class BatchSequence:
         self._ddl = DdlKeeper(settings, lake, registry, holds=policy.holds)
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
+        self._names = KeptNames(lake.root, settings.name) if policy.holds else None
         self._mean_bytes = 600.0
 
     @property
@@ -117,6 +119,7 @@ class BatchSequence:
             self._ddl.release(source)
         if released:
             self._planner.settle()
+        self._keep_names()
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> Applied:
@@ -138,6 +141,7 @@ class BatchSequence:
             self._planner.abort(plan.writers)
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
+        self._keep_names()
         stages = {
             **outcome.report.stage_ms,
             "plan": max(0.0, began_ms - batch.trigger_ms),
@@ -148,6 +152,12 @@ class BatchSequence:
         self._policy.ledger.climb(heights)
         self._policy.advance(batch, outcome, failed)
         return Applied(event, failed)
+
+    def _keep_names(self) -> None:
+        """Write what the source calls the tables, once those of a batch or of statements have committed."""
+        if self._names is not None:
+            self._ddl.take_in(self._policy.ledger.tables)
+            self._names.keep(self._ddl.names())
 
     def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
         """Run plans until one holds all facts that the batch needs."""

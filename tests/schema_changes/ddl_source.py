@@ -224,6 +224,10 @@ class Follower:
 
     def settings(self) -> Settings:
         """One stream over all tables."""
+        return Settings.parse(self.document())
+
+    def document(self) -> str:
+        """The settings file."""
         tables = {"defaults": {"buckets": 2, **self.sections}, "routes": self.routes}
         document = {
             "name": "shop",
@@ -233,7 +237,7 @@ class Follower:
             "quarantine": {"max_records_per_batch": 1000, "max_fraction": 1.0},
             **self.more,
         }
-        return Settings.parse(json.dumps(document))
+        return json.dumps(document)
 
     def restart(self) -> None:
         """A new process: the DDL topic is read anew as far as it was delivered."""

@@ -114,6 +114,9 @@ def _print_tables(found: list[TableStatus]) -> None:
             style="yellow" if t.behind else None,
         )
     terminal().print(grid)
+    for t in found:
+        if t.former:
+            say(f"{t.name} is at {t.path}: it was {t.former}")
 
 
 def _who(writer: Writer) -> str:

@@ -20,11 +20,12 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.names import LakeName
 from pipeline.lake.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.apply.stored_rows import Pending
-from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
 from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
 from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
 from pipeline.schema_changes.rules.verdicts import TableSchemaState
@@ -96,6 +97,21 @@ class DdlKeeper:
             if one.identity is not None and destination(one.identity, tables) == source
         }
         return names | {origin for origin in self._history.effects if destination(origin, tables) == source} | {source}
+
+    def take_in(self, known: Iterable[SourceTable]) -> None:
+        """Note which lake tables there are now."""
+        self._mine = set(known)
+
+    def names(self) -> list[LakeName]:
+        """The lake tables whose names have changed, as the statements tell it that are known now."""
+        tables, found = self._settings.tables, []
+        for origin, called in self._history.called.items():
+            source = destination(origin, tables)
+            if source in self._mine and tables.selects(origin) and shard_of(origin, tables) is None:
+                history = tuple(Called(destination(one.name, tables), one.place) for one in called)
+                path = self._settings.table_rules(source).path
+                found.append(LakeName(path, source, history, origin in self._history.dropped))
+        return found
 
     def learn(self, controls: Iterable[Control]) -> bool:
         """Take in statements that came among the data; True if any was new."""

@@ -22,7 +22,7 @@ from pipeline.decode.ddl.statements import EVERY_TABLE, Action, AddColumn, Chang
 from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
 from pipeline.settings.schema_changes import SchemaChangeSettings
-from pipeline.settings.tables import later_table
+from pipeline.settings.tables import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]
@@ -71,17 +71,28 @@ class Effect:
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A name that a table has at the source since the statement at ``place``; "" for its first name."""
+
+    name: SourceTable
+    place: str = ""
+
+
 @dataclass
 class DdlHistory:
     """The effects of all statements, table by table.
 
     ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
-    tables that schema change tools have created.
+    tables that schema change tools have created. ``called``: the names of each lake table, in order, if it ever had
+    another one than its first. ``dropped``: lake tables that the source has dropped.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
     names: dict[SourceTable, list[Name]] = field(default_factory=dict)
     shadows: set[SourceTable] = field(default_factory=set)
+    called: dict[SourceTable, list[Called]] = field(default_factory=dict)
+    dropped: set[SourceTable] = field(default_factory=set)
 
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
@@ -208,6 +219,7 @@ class _HistoryBuilder:
         self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP:
             self.holders[identity] = None
+            self.history.dropped.add(identity)
 
     def _create(self, event: DdlEvent, ddl: TableDdl) -> None:
         """A table is created. If the lake table of its name goes on under another name, it gets another one."""
@@ -219,8 +231,9 @@ class _HistoryBuilder:
             identity = next(one for one in _lines(source) if self.holders.get(one) is None)
         effect = Effect(event, Action.CREATE, clauses, to=source if identity != source else None)
         self.known.add(source)
-        self.holders[identity] = source
+        self._call(identity, source, event)
         if bound != identity:
+            self.history.called.setdefault(identity, [Called(source, event.place)])
             self._name(source, Name(event.order, identity, seconds=event.seconds))
         self.history.effects.setdefault(identity, []).append(effect)
 
@@ -242,13 +255,24 @@ class _HistoryBuilder:
             first = effects.pop().old or old
         effects.append(Effect(event, Action.RENAME, old=first, to=new))
         if policy == "follow":
-            self.holders[identity] = new
+            self._call(identity, new, event)
             self._name(new, Name(event.order, identity, seconds=event.seconds))
             taken = f"the lake table of {identity} goes on as {new}"
             if self.history.identity(old, event.order).identity == identity:
                 self._name(old, Name(event.order, None, taken, event.seconds))
         elif policy == "refuse":
             self._name(new, Name(event.order, None, f"{old} became {new}", event.seconds))
+
+    def _call(self, identity: SourceTable, name: SourceTable, event: DdlEvent) -> None:
+        """Note the name that a lake table has at the source from now on."""
+        self.holders[identity] = name
+        self.history.dropped.discard(identity)
+        first = [Called(identity)] if plain_table(identity.table) == identity.table else []
+        known = self.history.called.get(identity, first)
+        if known and known[-1].place == event.place:  # by way of a third name
+            known = known[:-1]
+        if not known or known[-1].name != name:
+            self.history.called[identity] = [*known, Called(name, event.place)]
 
     def _name(self, source: SourceTable, name: Name) -> None:
         self.history.names.setdefault(source, []).append(name)
