@@ -17,7 +17,7 @@ from pipeline.decode.changes import META_NAMES, ChangeBatch, TableSchema
 from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
-from pipeline.schema_changes.rules.plan import DDL_REFUSED, NO_DDL, SourceDdl, refused
+from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
 from pipeline.schema_changes.rules.restatement import deleted, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
@@ -41,7 +41,7 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 #: The quarantine reason for records of a table that the lake cannot hold.
 TABLE_REFUSED = "table_refused"
 #: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
-UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED})
+UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,7 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     if allowed is None:
         return prepared
     left = _without_waiting(_without_dropped(allowed, facts, prepared), facts, prepared)
+    left = _without_late(left, facts, prepared)
     if left is None:
         return prepared
     try:
@@ -169,6 +170,17 @@ def _without_waiting(batch: ChangeBatch | None, facts: TableFacts, prepared: Pre
     earlier, unsure = RowPlaces.incoming(batch.rows).before(*facts.ddl.held)
     prepared.held = _kept(batch, ~earlier & ~unsure & fresh_rows(batch.rows, facts.applied_until))
     return _kept(batch, earlier | unsure)
+
+
+def _without_late(batch: ChangeBatch | None, facts: TableFacts, prepared: Prepared) -> ChangeBatch | None:
+    """The batch without rows from before the statement that took the table's key: all of them were applied when it was
+    carried out, so these came again or came late."""
+    if batch is None or facts.ddl.keyless_since is None:
+        return batch
+    earlier, _ = RowPlaces.incoming(batch.rows).before(*facts.ddl.keyless_since)
+    late = _kept(batch, earlier)
+    prepared.reject(late, LATE_ROW, "the table has lost its key since, so the row that it changes cannot be found")
+    return _kept(batch, ~earlier)
 
 
 def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None:

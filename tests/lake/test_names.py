@@ -59,7 +59,7 @@ def test_names_follow_the_source(tmp_path: Path) -> None:
     source, follower = swapped(tmp_path)
     for name, held in source.tables.items():
         assert rows(follower, f"shop.{name}") == held.rows
-    with pytest.raises(ConfigError, match="has no table shop.n: it was renamed to shop.t"):
+    with pytest.raises(ConfigError, match=r"has no table shop\.n: it was renamed to shop\.t"):
         path(follower, "shop.n")
     found = [t for t in catalog_tables(follower.settings(), root(follower)) if isinstance(t, CatalogTable)]
     assert {t.rules.path: (t.name, str(t.source)) for t in found} == {

@@ -80,11 +80,11 @@ class DdlSource:
         held.rows[key] = row
         moves = before is not None and any(before[name] != row[name] for name in held.key if self.keyed)
         if before is not None and moves:  # as Debezium tells a change of the key
-            self._event(table, "d", None, before, key)
+            self.event(table, "d", None, before, key)
             self.pos -= 10
-            self._event(table, "c", row, None, key)
+            self.event(table, "c", row, None, key)
         else:
-            self._event(table, "c" if before is None else "u", row, before, key)
+            self.event(table, "c" if before is None else "u", row, before, key)
 
     def rekey(self, table: str, statement: str, key: tuple[str, ...], columns: dict[str, str] | None = None) -> None:
         """An ALTER TABLE that gives the table this primary key, and these columns if they change."""
@@ -94,7 +94,7 @@ class DdlSource:
     def delete(self, table: str, key: int) -> None:
         """Delete a row."""
         before = self.tables[table].rows.pop(key)
-        self._event(table, "d", None, before, key)
+        self.event(table, "d", None, before, key)
 
     def execute(self, statement: str, table: str, columns: dict[str, str]) -> None:
         """An ALTER TABLE that leaves these columns; what it does to rows is the caller's to do."""
@@ -167,7 +167,8 @@ class DdlSource:
             "row": 0,
         }
 
-    def _event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
+    def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
+        """A row event, with the table's columns as they are now."""
         place = self._source(table)
         if op == "r":
             place |= {"ts_ms": place["ts_ms"] + self.skew_s * 1000, "snapshot": "incremental"}
@@ -182,7 +183,7 @@ class DdlSource:
     def snapshot(self, table: str) -> None:
         """An ad hoc snapshot: every row is read as it is now."""
         for key, row in self.tables[table].rows.items():
-            self._event(table, "r", row, None, key)
+            self.event(table, "r", row, None, key)
 
     def _schema(self, table: str) -> Row:
         types = {"int": "int32", "bigint": "int64"}

@@ -233,3 +233,109 @@ def test_another_primary_key(tmp_path: Path, framed: bool, kind: str) -> None:
 
     source, followers = followed(tmp_path, script, framed=framed)
     check_all(source, followers)
+
+
+@FORMS
+def test_a_table_without_a_key_gets_one_and_loses_it_again(tmp_path: Path, framed: bool) -> None:
+    def script(source: DdlSource) -> Iterator[None]:
+        source.create("t", COLUMNS, key=())
+        for key in range(6):
+            source.put("t", key, name="same", qty=1)
+        yield
+        source.put("t", 3, qty=3)
+        source.delete("t", 4)
+        source.rekey("t", "ALTER TABLE t ADD PRIMARY KEY (id)", ("id",))
+        yield
+        source.put("t", 3, name="keyed")
+        source.put("t", 7, name="keyed")
+        yield
+        source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY", ())
+        source.put("t", 7, name="free")
+        source.delete("t", 3)
+        yield
+        source.put("t", 8, name="free")
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("statement", "key", "columns"),
+    [
+        (
+            "ALTER TABLE t CHANGE id no BIGINT, RENAME TO u",
+            ("no",),
+            {"no": "bigint", "name": "varchar(20)", "qty": "int"},
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN tenant INT NOT NULL DEFAULT 7, DROP PRIMARY KEY, ADD PRIMARY KEY (tenant, id)",
+            ("tenant", "id"),
+            COLUMNS | {"tenant": "int"},
+        ),
+        (
+            "ALTER TABLE t DROP COLUMN id, DROP PRIMARY KEY, ADD PRIMARY KEY (name)",
+            ("name",),
+            {"name": "varchar(20)", "qty": "int"},
+        ),
+    ],
+    ids=["renamed", "added", "dropped"],
+)
+def test_a_key_column_changes(
+    tmp_path: Path, framed: bool, statement: str, key: tuple[str, ...], columns: dict[str, str]
+) -> None:
+    """The rows are compared by ``name``, as not every key has the column ``id`` afterwards."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t", 5)
+        yield
+        source.put("t", 3, qty=33)
+        source.delete("t", 0)
+        held = source.tables["t"]
+        for row in held.rows.values():
+            row |= {"no": row["id"], "tenant": 7}
+            for name in set(row) - set(columns):
+                del row[name]
+        source.tables["t"] = Table(columns, held.rows, key)
+        if "RENAME" in statement:
+            source.tables["u"] = source.tables.pop("t")
+        (table,) = source.tables
+        source.record(statement, [("ALTER", table)])
+        yield
+        row = {**held.rows[2], "qty": 22}
+        before, held.rows[2] = dict(held.rows[2]), row
+        source.event(table, "u", row, before, 2)
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    (held,) = source.tables.values()
+    for follower in followers:
+        rows = [{n: row.get(n) for n in columns} for row in follower.all_rows("t")]
+        assert sorted(rows, key=lambda row: row["name"]) == sorted(held.rows.values(), key=lambda row: row["name"])
+        assert follower.quarantined() == []
+
+
+@pytest.mark.parametrize("key", [("qty",), ("qty", "id"), ()], ids=["another", "longer", "none"])
+def test_rows_from_before_another_key_that_come_late(tmp_path: Path, key: tuple[str, ...]) -> None:
+    """One partition lags: its rows come after the table was written anew."""
+    source = DdlSource(framed=True)
+    with_rows(source, "t")
+    follower = Follower(source, tmp_path)
+    follower.run()
+    for number in (2, 4):
+        source.put("t", number, qty=100 + number)
+    source.delete("t", 6)
+    source.put("t", 10, name="late", qty=10)
+    late = source.log.records.pop(("s.shop.t", 0))
+    source.log.records["s.shop.t", 0] = late[:4]
+    added = f", ADD PRIMARY KEY ({', '.join(key)})" if key else ""
+    source.rekey("t", f"ALTER TABLE t DROP PRIMARY KEY{added}", key)
+    follower.run()
+    follower.idle()
+    source.log.records["s.shop.t", 0] += late[4:]
+    follower.run()
+    if key:
+        follower.check("t")
+        assert follower.quarantined() == []
+    else:
+        found = {reason for reason, _ in follower.quarantined()}
+        assert found == {"late_row"}

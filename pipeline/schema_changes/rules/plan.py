@@ -17,6 +17,8 @@ from pipeline.schema_changes.rules.row_places import RowPlaces
 SHADOW_TABLE = "shadow_table"
 #: Why rows after a refused statement are in quarantine.
 DDL_REFUSED = "ddl_refused"
+#: Why rows are in quarantine that come after their table has lost its key: what they change cannot be found any more.
+LATE_ROW = "late_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class SourceDdl:
 
     ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
     statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
-    wait until all rows before it are applied.
+    wait until all rows before it are applied. ``keyless_since``: those of the statement that took the key from the lake
+    table, which is without one now.
     """
 
     restatements: tuple[Restatement, ...] = ()
@@ -59,6 +62,7 @@ class SourceDdl:
     refusals: tuple[Refusal, ...] = ()
     key: tuple[str, ...] | None = None
     held: tuple[int, int | None] | None = None
+    keyless_since: tuple[int, int | None] | None = None
 
 
 NO_DDL = SourceDdl()

@@ -150,9 +150,16 @@ class TableDdl:
         """The DDL for the tasks."""
         restatements = tuple(one for e in self.entries for one in e.restatements())
         texts = tuple(dict.fromkeys(name for e in self.entries for name in e.texts))
-        keys = [e.rewrite.columns for e in self.entries if e.rewrite is not None]
-        held = (self.held.order, self.held.seconds) if self.held is not None else None
-        return SourceDdl(restatements, texts, tuple(self.refusals), keys[-1] if keys else None, held)
+        last = next((e for e in reversed(self.entries) if e.rewrite is not None), None)
+        key = last.rewrite.columns if last is not None and last.rewrite is not None else None
+        return SourceDdl(
+            restatements,
+            texts,
+            tuple(self.refusals),
+            key,
+            held=(self.held.order, self.held.seconds) if self.held is not None else None,
+            keyless_since=(last.order, last.seconds) if last is not None and key == () else None,
+        )
 
 
 def judge_table(
