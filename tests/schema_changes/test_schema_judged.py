@@ -114,7 +114,7 @@ def test_both_judges_read_every_state_of_a_table_that_gets_another_key(hudi_spar
     assert len(properties) == 2, "without a key, and with the new one"
     for name, at in {
         "before": properties[0] - 1,
-        "no key": properties[0],
+        "no_key": properties[0],
         "done": properties[1] - 1,
         "after": -1,
     }.items():
