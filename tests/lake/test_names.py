@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -17,6 +19,8 @@ from tests.schema_changes.ddl_source import DdlSource, Follower
 from tests.schema_changes.test_schema_backlog import with_rows
 from tests.schema_changes.test_schema_changes import COLUMNS
 from tests.stream.dying_store import Fate
+
+T = TypeVar("T")
 
 
 def root(follower: Follower) -> Storage:
@@ -125,16 +129,17 @@ def test_a_swap_is_one_write(tmp_path: Path) -> None:
     with_rows(source, "u")
     follower.source = source
     follower.run()
-    follower.fate = Fate()
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Fate):
+        def call(self, method: str, path_: str, action: Callable[[], T]) -> T:
+            seen.append((path(follower, "shop.t"), path(follower, "shop.u")))
+            return super().call(method, path_, action)
+
+    follower.fate = Watched()
     follower.restart()
     source.rename_tables(("t", "x"), ("u", "t"), ("x", "u"))
     source.put("t", 1, name="new")
-    seen: list[tuple[str, str]] = []
-    inner = follower.fate.call
-    follower.fate.call = lambda *call: (
-        seen.append((path(follower, "shop.t"), path(follower, "shop.u"))),
-        inner(*call),
-    )[1]  # type: ignore[method-assign]
     follower.run()
     seen.append((path(follower, "shop.t"), path(follower, "shop.u")))
     assert list(dict.fromkeys(seen)) == [("shop/t", "shop/u"), ("shop/u", "shop/t")]

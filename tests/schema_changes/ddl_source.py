@@ -167,11 +167,11 @@ class DdlSource:
             "row": 0,
         }
 
-    def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
+    def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:
         """A row event, with the table's columns as they are now."""
         place = self._source(table)
         if op == "r":
-            place |= {"ts_ms": place["ts_ms"] + self.skew_s * 1000, "snapshot": "incremental"}
+            place |= {"ts_ms": place["ts_ms"] + self.skew_s * 1000, "snapshot": kind}
         value = {"before": before, "after": after, "source": place, "op": op, "ts_ms": 0}
         if self.framed:
             value = {"schema": self._schema(table), "payload": value}
@@ -180,10 +180,10 @@ class DdlSource:
         kafka_key = {name: image[name] for name in names} if names else None
         self.log.add(f"s.shop.{table}", json.loads(json.dumps(value)), kafka_key, key % 2 if names else 0)
 
-    def snapshot(self, table: str) -> None:
-        """An ad hoc snapshot: every row is read as it is now."""
+    def snapshot(self, table: str, kind: str = "incremental") -> None:
+        """Every row is read as it is now. ``kind``: "true" for the snapshot with which a connector begins."""
         for key, row in self.tables[table].rows.items():
-            self.event(table, "r", row, None, key)
+            self.event(table, "r", row, None, key, kind)
 
     def _schema(self, table: str) -> Row:
         types = {"int": "int32", "bigint": "int64"}
