@@ -9,7 +9,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.read import TableReader
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.names import TableNames, history_of, path_of
+from pipeline.lake.names import TableNames, history_of, source_of
 from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings, TableRules
 from pipeline.settings.templates import QUARANTINE_DIRECTORY
@@ -110,9 +110,8 @@ def table_path(settings: Settings, root: Storage, name: str) -> str:
     database, dot, table = name.partition(".")
     if not dot or "/" in name:
         return name
-    source = SourceTable(database, table)
-    usual = settings.table_rules(source).path
-    return path_of(TableNames.load(root, settings.name), source, usual)
+    source = source_of(TableNames.load(root, settings.name), SourceTable(database, table))
+    return settings.table_rules(source).path
 
 
 def open_reader(settings: Settings, name: str) -> TableReader:

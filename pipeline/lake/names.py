@@ -106,24 +106,23 @@ def _path(stream: str) -> str:
     return f".binlake/{stream}/names.json"
 
 
-def path_of(names: TableNames, source: SourceTable, usual: str) -> str:
-    """The path of the table that the source calls ``source``.
+def source_of(names: TableNames, name: SourceTable) -> SourceTable:
+    """The name that the commits record of the table that the source calls ``name``.
 
-    ``usual``: the path of a table that always had this name. Raises ConfigError if the table there has another name
-    now, and no other table has this one.
+    Raises ConfigError if the table of that name has another one now, and no other table has it.
     """
-    found = names.called(source)
+    found = names.called(name)
     if found is not None:
-        return found.path
-    there = names.at(usual)
+        return found.source
+    there = next((one for one in names.tables if one.source == name), None)
     if there is not None:
         raise ConfigError(
-            f"the source has no table {source}: it was renamed to {there.now}",
+            f"the source has no table {name}: it was renamed to {there.now}",
             do_next=f"name it {there.now}, or by its path",
-            table=str(source),
-            path=usual,
+            table=str(name),
+            path=there.path,
         )
-    return usual
+    return name
 
 
 @dataclass
@@ -145,12 +144,6 @@ class KeptNames:
         if names != self._stored:
             self.root.write(_path(self.stream), names.to_bytes())
             self._stored = names
-
-
-def shown_name(names: TableNames, path: str, source: SourceTable) -> SourceTable:
-    """The name of a table for people: today's."""
-    there = names.at(path)
-    return there.now if there is not None else source
 
 
 def history_of(names: Sequence[Called]) -> str:
