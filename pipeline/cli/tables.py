@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.hudi.locking.ownership import Locking
+from pipeline.lake.catalog import table_path
 from pipeline.lake.lake import locking
 from pipeline.settings import LockingSettings, Settings
 from pipeline.storage import Storage, open_storage
@@ -34,17 +34,14 @@ def table_storage(name: str, settings: Settings | None) -> Storage:
     """Where a table is.
 
     Args:
-        name: path or URI; with settings ``database.table`` or a path in their lake.
+        name: path or URI; with settings ``database.table`` as the source calls it now, or a path in their lake.
         settings: None for a table that is named by itself.
 
-    Raises ConfigError if there is no such directory, StorageError.
+    Raises ConfigError if there is no such directory or it is a table's former name, CorruptDataError, StorageError.
     """
     if settings is None:
         if "://" in name or Path(name).is_dir():
             return open_storage(name)
         raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    database, dot, table = name.partition(".")
-    if dot and "/" not in name:
-        return lake.sub(settings.table_rules(SourceTable(database, table)).path)
-    return lake.sub(name)
+    return lake.sub(table_path(settings, lake, name))

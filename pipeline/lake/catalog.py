@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.read import TableReader
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.names import TableNames, history_of, source_of
 from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings, TableRules
 from pipeline.settings.templates import QUARANTINE_DIRECTORY
-from pipeline.storage import Storage
+from pipeline.storage import Storage, open_storage
 
 _SKIPPED = (".binlake", QUARANTINE_DIRECTORY)
 
@@ -26,16 +28,22 @@ class BrokenTable:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """The location of a table of the lake, and its rules from the settings."""
+    """The location of a table of the lake, and its rules from the settings.
+
+    ``source``: the name that its commits record. ``called``: what the source calls it now. ``former``: its earlier
+    names at the source, for people.
+    """
 
     source: SourceTable
     rules: TableRules
     storage: Storage
+    called: SourceTable
+    former: str = ""
 
     @property
     def name(self) -> str:
         """The name that is shown to users."""
-        return f"{self.source.database}.{self.source.table}"
+        return str(self.called)
 
 
 def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
@@ -44,20 +52,15 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     Args:
         settings: of the lake.
         root: the lake's root.
-        name: ``database.table``, or a path below the root.
+        name: ``database.table`` as the source calls it now, or a path below the root.
 
     Raises ConfigError if there is none or its path is not the one in the settings, CorruptDataError, StorageError.
     """
-    database, dot, table = name.partition(".")
-    if dot and "/" not in name:
-        source: SourceTable | None = SourceTable(database, table)
-        path = settings.table_rules(SourceTable(database, table)).path
-    else:
-        path, source = name, None
+    path = table_path(settings, root, name)
     if not HudiTable.exists(root.sub(path)):
         raise ConfigError("the lake has no such table", do_next="check its name and lake.uri", table=name)
     found = catalog_table_at(settings, root, path)
-    if found is None or (source is not None and found.source != source):
+    if found is None or (path != name and found.name != name):
         raise ConfigError(
             "the table at this path was not written with these settings",
             do_next="check tables.path; if another writer made the table, use that writer's tools",
@@ -91,7 +94,33 @@ def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTab
     if source is None:
         return None
     rules = settings.table_rules(source)
-    return CatalogTable(source, rules, storage) if rules.path == path else None
+    if rules.path != path:
+        return None
+    there = TableNames.load(root, settings.name).at(path)
+    if there is None:
+        return CatalogTable(source, rules, storage, source)
+    return CatalogTable(source, rules, storage, there.now, history_of(there.history))
+
+
+def table_path(settings: Settings, root: Storage, name: str) -> str:
+    """The path below the root of a table that is named as by ``catalog_table``, whether it exists or not.
+
+    Raises ConfigError for the former name of a table, CorruptDataError, StorageError.
+    """
+    database, dot, table = name.partition(".")
+    if not dot or "/" in name:
+        return name
+    source = source_of(TableNames.load(root, settings.name), SourceTable(database, table))
+    return settings.table_rules(source).path
+
+
+def open_reader(settings: Settings, name: str) -> TableReader:
+    """A table of the lake, opened for reading from Python. ``name``: as for ``catalog_table``.
+
+    Raises ConfigError if there is none, CorruptDataError, StorageError.
+    """
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return TableReader.open(root.sub(table_path(settings, root, name)))
 
 
 def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:

@@ -16,6 +16,7 @@ from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostO
 from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -76,6 +77,7 @@ class LakeTable:
         cleaning.finish_pending(table)
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
+        opened.settle_key()
         opened._load()
         return opened
 
@@ -118,6 +120,15 @@ class LakeTable:
                 )
             if piece.file_id != file_id(table.config.name, *place):
                 self.foreign_file_ids[place] = piece.file_id
+
+    def settle_key(self) -> None:
+        """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
+        died between the two, or the table may have been restored. Raises BinlakeError."""
+        table, recorded = self.table, self.recorded.key
+        config = with_key(table.config, *recorded) if recorded is not None else with_first_key(table.config)
+        if config != table.config:
+            with table.exclusively():
+                table.adopt(config)
 
     @property
     def recorded(self) -> RecordReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ from pipeline.decode.changes import POSITION_BITS, SourceTable, ordering_value
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.names import TableNames
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.table_requests import ResyncRequest
@@ -63,9 +65,11 @@ def resync_request(settings: Settings, ledger: Ledger, table: SourceTable) -> Re
     opened = HudiTable.open(root.sub(settings.table_rules(table).path))
     recorded = RecordReader.newest_of(opened)
     origin = _origin(settings, ledger, table, opened, recorded)
-    prefix = debezium.topic_prefix or _prefix(origin, list(recorded.positions_of(settings.name)))
-    request = ResyncRequest(new_uuid(), origin, _newest_order(settings, ledger, origin, opened), now_ms())
-    return ResyncCall(settings, request, SnapshotSignal(request.id, prefix, origin))
+    renamed = TableNames.load(root, settings.name).at(settings.table_rules(table).path)
+    names = [called.name for called in renamed.history] if renamed is not None else [origin]
+    prefix = debezium.topic_prefix or _prefix(names, list(recorded.positions_of(settings.name)))
+    request = ResyncRequest(new_uuid(), names[-1], _newest_order(settings, ledger, origin, opened), now_ms())
+    return ResyncCall(settings, request, SnapshotSignal(request.id, prefix, names[-1]))
 
 
 def _origin(
@@ -88,15 +92,16 @@ def _origin(
     return origin
 
 
-def _prefix(origin: SourceTable, topics: list[str]) -> str:
-    """The connector's ``topic.prefix``: what stands before the table's name in the name of its topic."""
-    suffix = f".{topic_suffix(origin)}"
-    found = {topic.removesuffix(suffix) for topic in topics if topic.endswith(suffix)}
+def _prefix(names: Sequence[SourceTable], topics: list[str]) -> str:
+    """The connector's ``topic.prefix``: what stands before the table's name in the name of its topic. ``names``: all
+    that the table had at the source."""
+    suffixes = [f".{topic_suffix(name)}" for name in names]
+    found = {topic.removesuffix(suffix) for topic in topics for suffix in suffixes if topic.endswith(suffix)}
     if len(found) != 1:
         raise ConfigError(
             f"the connector's topic.prefix cannot be told from the topics {', '.join(topics) or '(none)'}",
             do_next="set source.debezium.topic_prefix",
-            table=str(origin),
+            table=str(names[-1]),
         )
     return found.pop()
 

@@ -73,7 +73,9 @@ class TableStatus:
     """The status of a table.
 
     Args:
-        name: ``database.table``.
+        name: ``database.table``, as the source calls it now.
+        path: of the table in the lake.
+        former: its earlier names at the source, for people; "" if it never had another one.
         commit: requested time of the last delta commit; None if there is none.
         age_ms: time since that commit became visible, in milliseconds.
         freshness_ms: its visible time minus the source's time of its newest change; None if that is not known.
@@ -89,6 +91,8 @@ class TableStatus:
     """
 
     name: str
+    path: str = ""
+    former: str = ""
     commit: str | None = None
     age_ms: int | None = None
     freshness_ms: int | None = None
@@ -130,7 +134,9 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
 def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
     table = HudiTable.open(place.storage)
-    status = TableStatus(place.name, behind=ledger is not None and place.source in ledger.behind)
+    status = TableStatus(
+        place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
+    )
     status.state = _state(place.source, ledger)
     newest = next((i for i in reversed(table.timeline.completed()) if i.action == DELTA_COMMIT), None)
     if newest is not None and newest.completion_time is not None:

@@ -43,6 +43,7 @@ class CommitNotes:
         source_times: the source's times of the oldest and of the newest change, in ms since the epoch.
         reverts: all reverts of the table so far; only the commit of a revert has them.
         repaired: the repair that made the commit.
+        key: the record key fields that the table has since this commit, and the commit's requested time.
     """
 
     skipped: Ranges = NO_RANGES
@@ -55,6 +56,7 @@ class CommitNotes:
     source_times: tuple[int, int] | None = None
     reverts: tuple[Revert, ...] = ()
     repaired: RecordedRepair | None = None
+    key: tuple[tuple[str, ...], str] | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -67,6 +69,7 @@ class CommitNotes:
             RecordKey.HOURS: _compact(self.hours) if self.hours is not None else None,
             RecordKey.DDL: entries_to_text(ddl) if ddl is not None else None,
             RecordKey.REPLAYED: _compact(self.replayed, ascii_only=False) if self.replayed is not None else None,
+            RecordKey.KEY: _compact(self.key, ascii_only=False) if self.key is not None else None,
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
             RecordKey.REVERTS: reverts_to_text(self.reverts) if self.reverts else None,
             RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
@@ -179,6 +182,7 @@ class CommitRecord:
                 reader.source_times,
                 reader.reverts,
                 reader.repaired,
+                reader.key,
             ),
             reader.snapshots,
         )

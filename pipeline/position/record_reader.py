@@ -55,6 +55,7 @@ class RecordKey(StrEnum):
     KEYLESS = "binlake.keyless"
     SNAPSHOTS = "binlake.snapshots"
     REVERTS = "binlake.reverts"
+    KEY = "binlake.key"
 
 
 class NewestValues(Protocol):
@@ -197,6 +198,12 @@ class RecordReader:
         """The state of a table without a key."""
         text = self._text(RecordKey.KEYLESS)
         return KeylessState.from_text(text) if text is not None else None
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], str] | None:
+        """The record key fields that a commit gave the table, and its requested time; None for the first key."""
+        said = self._json(RecordKey.KEY)
+        return (tuple(said[0]), said[1]) if said is not None else None
 
     @property
     def snapshots(self) -> SnapshotPlaces:

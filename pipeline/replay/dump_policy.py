@@ -36,6 +36,8 @@ class DumpPolicy:
         step: the hours that one directory of the dump holds.
     """
 
+    holds = False
+
     def __init__(self, settings: Settings, lake: Lake, state: Storage, uri: str, step: int) -> None:
         self.ledger = Ledger(settings.name)
         self._settings, self._lake = settings, lake

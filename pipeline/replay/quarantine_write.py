@@ -25,7 +25,6 @@ from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, TableState
 from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.prepare import TABLE_REFUSED
-from pipeline.upsert.target import needs_before_images
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 
@@ -124,7 +123,7 @@ class RecordWriter:
         """As ``decoded``, with before images if the table needs them."""
         outcome = self.decoded(source, records, table)
         seen = outcome.report.tables.get(source)
-        if seen is None or not needs_before_images(seen.schema, seen.target, self._settings.table_rules(source)):
+        if seen is None or not seen.before_images:
             return outcome
         return self.decoded(source, records, table, frozenset(seen.origins))
 

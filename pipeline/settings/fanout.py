@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal, Self
 
@@ -32,6 +32,15 @@ class Destination:
     database: str
     table: str
     shard: ShardRule | None = None
+
+    def later(self, number: int) -> Destination:
+        """The destination of the ``number``-th table of one source name: a lake table of its own, or in a merged one a
+        shard of its own."""
+        if number == 1:
+            return self
+        if self.shard is None:
+            return replace(self, table=f"{self.table}@@{number}")
+        return replace(self, shard=replace(self.shard, value=f"{self.shard.value}@@{number}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class SchemaChangeSettings(Section):
     convert: Literal["refuse", "string"] = "refuse"
     """Any other change of type. ``string``: a column that changes from whole numbers to text becomes text, one that
     changes from text to whole numbers stays text; the rest is refused."""
+    key: Literal["rewrite", "refuse"] = "rewrite"
+    """Another primary key, or a key column with another name. ``rewrite``: the lake table is written anew under its new
+    key, in one commit."""
     drop_table: Literal["keep", "delete"] = "keep"
     """DROP TABLE. ``keep``: the lake table stays as it is; ``delete``: its rows are deleted, as by TRUNCATE."""
     recreate_table: Literal["delete", "keep"] = "delete"

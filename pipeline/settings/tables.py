@@ -19,6 +19,8 @@ Transform = Literal["identity", "year", "month", "day", "hour"]
 Compression = Literal["zstd", "snappy", "none"]
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
+#: The name of a later lake table of one source name, see ``later_table``.
+_LATER = re.compile(r"(.+)@@(\d{1,3})")
 
 
 class SourceName(Protocol):
@@ -187,21 +189,23 @@ class TablesSettings(Section):
 
     def selects(self, source: SourceName) -> bool:
         """Whether the source table is taken."""
-        name = f"{source.database}.{source.table}"
+        name = _plain_name(source)
         taken = _matches(name, self.include) and not _matches(name, self.exclude)
         return taken and (not self.routes or self.destination(source) is not None)
 
     def destination(self, source: SourceName) -> Destination | None:
         """The lake table of a source table's rows, by the first route that matches; None if the route leaves the table
         out."""
+        table, number = _plain(source.table)
         for route in self.routes:
-            if (found := route.found_in(f"{source.database}.{source.table}")) is not None:
-                return route.destination(found, source.database, source.table)
+            if (found := route.found_in(f"{source.database}.{table}")) is not None:
+                routed = route.destination(found, source.database, table)
+                return routed.later(number) if routed is not None else None
         return Destination(source.database, source.table)
 
     def override_of(self, source: SourceName) -> int | None:
         """The index of the first override that matches the table; None if none does."""
-        name = f"{source.database}.{source.table}"
+        name = _plain_name(source)
         return next((i for i, o in enumerate(self.overrides) if fnmatchcase(name, o.match)), None)
 
     def rules(self, source: SourceName) -> TableRules:
@@ -216,8 +220,32 @@ class TablesSettings(Section):
             given["metadata"] = None
         if given["compaction"].mode == "off":
             given["compaction"] = None
-        path = self.path.format(database=path_name(source.database), table=path_name(source.table))
+        table, number = _plain(source.table)
+        spelled = later_table(path_name(table), number)
+        path = self.path.format(database=path_name(source.database), table=spelled)
         return TableRules(path=path, **given)
+
+
+def later_table(table: str, number: int) -> str:
+    """The name of the lake table of the ``number``-th table that the source called ``table``, where the lake tables of
+    the earlier ones go on under other names: ``t@@2``. The first one has the name itself."""
+    return table if number == 1 else f"{table}@@{number}"
+
+
+def plain_table(table: str) -> str:
+    """The source's name in a name of ``later_table``."""
+    return _plain(table)[0]
+
+
+def _plain(table: str) -> tuple[str, int]:
+    """The reverse of ``later_table``."""
+    found = _LATER.fullmatch(table)
+    return (found[1], int(found[2])) if found is not None else (table, 1)
+
+
+def _plain_name(source: SourceName) -> str:
+    """``database.table`` as patterns match it: later tables of a name have the rules of that name."""
+    return f"{source.database}.{_plain(source.table)[0]}"
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

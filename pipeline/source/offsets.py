@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 #: The form in which offsets may be given: topic -> partition -> offset.
@@ -167,6 +167,11 @@ class Ranges(tuple[OffsetRange, ...]):
     def of_topics(self, topics: Collection[str]) -> Ranges:
         """The ranges of some topics."""
         return Ranges(r for r in self if r.topic in topics)
+
+    def until(self, ends: Mapping[tuple[str, int], int]) -> Ranges:
+        """The ranges cut before these offsets, by (topic, partition)."""
+        cut = (replace(r, end=min(r.end, ends.get((r.topic, r.partition), r.end))) for r in self)
+        return Ranges(r for r in cut if r.end > r.start)
 
     def at_most(self, records: int) -> Ranges:
         """The ranges cut to about that many records in all, an even share of each and at least one record."""

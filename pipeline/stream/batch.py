@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable, Collection
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
@@ -15,6 +16,7 @@ from pipeline.position.binlog_height import BinlogRestartedError
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetMap, Offsets, Ranges
+from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import Storage
 from pipeline.stream.engine import Engine
 from pipeline.stream.policy import Batch
@@ -30,7 +32,11 @@ _log = logging.getLogger(__name__)
 
 
 class BatchRunner:
-    """Runs the batches of one stream, one after the other, with the state kept between them."""
+    """Runs the batches of one stream, one after the other, with the state kept between them.
+
+    ``ends``: the end offsets of these partitions in Kafka; without it, a statement that waits for earlier rows is
+    carried out when the first row after it comes.
+    """
 
     def __init__(
         self,
@@ -42,8 +48,10 @@ class BatchRunner:
         services: TableServices,
         transactions: Transactions | None = None,
         connector: Connector | None = None,
+        ends: Callable[[Offsets], Offsets] | None = None,
     ) -> None:
         self.ledger = ledger
+        self._ends = ends
         self.tables = TableControl(settings, lake, state, ledger)
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
@@ -74,9 +82,14 @@ class BatchRunner:
             raise
         return event if cut is None else dataclasses.replace(event, notices=cut.notices)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a table is behind only because a statement had to wait for its earlier rows."""
+        return any(source in self.ledger.behind for source in self._sequence.held)
+
     def settle(self) -> ProgressEvent | None:
         """Carry out DDL that came without data. Returns its progress, None if there was none. Raises BinlakeError."""
-        notes = self._sequence.settle()
+        notes = self._sequence.settle(self._has_all)
         return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
 
     def tend(self) -> None:
@@ -90,6 +103,16 @@ class BatchRunner:
         if self._resyncs.go_on():
             self.ledger.save(self._state)
 
+    def _has_all(self, source: SourceTable, names: Collection[SourceTable]) -> bool:
+        """Whether the stream has applied all rows of a lake table that Kafka holds now. Raises BinlakeError."""
+        if self._ends is None or source in self.ledger.behind:
+            return False
+        suffixes = tuple(topic_suffix(name) for name in names)
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        fed = table.topics(self._settings.name) if table is not None else set()
+        mine = Offsets({t: parts for t, parts in self.ledger.positions.items() if t in fed or t.endswith(suffixes)})
+        return bool(mine) and not self._ends(mine).ahead_of(mine)
+
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:
         """Bring a table that is behind up to the ledger's positions, one batch size per call; None if it failed.
 
@@ -101,6 +124,7 @@ class BatchRunner:
             ranges = self.ledger.waiting(source)
             if self._transactions is None:  # else all: a part may end within a transaction
                 ranges = ranges.at_most(self._settings.batch.max_events)
+            before = self.ledger.behind[source]
             applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
         except BinlakeError as error:
             if self.tables.stop_if_final(source, error):
@@ -109,4 +133,5 @@ class BatchRunner:
                 fields = {"event": "not_caught_up", "table": str(source), "error": error.what}
                 _log.warning("%s could not be caught up and is tried again: %s", source, error, extra=fields)
             return None
-        return None if applied.failed else applied.event
+        is_stuck = self.ledger.behind.get(source) == before  # its rows wait for a statement that could not be done
+        return None if applied.failed or is_stuck else applied.event

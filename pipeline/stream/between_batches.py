@@ -38,7 +38,7 @@ class BetweenBatches:
     def go_on(self) -> None:
         """Do what is due, for a few seconds at most. Raises BinlakeError."""
         self._tend()
-        self._catch_up(_CATCH_UP_EVERY_S, _CATCH_UP_FOR_S)
+        self._catch_up(0.0 if self._runner.waits else _CATCH_UP_EVERY_S, _CATCH_UP_FOR_S)
 
     def finish(self) -> None:
         """Do all there is to do, however long it takes. Raises BinlakeError."""

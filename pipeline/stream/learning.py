@@ -15,7 +15,6 @@ from pipeline.stream.policy import BatchPolicy
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.table_inputs import Outcome
 from pipeline.tasks.plan import TableReport
-from pipeline.upsert.target import needs_before_images
 
 
 class Lessons:
@@ -43,13 +42,18 @@ class Lessons:
         again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
         again |= self._registry.take_in(outcome.report.controls)
         again |= self._ddl.learn(outcome.report.controls)
+        for source in outcome.report.held:
+            known = outcome.report.tables.get(source)
+            if known is None or not known.counts.read:  # all rows before the statement are applied
+                self._ddl.release(source)
+                again = True
         if self._registry.waits_for(outcome.report) and not last:
             again |= self._registry.wait_for_news()
         return again
 
     def _take_in_table(self, source: SourceTable, report: TableReport) -> bool:
         rules, again = self._settings.table_rules(source), False
-        if needs_before_images(report.schema, report.target, rules) and not report.origins <= self.before_of:
+        if report.before_images and not report.origins <= self.before_of:
             self.before_of |= report.origins
             again = True
         if source not in self._policy.ledger.tables and (table := self._lake.get(rules)) is not None:

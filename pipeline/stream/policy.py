@@ -50,6 +50,8 @@ class BatchPolicy(Protocol):
     """
 
     ledger: Ledger
+    #: Whether rows of a table may wait for a later batch: they are noted as behind.
+    holds: bool
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The known tables whose records come from these topics."""
@@ -87,5 +89,6 @@ class BatchPolicy(Protocol):
         ...
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
-        """Advance the source of the batch, after every table has committed or is in ``failed``."""
+        """Advance the source of the batch, after every table has committed or is in ``failed``. Tables with rows that
+        wait (``outcome.report.held``) have committed the records before those rows."""
         ...

@@ -31,6 +31,7 @@ from pipeline.position.ledger import Ledger
 from pipeline.position.topics import Topics
 from pipeline.settings import Settings
 from pipeline.source.client import secrets_of
+from pipeline.source.positions import end_offsets
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
 from pipeline.spark.tasks import cause_of, map_in_tasks
@@ -48,6 +49,7 @@ _log = logging.getLogger(__name__)
 
 _SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
+_ASK_S = 10.0
 
 
 class _StopAsked(Exception):
@@ -106,7 +108,8 @@ class Stream:
         transactions = self._transactions(ledger)
         connector = SignalledConnector.of(settings)
         registry = SchemaRegistry(settings)
-        self._runner = BatchRunner(settings, lake, state, ledger, registry, services, transactions, connector)
+        ends = partial(end_offsets, settings.kafka.client_properties(), timeout_s=_ASK_S)
+        self._runner = BatchRunner(settings, lake, state, ledger, registry, services, transactions, connector, ends)
         self._between = BetweenBatches(self._runner, self._direct, self._tell, self._stop)
         for source, error in unopened.items():
             self._runner.tables.stop(source, error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.lake.lake import Lake
+from pipeline.lake.names import KeptNames
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
 from pipeline.lake.table_services import TableServices
@@ -72,15 +73,21 @@ class BatchSequence:
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
         self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
         self._quarantine = QuarantineTable(settings, lake, services)
-        self._ddl = DdlKeeper(settings, lake, registry)
+        self._ddl = DdlKeeper(settings, lake, registry, holds=policy.holds)
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
+        self._names = KeptNames(lake.root, settings.name) if policy.holds else None
         self._mean_bytes = 600.0
 
     @property
     def refused(self) -> Mapping[SourceTable, str]:
         """The tables whose records go to quarantine -> the reason."""
         return self._lessons.refused
+
+    @property
+    def held(self) -> Collection[SourceTable]:
+        """The tables with a statement that waits until all rows before it are applied."""
+        return self._ddl.held
 
     def close(self) -> None:
         """Stop the threads."""
@@ -105,10 +112,19 @@ class BatchSequence:
         table = self._lake.opened(self._settings.table_rules(source).path)
         return table.truncates.whole if table is not None else None
 
-    def settle(self) -> list[DdlOutcome]:
-        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError."""
+    def settle(self, has_all: Callable[[SourceTable, Collection[SourceTable]], bool]) -> list[DdlOutcome]:
+        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError.
+
+        ``has_all``: whether all rows that exist now of a lake table, which come under these names, are applied.
+        """
         self._registry.refresh()
         self._planner.settle()
+        released = [source for source in self._ddl.held if has_all(source, self._ddl.names_of(source))]
+        for source in released:
+            self._ddl.release(source)
+        if released:
+            self._planner.settle()
+        self._keep_names()
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> Applied:
@@ -130,6 +146,7 @@ class BatchSequence:
             self._planner.abort(plan.writers)
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
+        self._keep_names()
         stages = {
             **outcome.report.stage_ms,
             "plan": max(0.0, began_ms - batch.trigger_ms),
@@ -140,6 +157,12 @@ class BatchSequence:
         self._policy.ledger.climb(heights)
         self._policy.advance(batch, outcome, failed)
         return Applied(event, failed)
+
+    def _keep_names(self) -> None:
+        """Write what the source calls the tables, once those of a batch or of statements have committed."""
+        if self._names is not None:
+            self._ddl.take_in(self._policy.ledger.tables)
+            self._names.keep(self._ddl.names())
 
     def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
         """Run plans until one holds all facts that the batch needs."""

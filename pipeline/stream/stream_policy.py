@@ -13,7 +13,7 @@ from pipeline.lake.table_commit import TableInput
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.source.offsets import NO_OFFSETS
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.storage import Storage
 from pipeline.stream.policy import Batch
 from pipeline.stream.table_control import TableControl
@@ -34,6 +34,8 @@ class StreamPolicy:
         transactions: cuts the batches at transaction boundaries; None if transactions may be split.
         control: keeps the tables that cannot go on by themselves.
     """
+
+    holds = True
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class StreamPolicy:
         """See BatchPolicy: saves the ledger; tables that could not commit, or were skipped, are noted as behind."""
         if batch.only is not None:
             if not failed:
-                self.ledger.caught_up(batch.only, batch.ranges)
+                self.ledger.caught_up(batch.only, batch.ranges.until(outcome.report.held.get(batch.only, {})))
         else:
             self.ledger.advance(batch.end)
             self._note_behind(batch, outcome, failed)
@@ -129,6 +131,10 @@ class StreamPolicy:
 
     def _note_behind(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         report = outcome.report
+        for source, first in report.held.items():
+            if source not in failed:
+                waiting = Offsets.of_places((topic, partition, at) for (topic, partition), at in first.items())
+                self.ledger.note_behind(source, waiting)
         for source in {*failed, *report.skipped}:
             missed = report.skipped.get(source, set())
             if source in failed:

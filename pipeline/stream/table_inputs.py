@@ -58,7 +58,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
         inputs.append(
             TableInput(
                 report=report,
-                ranges=ranges.of_topics(report.topics),
+                ranges=ranges.of_topics(report.topics).until(outcome.report.held.get(source, {})),
                 parcels=outcome.parcels.get(path, ()),
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,

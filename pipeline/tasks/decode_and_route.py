@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
@@ -19,8 +20,11 @@ from pipeline.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFa
 from pipeline.upsert.fanout import fan_out, shard_of
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.prepare import UNCOUNTED_REASONS, TableFacts, prepare
+from pipeline.upsert.target import needs_before_images
 
 _NEW = TableState()
+#: A row of a table that was dropped after it, counted as filtered.
+DROPPED_TABLE = "dropped_table"
 
 
 def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator[Item]:
@@ -121,6 +125,11 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             report.quarantined += quarantined
         else:
             _quarantine(plan, report, quarantined)
+    if prepared.dropped:
+        report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + prepared.dropped
+    if prepared.held is not None:
+        first = int(pc.min(prepared.held.rows.column("__offset")).as_py())
+        report.hold(source, {(batch.topic, records.partition): first})
     accepted = prepared.accepted
     if accepted is None:
         return []
@@ -137,6 +146,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             oldest_ms=accepted.oldest_ms,
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
+            before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
         ),
     )
     return list(accepted.parcels)

@@ -95,6 +95,7 @@ class TableReport:
     sharded: bool = False
     clash: str | None = None
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    before_images: bool = False
 
     def add(self, other: TableReport) -> None:
         """Add the report of another chunk or task of the same table."""
@@ -102,6 +103,7 @@ class TableReport:
         self.topics |= other.topics
         self.origins |= other.origins
         self.snapshots = self.snapshots.merged(other.snapshots)
+        self.before_images |= other.before_images
         if other.target != self.target:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
         self.clash = self.clash or other.clash
@@ -127,7 +129,8 @@ class TaskReport:
     """The report of one task, returned besides its parcels.
 
     ``quarantined_count``: the number of quarantined records, without those of refused tables; the records themselves
-    are kept only up to the threshold. ``skipped``: topics with records of tables that are behind. ``stage_ms``: time by
+    are kept only up to the threshold. ``skipped``: topics with records of tables that are behind. ``held``: for each
+    table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``stage_ms``: time by
     stage, in milliseconds.
     """
 
@@ -138,6 +141,7 @@ class TaskReport:
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
     skipped: dict[SourceTable, set[str]] = field(default_factory=dict)
+    held: dict[SourceTable, dict[tuple[str, int], int]] = field(default_factory=dict)
     records: int = 0
     raw_bytes: int = 0
     stage_ms: dict[str, float] = field(default_factory=dict)
@@ -156,10 +160,18 @@ class TaskReport:
             self.unknown_columns.setdefault(source, set()).update(names)
         for source, topics in other.skipped.items():
             self.skipped.setdefault(source, set()).update(topics)
+        for source, places in other.held.items():
+            self.hold(source, places)
         self.stretches += other.stretches
         self.records += other.records
         self.raw_bytes += other.raw_bytes
         self.took(other.stage_ms)
+
+    def hold(self, source: SourceTable, places: Mapping[tuple[str, int], int]) -> None:
+        """Note rows of a table that wait: (topic, partition) -> offset of the first one."""
+        known = self.held.setdefault(source, {})
+        for place, offset in places.items():
+            known[place] = min(offset, known.get(place, offset))
 
     def add_table(self, source: SourceTable, table: TableReport) -> None:
         """Add the report of a table."""

@@ -1,4 +1,4 @@
-"""Prepares a change batch for its lake table: refuse, restate, shape, target, null keys, route, in this order.
+"""Prepares a change batch for its lake table: refuse, drop, hold, restate, shape, target, null keys, route, in order.
 
 The order matters. Statements of the source name the source's columns, so rows are restated before they are shaped.
 Keys and partitions are made of shaped columns. No step sees rows that an earlier step has rejected.
@@ -10,23 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, TableSchema
 from pipeline.decode.quarantine import Reason
+from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
-from pipeline.schema_changes.rules.plan import DDL_REFUSED, NO_DDL, SourceDdl, refused
+from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
 from pipeline.schema_changes.rules.restatement import deleted, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
-from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import (
     KEY,
     ORDER_COLUMNS,
     Counts,
     Routed,
+    fresh_rows,
     route,
     split_null_keys,
     split_unusable_paths,
@@ -39,7 +41,7 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 #: The quarantine reason for records of a table that the lake cannot hold.
 TABLE_REFUSED = "table_refused"
 #: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
-UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED})
+UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +96,30 @@ class Accepted:
 
 @dataclass(slots=True)
 class Prepared:
-    """The result of preparing a change batch. ``accepted`` is None where all rows are rejected."""
+    """The result of preparing a change batch. ``accepted`` is None where no row is left.
+
+    ``dropped``: the number of rows that were removed with a dropped table. ``held``: rows that wait until all rows
+    before a statement are applied.
+    """
 
     accepted: Accepted | None = None
     rejected: list[Rejected] = field(default_factory=list)
+    dropped: int = 0
+    held: ChangeBatch | None = None
 
 
 @dataclass(slots=True)
 class LakeRows:
-    """Rows of a change batch as their lake table keeps them, under the source's names; None where all are rejected."""
+    """Rows of a change batch as their lake table keeps them, under the source's names; None where no row is left.
+
+    ``rejected``, ``dropped``, ``held``: as in ``Prepared``.
+    """
 
     batch: ChangeBatch | None = None
     target: Target | None = None
     rejected: list[Rejected] = field(default_factory=list)
+    dropped: int = 0
+    held: ChangeBatch | None = None
 
     def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
         """Note rejected rows; None has no effect."""
@@ -115,7 +128,10 @@ class LakeRows:
 
 
 def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, facts: TableFacts) -> LakeRows:
-    """The steps before routing: refuse, restate, shape, target, null keys, usable paths. Arguments as ``prepare``."""
+    """The steps before routing: refuse, hold, restate, shape, target, null keys, usable paths.
+
+    Arguments as for ``prepare``.
+    """
     found = LakeRows()
     if facts.refused is not None:
         found.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
@@ -125,13 +141,16 @@ def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fa
         found.reject(part, DDL_REFUSED, why)
     if allowed is None:
         return found
-    left = allowed
+    left = _without_waiting(_without_dropped(allowed, facts, found), facts, found)
+    left = _without_late(left, facts, found)
+    if left is None:
+        return found
     try:
         left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
         shaped = shape(left, rules, shard)
         found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
         left = without_records_of(shaped.good, shaped.bad)
-        target = make_target(left.schema, rules)
+        target = make_target(left.schema, rules, facts.ddl.key)
         left, keyless = split_null_keys(left, target)
         found.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
         left = without_records_of(left, keyless)
@@ -155,24 +174,48 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     A rule that cannot hold for the table rejects the remaining rows (``TABLE_REFUSED``) and raises nothing.
     """
     found = lake_rows(batch, rules, shard, facts)
-    prepared = Prepared(rejected=found.rejected)
+    prepared = Prepared(rejected=found.rejected, dropped=found.dropped, held=found.held)
     if found.batch is None or found.target is None:
         return prepared
-    gone_until = _gone_until(found.batch, facts.ddl, facts.truncates.order_of(shard))
     try:
-        routed = route(found.batch, found.target, facts.applied_until, gone_until)
+        routed = route(found.batch, found.target, facts.applied_until, facts.truncates.order_of(shard))
         prepared.accepted = _accepted(found.batch, found.target, routed)
     except UnsupportedError as error:
         prepared.rejected.append(Rejected(found.batch, TABLE_REFUSED, str(error)))
     return prepared
 
 
-def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int64s:
-    """The ordering value up to which TRUNCATE removed rows; one value for each row where DROP TABLE removed some."""
-    if not any(one.deletes for one in ddl.restatements):
-        return truncated
-    gone = deleted(RowPlaces.incoming(batch.rows), ddl.restatements)
-    return np.where(gone, np.iinfo(np.int64).max, truncated)
+def _without_dropped(batch: ChangeBatch, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+    """The batch without the rows that DROP TABLE removed. Their columns and keys are another table's."""
+    gone = deleted(RowPlaces.incoming(batch.rows), facts.ddl.restatements)
+    found.dropped = int(gone.sum())
+    return _kept(batch, ~gone)
+
+
+def _without_waiting(batch: ChangeBatch | None, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+    """The batch without the rows that wait: those after a statement that is held, and not applied already."""
+    if batch is None or facts.ddl.held is None:
+        return batch
+    earlier, unsure = RowPlaces.incoming(batch.rows).before(*facts.ddl.held)
+    found.held = _kept(batch, ~earlier & ~unsure & fresh_rows(batch.rows, facts.applied_until))
+    return _kept(batch, earlier | unsure)
+
+
+def _without_late(batch: ChangeBatch | None, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+    """The batch without rows from before the statement that took the table's key: all of them were applied when it was
+    carried out, so these came again or came late."""
+    if batch is None or facts.ddl.keyless_since is None:
+        return batch
+    earlier, _ = RowPlaces.incoming(batch.rows).before(*facts.ddl.keyless_since)
+    late = _kept(batch, earlier)
+    found.reject(late, LATE_ROW, "the table has lost its key since, so the row that it changes cannot be found")
+    return _kept(batch, ~earlier)
+
+
+def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None:
+    if mask.all():
+        return batch
+    return rows_where(batch, mask) if mask.any() else None
 
 
 def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:

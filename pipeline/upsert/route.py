@@ -61,21 +61,18 @@ class Routed:
     counts: Counts = field(default_factory=Counts)
 
 
-def route(
-    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int | Int64s
-) -> Routed:
+def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int) -> Routed:
     """Route one change batch to the file groups of its target.
 
     Args:
         batch: n rows, without null in the key (see ``split_null_keys``).
         target: the lake table.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
-        truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
-            rows up to it are superseded.
+        truncated_order: ordering value of this table's newest TRUNCATE, or -1: rows up to it are superseded.
     """
     routed = Routed()
     rows, moves = _named(batch, target)
-    fresh = _fresh(rows, applied_until)
+    fresh = fresh_rows(rows, applied_until)
     routed.counts.already_applied = len(rows) - int(fresh.sum())
     routed.counts.read = int(fresh.sum())
     alive = fresh & (rows.column("__order").to_numpy() > truncated_order)
@@ -190,7 +187,8 @@ def _partitioned(rows: pa.Table, target: Target) -> pa.Table:
     return rows.add_column(at, pa.field(rule.field, pa.string()), partition_values(rule, rows))
 
 
-def _fresh(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:
+def fresh_rows(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:
+    """A mask of the rows that the table has not applied; arguments as in ``route``."""
     fresh = np.ones(len(rows), dtype=bool)
     if applied_until:
         partitions, offsets = rows.column("__partition").to_numpy(), rows.column("__offset").to_numpy()

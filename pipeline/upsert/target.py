@@ -94,16 +94,21 @@ def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
     return names
 
 
-def make_target(schema: TableSchema, rules: TableRules) -> Target:
+def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None) -> Target:
     """The target of a source table under the settings' rules.
+
+    ``key``: the record key that a statement gave the lake table, lake names; None for the key of the schema.
 
     Raises UnsupportedError for names that cannot be distinguished or are too long for a path, or a missing key or
     partition column.
     """
     _check_path(rules.path, schema.source)
     names = lake_names([c.name for c in schema.columns], schema.source)
-    key = schema.key if rules.key is None else rules.key
-    for column in (*key, *((rules.partition.column,) if rules.partition else ())):
+    own = tuple(schema.key) if rules.key is None else rules.key
+    if key is not None and rules.key is None:
+        sources = {lake: column for column, lake in names.items()}
+        own = tuple(sources.get(name, name) for name in key)
+    for column in (*own, *((rules.partition.column,) if rules.partition else ())):
         if column not in names:
             raise UnsupportedError(
                 f"column {column!r} is named by the key or the partitioning but the table does not have it",
@@ -111,7 +116,7 @@ def make_target(schema: TableSchema, rules: TableRules) -> Target:
                 table=str(schema.source),
             )
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
-    return Target(schema.source, rules.path, tuple(names[c] for c in key), partition, rules.buckets, rules.hive_style)
+    return Target(schema.source, rules.path, tuple(names[c] for c in own), partition, rules.buckets, rules.hive_style)
 
 
 def _check_path(path: str, source: SourceTable) -> None:
@@ -131,7 +136,7 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
     ``schema``: of the source table, with its own key.
     """
     moving = target.partition is not None and not rules.immutable_partition
-    rekeyed = rules.key is not None and rules.key != schema.key
+    rekeyed = tuple(map(lake_name, schema.key)) != target.key
     return moving or rekeyed or not target.key
 
 

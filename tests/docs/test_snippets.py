@@ -65,7 +65,7 @@ def test_control_wrong_settings_are_refused(text: str, message: str) -> None:
 
 
 def run(block: Block, shop: Path, **names: Any) -> None:  # noqa: ANN401 - whatever the block may use
-    text = block.text.replace(TABLE, str(shop / "lake/shop/orders"))
+    text = block.text.replace(TABLE, str(shop / "lake/shop/orders")).replace("shop.yaml", str(shop / "conf.yaml"))
     exec(compile(text, str(block), "exec"), dict(names))
 
 

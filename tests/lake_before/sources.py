@@ -44,11 +44,6 @@ class Shop(DdlSource):
         for table, columns in DECLARED.items():
             self.tables[table] = Table(dict(columns))
 
-    def truncate(self, table: str) -> None:
-        """TRUNCATE TABLE."""
-        self.tables[table].rows.clear()
-        self._event(table, "t", None, None, 0)
-
     def visit(self, key: int, page: str, *, partition: int | None = None) -> None:
         """A row of ``visits``; many of them are equal. ``key``: what ``leave`` knows it by."""
         self.tables[KEYLESS].rows[key] = {"id": key % 3, "page": page}
@@ -61,13 +56,13 @@ class Shop(DdlSource):
     def _visit(self, op: str, after: Row | None, before: Row | None, partition: int | None) -> None:
         if partition is not None and (self.pos // 10 + 1) % 2 != partition:
             self.pos += 10
-        self._event(KEYLESS, op, after, before, 0)
+        self.event(KEYLESS, op, after, before, 0)
 
     def stray(self, table: str, key: int, **values: Any) -> None:  # noqa: ANN401 - any JSON
         """An insert that has a column of which the lake does not know yet."""
         held = self.tables[table]
         held.rows[key] = dict.fromkeys(held.columns) | values | {"id": key}
-        self._event(table, "c", held.rows[key], None, key)
+        self.event(table, "c", held.rows[key], None, key)
 
     def widen(self, table: str, name: str) -> None:
         """From now on all events of a table have such a column."""

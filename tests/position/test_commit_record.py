@@ -111,7 +111,7 @@ def inflated(extra: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_text() -> None:
-    new = {"binlake.version", "binlake.snapshots", "binlake.reverts", "binlake.repaired"}
+    new = {"binlake.version", "binlake.snapshots", "binlake.reverts", "binlake.repaired", "binlake.key"}
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
     written = RECORD.to_extra()
@@ -156,6 +156,7 @@ NOTES = st.builds(
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),
     replayed=st.none() | st.dictionaries(NAMES, SMALL),
     source_times=st.none() | st.tuples(SMALL, SMALL),
+    key=st.none() | st.tuples(st.lists(NAMES).map(tuple), NAMES),
 )
 RECORDS = st.builds(
     CommitRecord,

@@ -28,7 +28,7 @@ from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree
 from tests.judges.hudi_spark import HudiSpark
 from tests.row_history.bank import Bank, Change, LogRecords, Row, account, gtid
-from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.dying_store import Answer, DyingStore, Fate, Killed
 
 CHANGING = ("create", "write", "delete", "delete_tree")
 
@@ -345,9 +345,9 @@ def test_death_at_every_change_of_the_store(bank: Bank, tmp_path: Path) -> None:
     changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
     assert len(changes) > 10
     chosen = changes if is_nightly() else [*changes[::3], changes[-1]]
-    for at, before in [(changes[0], True), *((at, False) for at in chosen)]:
-        path = copy(f"{at}-{before}")
-        store, fate = open_storage(str(path), {"fsync": "false"}), Fate(at, before)
+    for at, answer in [(changes[0], Answer.LOST), *((at, Answer.DONE) for at in chosen)]:
+        path = copy(f"{at}-{answer}")
+        store, fate = open_storage(str(path), {"fsync": "false"}), Fate(at, answer)
         with contextlib.suppress(Killed):
             revert_on(bank, DyingStore(store, fate), path)
         fate.settle()

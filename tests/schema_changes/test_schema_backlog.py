@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.schema_changes.ddl_source import DdlSource, Follower
+from tests.schema_changes.ddl_source import DdlSource, Follower, Table
 from tests.schema_changes.test_schema_changes import COLUMNS
 
 #: Changes and statements; a stream that follows live runs at each yield.
@@ -34,7 +34,7 @@ def with_rows(source: DdlSource, table: str, rows: int = 8) -> None:
     source.create(table, COLUMNS)
     held = source.tables[table]
     held.rows = {key: {"id": key, "name": f"{table}{key}", "qty": key} for key in range(rows)}
-    source.snapshot(table)
+    source.snapshot(table, "true")
 
 
 @FORMS
@@ -89,9 +89,253 @@ def test_stored_snapshot_rows_are_placed_by_what_commits_record(tmp_path: Path, 
     follower.run(ddl=0)
     source.add("t", "tier", "int", 3, "NULL DEFAULT 3")
     source.tables["t"].rows[1]["tier"] = None  # set to null where the stream did not see it
-    source.snapshot("t")
+    source.snapshot("t", "true")  # a new connector
     follower.restart()
     follower.run(ddl=0)
     with_rows(source, "other", 1)
     follower.run()
     follower.check("t")
+
+
+def check_all(source: DdlSource, followers: list[Follower], paths: dict[str, str] | None = None) -> None:
+    """Every table of the source is in the lake, ``paths``: of those whose path is not their name."""
+    for follower in followers:
+        for table in source.tables:
+            follower.check(table, (paths or {}).get(table))
+        assert follower.quarantined() == []
+
+
+@FORMS
+@pytest.mark.parametrize("way", ["drop", "replace", "like", "database"])
+def test_a_table_made_again_with_another_key(tmp_path: Path, framed: bool, way: str) -> None:
+    columns = {"code": "varchar(20)", "id": "int", "tag": "varchar(9)"}
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        source.create("model", columns, key=("code",))
+        source.put("model", 1, code="m", tag="x")
+        yield
+        source.put("t", 3, name="gone")
+        if way == "replace":
+            del source.tables["t"]
+            source.tables["t"] = Table(dict(columns), key=("code",))
+            text = "CREATE OR REPLACE TABLE t (code VARCHAR(20), id INT, tag VARCHAR(9), PRIMARY KEY (code))"
+            source.record(text, [("CREATE", "t")])
+        else:
+            if way == "database":
+                source.drop_database()
+                source.create("model", columns, key=("code",), snapshot=False)
+                source.put("model", 2, code="n", tag="y")
+            else:
+                source.drop_table("t")
+            if way == "like":
+                source.like("t", "model")
+            else:
+                source.create("t", columns, key=("code",), snapshot=False)
+        yield
+        source.put("t", 3, code="a", tag="new")
+        source.put("t", 5, code="b", tag="new")
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
+def test_another_table_under_a_name_whose_table_goes_on(tmp_path: Path, framed: bool) -> None:
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        source.rename_tables(("t", "u"))
+        source.put("u", 1, name="renamed")
+        yield
+        source.create("t", {"id": "int", "other": "int"}, snapshot=False)
+        source.put("t", 1, other=1)
+        yield
+        source.rename_tables(("t", "v"))
+        source.create("t", COLUMNS, snapshot=False)
+        source.put("t", 9, name="third")
+        source.put("v", 2, other=2)
+        yield
+        source.drop_table("u")
+        source.create("u", COLUMNS, snapshot=False)
+        source.put("u", 4, name="again")
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers, {"v": "t@@2", "t": "t@@3"})
+
+
+@FORMS
+def test_chains_and_swaps_and_back(tmp_path: Path, framed: bool) -> None:
+    def script(source: DdlSource) -> Iterator[None]:
+        for table in "abc":
+            with_rows(source, table, 4)
+        yield
+        source.rename_tables(("b", "d"), ("a", "b"))  # a TO b while b goes on as d
+        source.put("b", 1, name="of a")
+        source.put("d", 1, name="of b")
+        yield
+        source.rename_tables(("b", "x"), ("d", "y"), ("c", "b"), ("x", "d"), ("y", "c"))  # three in a ring
+        for table in "bcd":
+            source.put(table, 2, name=f"then {table}")
+        yield
+        source.rename_tables(("b", "z"))
+        source.rename_tables(("z", "b"))
+        source.put("b", 3, name="back")
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers, {"d": "a", "c": "b", "b": "c"})
+
+
+def test_a_table_that_goes_to_another_database(tmp_path: Path) -> None:
+    """The rows come from another topic; the lake table stays where it is."""
+    source = DdlSource()
+    with_rows(source, "t")
+    source.record("RENAME TABLE shop.t TO other.t", [])
+    row = {"id": 1, "name": "moved", "qty": 1}
+    place = {"ts_ms": 0, "snapshot": "false", "db": "other", "table": "t", "server_id": 1, "file": source.file}
+    value = {"op": "u", "before": None, "after": row, "source": place | {"pos": source.pos + 50, "row": 0}}
+    source.log.add("s.other.t", value, {"id": 1})
+    follower = Follower(
+        source, tmp_path, more={"source": {"schemas": {"other.t": {"columns": COLUMNS, "key": ["id"]}}}}
+    )
+    follower.run()
+    source.tables["t"].rows[1] = row
+    follower.check("t")
+
+
+REKEYS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "another": ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (qty)", ("qty",), COLUMNS),
+    "longer": ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (qty, id)", ("qty", "id"), COLUMNS),
+    "keyless": ("ALTER TABLE t DROP PRIMARY KEY", (), COLUMNS),
+}
+
+
+@FORMS
+@pytest.mark.parametrize("kind", REKEYS)
+def test_another_primary_key(tmp_path: Path, framed: bool, kind: str) -> None:
+    statement, key, columns = REKEYS[kind]
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        source.put("t", 3, qty=300)
+        source.put("t", 4, qty=3)
+        source.delete("t", 5)
+        source.put("t", 6, qty=7)  # for a while two rows have 7
+        source.put("t", 6, qty=60)
+        source.rekey("t", statement, key, columns)
+        yield
+        source.put("t", 4, name="after")
+        source.put("t", 9, qty=5)
+        source.delete("t", 0)
+        yield
+        source.put("t", 2, name="at last", **({} if kind == "keyless" else {"qty": 6}))
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
+def test_a_table_without_a_key_gets_one_and_loses_it_again(tmp_path: Path, framed: bool) -> None:
+    def script(source: DdlSource) -> Iterator[None]:
+        source.create("t", COLUMNS, key=())
+        for key in range(6):
+            source.put("t", key, name="same", qty=1)
+        yield
+        source.put("t", 3, qty=3)
+        source.delete("t", 4)
+        source.rekey("t", "ALTER TABLE t ADD PRIMARY KEY (id)", ("id",))
+        yield
+        source.put("t", 3, name="keyed")
+        source.put("t", 7, name="keyed")
+        yield
+        source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY", ())
+        source.put("t", 7, name="free")
+        source.delete("t", 3)
+        yield
+        source.put("t", 8, name="free")
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("statement", "key", "columns"),
+    [
+        (
+            "ALTER TABLE t CHANGE id no BIGINT, RENAME TO u",
+            ("no",),
+            {"no": "bigint", "name": "varchar(20)", "qty": "int"},
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN tenant INT NOT NULL DEFAULT 7, DROP PRIMARY KEY, ADD PRIMARY KEY (tenant, id)",
+            ("tenant", "id"),
+            COLUMNS | {"tenant": "int"},
+        ),
+        (
+            "ALTER TABLE t DROP COLUMN id, DROP PRIMARY KEY, ADD PRIMARY KEY (name)",
+            ("name",),
+            {"name": "varchar(20)", "qty": "int"},
+        ),
+    ],
+    ids=["renamed", "added", "dropped"],
+)
+def test_a_key_column_changes(
+    tmp_path: Path, framed: bool, statement: str, key: tuple[str, ...], columns: dict[str, str]
+) -> None:
+    """The rows are compared by ``name``, as not every key has the column ``id`` afterwards."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t", 5)
+        yield
+        source.put("t", 3, qty=33)
+        source.delete("t", 0)
+        held = source.tables["t"]
+        for row in held.rows.values():
+            row |= {"no": row["id"], "tenant": 7}
+            for name in set(row) - set(columns):
+                del row[name]
+        source.tables["t"] = Table(columns, held.rows, key)
+        if "RENAME" in statement:
+            source.tables["u"] = source.tables.pop("t")
+        (table,) = source.tables
+        source.record(statement, [("ALTER", table)])
+        yield
+        row = {**held.rows[2], "qty": 22}
+        before, held.rows[2] = dict(held.rows[2]), row
+        source.event(table, "u", row, before, 2)
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    (held,) = source.tables.values()
+    for follower in followers:
+        rows = [{n: row.get(n) for n in columns} for row in follower.all_rows("t")]
+        assert sorted(rows, key=str) == sorted(({n: row[n] for n in columns} for row in held.rows.values()), key=str)
+        assert follower.quarantined() == []
+
+
+@pytest.mark.parametrize("key", [("qty",), ("qty", "id"), ()], ids=["another", "longer", "none"])
+def test_rows_from_before_another_key_that_come_late(tmp_path: Path, key: tuple[str, ...]) -> None:
+    """One partition lags: its rows come after the table was written anew."""
+    source = DdlSource(framed=True)
+    with_rows(source, "t")
+    follower = Follower(source, tmp_path)
+    follower.run()
+    for number in (2, 4):
+        source.put("t", number, qty=100 + number)
+    source.delete("t", 6)
+    source.put("t", 10, name="late", qty=10)
+    late = source.log.records.pop(("s.shop.t", 0))
+    source.log.records["s.shop.t", 0] = late[:4]
+    added = f", ADD PRIMARY KEY ({', '.join(key)})" if key else ""
+    source.rekey("t", f"ALTER TABLE t DROP PRIMARY KEY{added}", key)
+    follower.run()
+    follower.idle()
+    source.log.records["s.shop.t", 0] += late[4:]
+    follower.run()
+    if key:
+        follower.check("t")
+        assert follower.quarantined() == []
+    else:
+        found = {reason for reason, _ in follower.quarantined()}
+        assert found == {"late_row"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.judges import hudi_rs
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import canonical
 from tests.schema_changes.ddl_source import DdlSource, Follower
+from tests.stream.dying_store import Fate, Killed
 
 COLUMNS = {"id": "int", "name": "varchar(20)", "qty": "int", "price": "decimal(6,2)", "ratio": "float"}
 
@@ -88,3 +91,50 @@ def test_both_judges_read_every_state(hudi_spark: HudiSpark, tmp_path: Path) -> 
         assert canonical(hudi_spark.snapshot(path.as_uri()), columns) == canonical(rows, columns)
 
     chain(source, follower, tmp_path, look)
+
+
+@pytest.mark.spark
+@pytest.mark.judge
+def test_both_judges_read_every_state_of_a_table_that_gets_another_key(hudi_spark: HudiSpark, tmp_path: Path) -> None:
+    """Before it, when the properties say no key, when the commit is done and they still do, and after it. The old keys
+    and the new ones have equal texts, in other rows."""
+    source, follower = begun(tmp_path / "base", COMPACTED)
+    follower.run()
+    source.delete("t", 9)
+    for key in range(9):
+        source.put("t", key, qty=8 - key)
+    source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (qty)", ("qty",))
+    source.put("t", 1, name="after")
+    counting = Fate()
+    died(source, tmp_path, "count", counting)
+    calls = [(at, path) for at, (_, path) in enumerate(counting.calls)]
+    properties = [
+        at for at, path in calls if path.endswith("t/.hoodie/hoodie.properties") and counting.calls[at][0] == "write"
+    ]
+    assert len(properties) == 2, "without a key, and with the new one"
+    for name, at in {
+        "before": properties[0] - 1,
+        "no_key": properties[0],
+        "done": properties[1] - 1,
+        "after": -1,
+    }.items():
+        follower = died(source, tmp_path, name, Fate(at))
+        path = follower.place / "shop" / "t"
+        rows = hudi_rs.snapshot(path)
+        columns = [c for c in rows.column_names if not c.startswith("_hoodie_")]
+        assert canonical(hudi_spark.snapshot(path.as_uri()), columns) == canonical(rows, columns), name
+        assert rows.num_rows == 9
+        for row in rows.to_pylist()[:3]:
+            for column in ("id", "qty"):
+                found = hudi_spark.frame(path.as_uri()).where(f"{column} = {row[column]}").collect()
+                assert [r["id"] for r in found] == [row["id"]], (name, column)
+
+
+def died(source: DdlSource, tmp_path: Path, name: str, fate: Fate) -> Follower:
+    shutil.copytree(tmp_path / "base", tmp_path / name)
+    follower = Follower(source, tmp_path / name, {"compaction": COMPACTED}, fate=fate)
+    follower.more = {"source": {"debezium": {"decimal_handling_mode": "string"}}}
+    with contextlib.suppress(Killed):
+        follower.run()
+    fate.settle()
+    return follower

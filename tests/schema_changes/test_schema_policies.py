@@ -76,7 +76,7 @@ def test_a_narrower_type_keeps_the_wide_column(tmp_path: Path) -> None:
         ({"drop": "refuse"}, "drop_qty", None, "column qty is dropped"),
         ({"widen": "refuse"}, "widen", "narrow", "column qty becomes bigint, the lake has int32"),
         ({}, "text", "number", "column qty becomes varchar(9), the lake has int32"),
-        ({}, "key", None, "the key becomes (id, name), the lake has (id)"),
+        ({"key": "refuse"}, "key", None, "the key becomes (id, qty), the lake has (id)"),
     ],
     ids=["add", "rename", "drop", "widen", "convert", "key"],
 )
@@ -128,7 +128,7 @@ def _change(source: DdlSource, change: str) -> None:
     elif change in ("widen", "narrow"):
         source.modify("t", "qty", "bigint" if change == "widen" else "int")
     elif change == "key":
-        source.execute("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, name)", "t", COLUMNS)
+        source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, qty)", ("id", "qty"))
     else:
         for row in held.rows.values():
             row["qty"] = str(row["qty"]) if change == "text" else int(row["qty"])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
 
+from pipeline.hudi.read import TableReader
+from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.hudi.table.table import HudiTable
 from pipeline.replay.quarantine import replay
 from pipeline.replay.quarantine_records import Selection
+from pipeline.storage import open_storage
 from tests.schema_changes.ddl_source import DdlSource, Follower
-from tests.schema_changes.test_schema_changes import COLUMNS, recorded, started
+from tests.schema_changes.test_schema_changes import COLUMNS, begun, recorded, started
+from tests.stream.dying_store import CHANGING, Answer, Fate, Killed
 
 
 def test_events_that_come_again_bring_no_hole_back(tmp_path: Path) -> None:
@@ -214,3 +221,48 @@ def test_refused_rows_of_a_renamed_table_come_back_to_its_lake_table(tmp_path: P
     assert (done.applied, list(done.commits)) == (1, ["shop.t"])
     follower.check("u", "t")
     assert not (tmp_path / "shop" / "u").exists()
+
+
+def test_death_at_every_change_of_the_store_while_a_table_gets_another_key(tmp_path: Path) -> None:
+    """Its properties and its newest commit never contradict each other for whoever reads it in between."""
+    source, _ = begun(tmp_path / "base", 4, {})
+    held = {key: dict(row) for key, row in source.tables["t"].rows.items()}
+    source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (name)", ("name",))
+    source.put("t", 1, qty=11)
+    counting = Fate()
+    _dies(source, tmp_path, "count", counting)
+    changes = [at for at, (method, _) in enumerate(counting.calls) if method in CHANGING]
+    assert len(changes) > 12
+    seen = set()
+    for at in changes:
+        fate = Fate(at, Answer.DONE)
+        follower = _dies(source, tmp_path, str(at), fate)
+        fate.settle()
+        stored = {key: {n: row[n] for n in COLUMNS} for key, row in follower.stored("t").items()}
+        assert stored in (held, source.tables["t"].rows), fate.calls[-1]
+        storage = open_storage(str(follower.place / "shop" / "t"))
+        seen.add(HudiTable.open(storage).config.record_key_fields)
+        for condition in ("id = 2", "name = 'n2'", "_hoodie_record_key in ('2', 'n2')"):
+            assert _ids(storage.uri, condition) == [2], (condition, fate.calls[-1])
+        follower.fate = None
+        follower.restart()
+        follower.run()
+        follower.check("t")
+        assert HudiTable.open(storage).config.record_key_fields == ("name",)
+        assert _ids(storage.uri, "name = 'n1' and qty = 11") == [1]
+        assert [f for f in fsck(storage, grace_ms=0).findings if f.severity is Severity.ERROR] == []
+        shutil.rmtree(follower.place)
+    assert seen == {("id",), ("_hoodie_record_key",), ("name",)}
+
+
+def _ids(uri: str, condition: str) -> list[int]:
+    reader = TableReader.open(uri)
+    return [row["id"] for batch in reader.batches(reader.plan(condition=condition)) for row in batch.to_pylist()]
+
+
+def _dies(source: DdlSource, tmp_path: Path, name: str, fate: Fate) -> Follower:
+    shutil.copytree(tmp_path / "base", tmp_path / name)
+    follower = Follower(source, tmp_path / name, fate=fate)
+    with contextlib.suppress(Killed):
+        follower.run()
+    return follower

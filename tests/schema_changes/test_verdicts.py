@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.schema_changes.rules.verdicts import TableSchemaState, judge_clauses
+from pipeline.schema_changes.rules.verdicts import KEY_OF_TABLE, KeyChange, TableSchemaState, judge_clauses
 from pipeline.settings import TablesSettings
 
 SCHEMA = pa.schema(
@@ -44,17 +44,13 @@ def verdicts(text: str, at: TableSchemaState) -> list[str]:
         ("MODIFY day DATETIME", ("no",), "refuse"),
         ("MODIFY name TEXT CHARACTER SET latin1 FIRST", ("no",), "apply"),
         ("MODIFY name BLOB", ("no",), "refuse"),
-        ("CHANGE no num INT", ("no",), "refuse"),
         ("CHANGE day d DATE", ("no",), "refuse"),
         ("CHANGE name NAME VARCHAR(9)", ("no",), "apply"),
         ("CHANGE name n INT", ("no",), "keep"),
         ("RENAME COLUMN other TO more", ("no",), "apply"),
         ("DROP day", ("no",), "refuse"),
-        ("DROP no", ("no",), "refuse"),
         ("DROP nobody", ("no",), "keep"),
         ("DROP PRIMARY KEY, ADD PRIMARY KEY (no)", ("no",), "apply"),
-        ("DROP PRIMARY KEY", ("no",), "refuse"),
-        ("ADD PRIMARY KEY (no)", (), "refuse"),
         ("ADD c POINT", ("no",), "add"),
         ("ADD name INT", ("no",), "refuse"),
         ("ADD NAME VARCHAR(5) DEFAULT 'x'", ("no",), "fill"),
@@ -64,8 +60,51 @@ def test_clauses(clause: str, key: tuple[str, ...], verdict: str) -> None:
     assert verdicts(clause, state(key)) == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("clause", "key", "new", "held"),
+    [
+        ("DROP PRIMARY KEY", ("no",), (), True),
+        ("ADD PRIMARY KEY (NO)", (), ("no",), True),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", ("no",), ("id",), True),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, no)", ("no",), ("name", "no"), False),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (id, no)", ("no", "id"), ("id", "no"), False),
+        ("CHANGE no num INT", ("no",), ("num",), False),
+        ("CHANGE no num INT, DROP PRIMARY KEY, ADD PRIMARY KEY (num, id)", ("no",), ("num", "id"), False),
+        ("ADD tenant INT NOT NULL DEFAULT 1, DROP PRIMARY KEY, ADD PRIMARY KEY (tenant, no)", ("no",), None, False),
+        ("DROP no, DROP PRIMARY KEY, ADD PRIMARY KEY (id)", ("no",), ("id",), True),
+        ("DROP no", ("no", "id"), ("id",), True),
+    ],
+)
+def test_another_key_is_a_rewrite(clause: str, key: tuple[str, ...], new: tuple[str, ...] | None, held: bool) -> None:
+    (ddl,), at = parse_ddl(f"ALTER TABLE t {clause}", "db"), state(key)
+    judged = judge_clauses(ddl.clauses, 5, at)
+    new = ("tenant", "no") if new is None else new
+    assert judged.rewrite == KeyChange(new, held)
+    assert at.key == new
+    assert at.refused == {}
+    refusing = state(key, schema_changes={"key": "refuse"})
+    assert "refuse" in verdicts(clause, refusing)
+    assert refusing.key == key
+
+
+def test_a_key_whose_values_only_the_source_knows_is_refused() -> None:
+    at = state(())
+    assert verdicts("ADD n INT AUTO_INCREMENT PRIMARY KEY", at) == ["add", "refuse"]
+    assert "only the source knows the values of n" in at.refused[KEY_OF_TABLE][1]
+
+
+def test_the_keys_of_the_sources_definitions_are_believed() -> None:
+    """A unique index can be the key of a table without a primary key; a lake table by another key keeps it."""
+    (ddl,) = parse_ddl("ALTER TABLE t DROP INDEX u", "db")
+    at = state(("no",))
+    assert judge_clauses(ddl.clauses, 5, at, (("no",), ())).rewrite == KeyChange((), True)
+    assert judge_clauses(ddl.clauses, 5, state(("no",)), (("no",), ("no",))).rulings == []
+    other = state(("name",))
+    assert judge_clauses(ddl.clauses, 5, other, (("no",), ("id",))).rewrite is None
+    assert other.key == ("name",)
+
+
 def test_the_key_that_the_settings_name_is_not_the_sources() -> None:
-    assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", state(key=("no",))) == ["refuse"]
     named = state()
     named.rules = TablesSettings.model_validate({"defaults": {"key": ["no"]}}).rules(SourceTable("db", "t"))
     assert verdicts("DROP PRIMARY KEY, ADD PRIMARY KEY (id)", named) == ["apply"]

@@ -124,13 +124,25 @@ def test_rows_that_are_gone_or_applied_are_counted() -> None:
     assert done.accepted.counts == Counts(read=2, superseded=1, already_applied=1)
 
 
-def test_rows_of_a_dropped_table_are_superseded() -> None:
-    """DROP TABLE takes the rows before it, whatever TRUNCATE has taken."""
+def test_rows_of_a_dropped_table_are_left_out() -> None:
+    """DROP TABLE takes the rows before it, whatever TRUNCATE has taken; they may lack the columns of the new key."""
     ddl = SourceDdl(restatements=(Restatement(102, None, (), deletes=True),))
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3")]), TableFacts(ddl))
     assert [row["id"] for row in stored(done)] == [3]
     assert done.accepted is not None
-    assert done.accepted.counts == Counts(read=3, superseded=2)
+    assert (done.accepted.counts, done.dropped) == (Counts(read=1), 2)
+
+
+def test_rows_after_a_statement_that_is_held_wait() -> None:
+    facts = TableFacts(SourceDdl(held=(102, None)), applied_until={0: 1})
+    done = prepared(batch([(1, "1"), (2, "2"), (3, "3"), (4, "4")]), facts)
+    assert [row["id"] for row in stored(done)] == [2]
+    assert done.held is not None
+    assert done.held.rows.column("__offset").to_pylist() == [2, 3]
+    done = prepared(batch([(1, "1"), (2, "2"), (3, "3")]), TableFacts(SourceDdl(held=(99, None)), applied_until={0: 2}))
+    assert done.accepted is None
+    assert done.held is not None
+    assert done.held.rows.column("__offset").to_pylist() == [2]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pipeline.verify.repair import Repairer
 from pipeline.verify.rows import EVERYTHING
 from pipeline.verify.run import Verifier, VerifyOptions
 from tests.hypothesis_profile import scaled
-from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.verify.source import verified
 
 pytestmark = pytest.mark.database
@@ -53,20 +53,20 @@ def test_a_repair_that_dies_is_done_again(source: EmbeddedMariaDB, tmp_path: Pat
     shutil.copytree(tmp_path / "lake", kept)
     whole = Fate()
     repaired_with(config, whole)
-    points = [(at, before) for at in range(len(whole.calls)) for before in (True, False)]
+    points = [(at, answer) for at in range(len(whole.calls)) for answer in (Answer.LOST, Answer.DONE)]
     step = max(1, len(points) // scaled(60, 8))
     deaths = 0
-    for at, before in points[::step]:
+    for at, answer in points[::step]:
         shutil.rmtree(tmp_path / "lake")
         shutil.copytree(kept, tmp_path / "lake")
-        fate = Fate(at=at, before=before)
+        fate = Fate(at, answer)
         with contextlib.suppress(Killed):
             repaired_with(config, fate)
             deaths -= 1
         deaths += 1
         fate.settle()
         again = verified(config, repair=True)[NAME]
-        assert not again.different, (at, before, whole.calls[at])
+        assert not again.different, (at, answer, whole.calls[at])
         assert again.source_rows == ROWS
         assert not verified(config)[NAME].total
     assert deaths > len(points[::step]) // 2

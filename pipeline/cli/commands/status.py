@@ -116,6 +116,8 @@ def _print_tables(found: list[TableStatus]) -> None:
         )
     terminal().print(grid)
     for t in found:
+        if t.former:
+            say(f"{t.name} is at {t.path}: it was {t.former}")
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
 

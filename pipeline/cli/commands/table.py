@@ -12,6 +12,7 @@ from pipeline.cli.lake_options import LakeConf, chosen_one, say
 from pipeline.cli.text import number
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
+from pipeline.lake.names import TableNames, source_of
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import TableRequest, change_request, paused, resumed
 from pipeline.settings import Settings
@@ -55,7 +56,7 @@ def resync(
 
     settings = Settings.load(conf)
     state, ledger = _stream_of(settings)
-    source = _known(ledger, name)
+    source = _known(settings, ledger, name)
     call = resync_request(settings, ledger, source)
     call.send()  # a signal without a request brings rows and deletes none
     change_request(state, source, lambda request: dataclasses.replace(request, resync=call.request))
@@ -74,7 +75,7 @@ def _resync_from_source(settings: Settings, name: str) -> None:
 
 def _ask(settings: Settings, name: str, change: Callable[[TableRequest], TableRequest]) -> SourceTable:
     state, ledger = _stream_of(settings)
-    source = _known(ledger, name)
+    source = _known(settings, ledger, name)
     change_request(state, source, change)
     return source
 
@@ -90,10 +91,12 @@ def _stream_of(settings: Settings) -> tuple[Storage, Ledger]:
     return state, ledger
 
 
-def _known(ledger: Ledger, name: str) -> SourceTable:
-    """The table of a name, if the stream has met it. Raises ConfigError."""
+def _known(settings: Settings, ledger: Ledger, name: str) -> SourceTable:
+    """The table that the source calls so now, if the stream has met it. Raises ConfigError, CorruptDataError."""
     database, _, bare = name.partition(".")
-    source, known = SourceTable(database, bare), {*ledger.tables, *ledger.behind}
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    source = source_of(TableNames.load(root, settings.name), SourceTable(database, bare))
+    known = {*ledger.tables, *ledger.behind}
     if source not in known:
         raise ConfigError(
             "the stream has met no such table",

@@ -56,7 +56,7 @@ _TYPED = {
     NUM_BUCKETS,
 }
 #: Typed properties that binlake derives from others; another writer may have other values.
-_DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
+DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class TableConfig:
     def _foreign_values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Properties of keys and buckets by another writer that the typed fields lack: a rewrite must keep them."""
         ours = self.properties()
-        return {key: values[key] for key in _DERIVED if key in values and values[key] != ours.get(key)}
+        return {key: values[key] for key in DERIVED if key in values and values[key] != ours.get(key)}
 
     def with_metadata_partitions(self, partitions: tuple[str, ...]) -> TableConfig:
         """The same table with other metadata table partitions listed."""

@@ -12,8 +12,8 @@ import dataclasses
 
 import pyarrow as pa
 
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
+from pipeline.hudi.files.base_file import base_footer, encode_base_file, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, data_rows, write_file_group
@@ -37,6 +37,20 @@ def write_new_file_group(storage: Storage, context: WriteContext, group: FileGro
     if group.deletes is not None and group.deletes.num_rows:
         written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
     return written
+
+
+def write_whole_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
+    """Write a base file with all rows of a file group (or none), which takes the place of all that the file group held.
+    Bytes and errors as ``write_file_group``."""
+    if group.upserts is not None and group.upserts.num_rows:
+        return _write_base(storage, context, group)
+    name = str(BaseFileName(group.file_id, context.instant))
+    rows = pa.schema([*(pa.field(n, pa.string()) for n in META_FIELDS), *context.arrow_schema]).empty_table()
+    data = encode_base_file(rows, context.avro_schema_json)
+    storage.write(marker_path(context.instant, group.partition_path, name), b"")
+    storage.write(in_partition(group.partition_path, name), data)
+    ranges = None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns)
+    return WriteResult(group.partition_path, group.file_id, name, len(data), 0, 0, "", "", ranges)
 
 
 def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:

@@ -77,6 +77,13 @@ class FileSlice:
         return sum(file.size for file in self.log_files)
 
 
+def first_instant(piece: FileSlice) -> str:
+    """The requested time of the commit that began a file slice."""
+    if piece.base_file is not None:
+        return piece.base_file.name.instant
+    return min(file.name.instant for file in piece.log_files)
+
+
 def partition_paths(storage: Storage) -> list[str]:
     """The partitions of a table, sorted: directories with ``.hoodie_partition_metadata``; "" is the root itself."""
     return sorted(_partitions_below(storage, ""))

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.key_change import keyed_since
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.view import first_instant
 from pipeline.hudi.read.filters.bounds import ColumnBounds, may_match
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.read.filters.expressions import And, Filter, Ge, In, all_of, columns_of
@@ -101,8 +103,9 @@ class Pruning:
 
     def by_keys(self) -> KeyLookup | None:
         """Bucket pruning; returns the record keys that the condition binds."""
-        lookup = key_lookup(self.condition, self.config, self.schema)
-        buckets = None if lookup is None else lookup.buckets(self.config)
+        is_key_theirs = all(first_instant(one) >= keyed_since(self.config) for one in self.slices.slices)
+        lookup = key_lookup(self.condition, self.config, self.schema, by_fields=is_key_theirs)
+        buckets = None if lookup is None or not is_key_theirs else lookup.buckets(self.config)
         if lookup is None or buckets is None:
             return lookup
         if self.slices.buckets.max(initial=0) >= self.config.bucket_count:

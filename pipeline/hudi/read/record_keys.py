@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.keys import key_text, record_keys
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.expressions import And, Compare, Constant, Filter, In, Op, Or, Value
@@ -35,6 +36,8 @@ class KeyLookup:
     def buckets(self, config: TableConfig) -> set[int] | None:
         """The buckets of the keys; None for a table without this bucket index."""
         properties = config.properties()
+        if not says_key(config):
+            return None
         if not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
             return None
         if (
@@ -49,13 +52,14 @@ class KeyLookup:
         return set(np.unique(bucket_ids(self.keys, config.record_key_fields, config.bucket_count)).tolist())
 
 
-def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema) -> KeyLookup | None:
+def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema, *, by_fields: bool = True) -> KeyLookup | None:
     """The record keys that a filter binds: by ``_hoodie_record_key``, or by all record key fields.
 
     Args:
         part: normalised (``expressions.normalised``).
         config: the table's.
         schema: its columns.
+        by_fields: whether the record key fields are those of all file slices in question.
 
     None if the filter does not bind them, binds too many, or the keys' text depends on the writer. Raises
     UnsupportedError for a literal that does not compare with its column.
@@ -63,6 +67,8 @@ def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema) -> KeyLooku
     direct = bound_values(part, RECORD_KEY_FIELD)
     if direct is not None:
         return _lookup(members(pa.string(), tuple(direct)))
+    if not by_fields or not says_key(config):
+        return None
     columns = []
     for name in config.record_key_fields:
         values = bound_values(part, name)

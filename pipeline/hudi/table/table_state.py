@@ -18,6 +18,7 @@ from pipeline.hudi.locking.base import TableLock
 from pipeline.hudi.locking.fenced import fenced
 from pipeline.hudi.locking.ownership import Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.metadata.initialise import write_properties
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE
@@ -183,6 +184,12 @@ class TableState:
         latest = self.timeline.latest_time()
         if latest is not None and is_time(latest):
             self._clock.observe(latest)
+
+    def adopt(self, config: TableConfig) -> None:
+        """Replace ``hoodie.properties``. Call it under the lock. Raises StorageError."""
+        write_properties(self.storage, config)
+        self.config, self._properties = config, self.storage.stat(PROPERTIES_PATH)
+        self._index = None
 
     def _check_config(self) -> None:
         """Load the configuration again if another process changed it."""

@@ -16,37 +16,28 @@ import pyarrow.compute as pc
 
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
-from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.log_merge import Flags
 from pipeline.hudi.files.view import FileSlice
-from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes, CommitRecord
+from pipeline.schema_changes.apply.rewrite import rewrite
+from pipeline.schema_changes.apply.stored_rows import OWN, Pending, ddl_stream, dropped, stored_rows, values_after
 from pipeline.schema_changes.rules.evolution import retyped
-from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
-from pipeline.schema_changes.rules.row_places import RowPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
-from pipeline.settings.fanout import ShardRule
-from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
+from pipeline.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD
 
 #: File slices that are held in memory together.
 _AT_ONCE = 2
-_OWN = (ORDER_FIELD, ROW_FIELD, DIGEST_FIELD)
-
-
-def ddl_stream(name: str) -> str:
-    """The stream name in the commits of DDL; these commits cover no offsets."""
-    return f"{name}.ddl"
 
 
 def carry_out(
     table: LakeTable,
     entries: Sequence[Entry],
-    news: Sequence[tuple[Entry, ShardRule | None]],
+    news: Sequence[Pending],
     schema: pa.Schema,
     stream: str,
     pool: Executor,
@@ -57,7 +48,7 @@ def carry_out(
     Args:
         table: open and refreshed.
         entries: all statements that the commit records.
-        news: the statements to carry out, in order, each with the shard rule of its rows in a merged table.
+        news: the statements to carry out, in order.
         schema: the table's columns after them.
         stream: the stream's name.
         pool: writes file groups.
@@ -65,6 +56,9 @@ def carry_out(
 
     Raises BinlakeError; the table is unchanged then.
     """
+    keys = [one.entry.rewrite.columns for one in news if one.entry.rewrite is not None]
+    if keys:
+        return rewrite(table, entries, news, keys[-1], schema, stream, pool)
     if retyped(table.table.schema, schema):
         services.compact_now(table)
     try:
@@ -79,7 +73,7 @@ def carry_out(
 def _commit(
     table: LakeTable,
     entries: Sequence[Entry],
-    news: Sequence[tuple[Entry, ShardRule | None]],
+    news: Sequence[Pending],
     schema: pa.Schema,
     stream: str,
     pool: Executor,
@@ -100,9 +94,9 @@ def _commit(
     return context.instant
 
 
-def _owing(table: LakeTable, news: Sequence[tuple[Entry, ShardRule | None]]) -> KeylessState | None:
+def _owing(table: LakeTable, news: Sequence[Pending]) -> KeylessState | None:
     """The state of a table without a key, without the outstanding deletes of a table that was dropped."""
-    until = max((entry.deleted[0] for entry, _ in news if entry.deleted is not None), default=-1)
+    until = max((one.entry.deleted[0] for one in news if one.entry.deleted is not None), default=-1)
     if table.keyless is None or until < 0:
         return table.keyless
     state = table.keyless.copy()
@@ -113,12 +107,12 @@ def _owing(table: LakeTable, news: Sequence[tuple[Entry, ShardRule | None]]) -> 
 def _restate(
     table: LakeTable,
     context: WriteContext,
-    news: Sequence[tuple[Entry, ShardRule | None]],
+    news: Sequence[Pending],
     entries: Sequence[Entry],
     pool: Executor,
 ) -> list[WriteResult]:
     gone = set(entries[-1].gone) if entries else set()
-    if not (any(entry.restatements() for entry, _ in news) or (table.keyless is not None and gone)):
+    if not (any(one.entry.restatements() for one in news) or (table.keyless is not None and gone)):
         return []
 
     def write(piece: FileSlice) -> WriteResult | None:
@@ -139,16 +133,13 @@ def _changed(
     table: LakeTable,
     piece: FileSlice,
     schema: pa.Schema,
-    news: Sequence[tuple[Entry, ShardRule | None]],
+    news: Sequence[Pending],
     gone: set[str],
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
-    names = [KEY, *table.table.schema.names]
-    rows = read_file_slice(table.table, piece, columns=names)
-    values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in _OWN])
-    after = values
-    for entry, shard in news:
-        after = _after(after, _places(table, rows, shard), entry)
+    rows = stored_rows(table, piece)
+    values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])
+    after = values_after(table, rows, news)
     changed = _differs(values, after)
     if table.keyless is not None:
         live = [n for n in after.column_names if n not in gone]
@@ -156,34 +147,15 @@ def _changed(
         marks = pa.array(digests(typed, live) if len(rows) else [], pa.string())
         changed |= ~pc.fill_null(pc.equal(rows.column(DIGEST_FIELD), marks), False).to_numpy()
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
-    kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in _OWN}
+    kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
-    dropped = np.zeros(len(rows), dtype=bool)
-    for entry, shard in news:
-        dropped |= deleted(_places(table, rows, shard), entry.restatements())
-    deletes = rows.select([KEY, ORDER_FIELD]).filter(pa.array(dropped))
-    return whole.filter(pa.array(changed & ~dropped)), deletes
+    gone_rows = dropped(table, rows, news)
+    deletes = rows.select([KEY, ORDER_FIELD]).filter(pa.array(gone_rows))
+    return whole.filter(pa.array(changed & ~gone_rows)), deletes
 
 
 def _sorted(rows: pa.Table) -> pa.Table | None:
     return rows.take(pc.sort_indices(rows.column(KEY))) if len(rows) else None
-
-
-def _places(table: LakeTable, rows: pa.Table, shard: ShardRule | None) -> RowPlaces:
-    """The moments of stored rows; in a merged table the rows of other sources come after all statements."""
-    orders = np.asarray(rows.column(ORDER_FIELD).to_numpy(), dtype=np.int64)
-    if shard is not None:
-        mine = pc.fill_null(pc.equal(rows.column(lake_name(shard.column)), shard.value), False).to_numpy()
-        orders = np.where(mine, orders, np.iinfo(np.int64).max)
-    return table.snapshots.stored(orders)
-
-
-def _after(values: pa.Table, places: RowPlaces, entry: Entry) -> pa.Table:
-    """The values after one statement."""
-    if not entry.steps:
-        return values
-    steps = tuple(stored_step(step) for step in entry.steps)
-    return restated(values, places, [Restatement(entry.order, entry.seconds, steps)])
 
 
 def _differs(before: pa.Table, after: pa.Table) -> Flags:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.clock import monotonic_s
@@ -19,10 +20,12 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.names import LakeName
 from pipeline.lake.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
-from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.apply.stored_rows import Pending
+from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
 from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
 from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
 from pipeline.schema_changes.rules.verdicts import TableSchemaState
@@ -48,9 +51,13 @@ class DdlOutcome:
 
 
 class DdlKeeper:
-    """The DDL of all tables of a stream, on the driver."""
+    """The DDL of all tables of a stream, on the driver.
 
-    def __init__(self, settings: Settings, lake: Lake, schemas: KnownSchemas) -> None:
+    ``holds``: whether a statement may wait until all rows before it are applied. If not, it is carried out at once, and
+    rows from before it are brought to its key one by one.
+    """
+
+    def __init__(self, settings: Settings, lake: Lake, schemas: KnownSchemas, *, holds: bool = False) -> None:
         self._settings = settings
         self._lake = lake
         self._schemas = schemas
@@ -65,6 +72,46 @@ class DdlKeeper:
         self._settled: dict[str, tuple[int, int, int]] = {}
         self._paused_until: dict[str, float] = {}
         self._fresh: dict[SourceTable, list[Entry]] = {}
+        self._holds = holds
+        self._held: dict[SourceTable, int] = {}
+        self._reached: dict[SourceTable, int] = {}
+
+    @property
+    def held(self) -> Collection[SourceTable]:
+        """The lake tables with a statement that waits until all rows before it are applied."""
+        return self._held.keys()
+
+    def release(self, source: SourceTable) -> None:
+        """Note that all rows before the held statement of a lake table are applied."""
+        self._reached[source] = self._held.pop(source)
+        self._settled.pop(self._settings.table_rules(source).path, None)
+        self._quiet = None
+
+    def names_of(self, source: SourceTable) -> set[SourceTable]:
+        """All names under which rows of a lake table come."""
+        tables = self._settings.tables
+        names = {
+            name
+            for name, meanings in self._history.names.items()
+            for one in meanings
+            if one.identity is not None and destination(one.identity, tables) == source
+        }
+        return names | {origin for origin in self._history.effects if destination(origin, tables) == source} | {source}
+
+    def take_in(self, known: Iterable[SourceTable]) -> None:
+        """Note which lake tables there are now."""
+        self._mine = set(known)
+
+    def names(self) -> list[LakeName]:
+        """The lake tables whose names have changed, as the statements tell it that are known now."""
+        tables, found = self._settings.tables, []
+        for origin, called in self._history.called.items():
+            source = destination(origin, tables)
+            if source in self._mine and tables.selects(origin) and shard_of(origin, tables) is None:
+                history = tuple(Called(destination(one.name, tables), one.place) for one in called)
+                path = self._settings.table_rules(source).path
+                found.append(LakeName(path, source, history, origin in self._history.dropped))
+        return found
 
     def learn(self, controls: Iterable[Control]) -> bool:
         """Take in statements that came among the data; True if any was new."""
@@ -166,7 +213,7 @@ class DdlKeeper:
         self._take_over(renamed)
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
         if self._built_from != (log.revision, len(sources)):
-            self._history = log.history(self._rule_of, sources, self._recorded)
+            self._history = log.history(self._rule_of, sources, self._recorded, self._schemas.versions)
             self._built_from = (log.revision, len(sources))
             self._known = sources | self._history.effects.keys()
 
@@ -211,7 +258,7 @@ class DdlKeeper:
         if news:
             table.refresh(stream)
             entries = sorted((e for t in judged.values() for e in t.entries), key=lambda e: e.key)
-            waiting = [(entry, shards[entry.source]) for entry in news]
+            waiting = [Pending(entry, shards[entry.source]) for entry in news]
             instant = carry_out(table, entries, waiting, schema, stream, pool, services)
         self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
         return DdlOutcome(source, tuple(news), instant) if news else None
@@ -223,9 +270,22 @@ class DdlKeeper:
         for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
             state = schema_state_of(table, schema, shard_of(origin, self._settings.tables))
             mine = [entry for entry in table.ddl if entry.source == origin]
-            judged[origin] = judge_table(origin, self._history.effects.get(origin, ()), mine, state)
+            effects = self._history.effects.get(origin, ())
+            judged[origin] = judge_table(origin, effects, mine, state, self._applied_until(source))
             schema = state.schema
+        self._note_held(source, judged.values())
         return judged, schema
+
+    def _applied_until(self, source: SourceTable) -> int:
+        """Up to which ordering value all rows of a lake table count as applied."""
+        return self._reached.get(source, -1) if self._holds else np.iinfo(np.int64).max
+
+    def _note_held(self, source: SourceTable, judged: Iterable[TableDdl]) -> None:
+        held = [one.held.order for one in judged if one.held is not None]
+        if held:
+            self._held[source] = min(held)
+        else:
+            self._held.pop(source, None)
 
     def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
         """All statements about the open tables, with their present verdicts and whether they are carried out.
@@ -270,7 +330,9 @@ class DdlKeeper:
             columns = [(lake_name(name), kind.lake_type) for name, kind in versions[0].columns] if versions else []
             key = rules.key or (versions[0].key if versions else ())
             state = TableSchemaState(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
-            found[origin] = judge_table(origin, self._history.effects[origin], (), state)
+            reached = self._applied_until(source)
+            found[origin] = judge_table(origin, self._history.effects[origin], (), state, reached)
+            self._note_held(source, [found[origin]])
             fresh.setdefault(source, []).extend(found[origin].entries)
         self._fresh = fresh
         return found

@@ -1,26 +1,33 @@
 """The known DDL statements and their effect on names: to which lake table the rows of a source table go.
 
 A lake table belongs to the first name of its source table. After RENAME TABLE (policy ``follow``) rows under the new
-name still go to it. Online schema changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the
-two: the statements about the shadow are applied to the table at the swap.
+name still go to it. A table that is then created under the old name gets another lake table (``t@@2``). Online schema
+changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the two: the statements about the shadow
+are applied to the table at the swap.
 """
 
 from __future__ import annotations
 
 import bisect
 import hashlib
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
-from pipeline.decode.ddl.statements import EVERY_TABLE, Action, Clause, TableDdl, parse_ddl
+from pipeline.decode.ddl.columns import ColumnDefinition
+from pipeline.decode.ddl.statements import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl, parse_ddl
+from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
 from pipeline.settings.schema_changes import SchemaChangeSettings
+from pipeline.settings.tables import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]
+#: The definitions of a source table, ascending by ordering value.
+VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 _SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
 
@@ -48,7 +55,12 @@ class DdlEvent:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a statement on one lake table's source. ``old``, ``to``: names of RENAME. ``note``: a remark."""
+    """The effect of a statement on one lake table's source.
+
+    ``old``, ``to``: names of RENAME; of CREATE, ``to`` is the name that a later table of that name was created under.
+    ``note``: a remark. ``keys``: the table's key before and after the statement, as the source's definitions give it;
+    None where they do not tell.
+    """
 
     event: DdlEvent
     action: Action
@@ -56,6 +68,15 @@ class Effect:
     old: SourceTable | None = None
     to: SourceTable | None = None
     note: str = ""
+    keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A name that a table has at the source since the statement at ``place``; "" for its first name."""
+
+    name: SourceTable
+    place: str = ""
 
 
 @dataclass
@@ -63,12 +84,15 @@ class DdlHistory:
     """The effects of all statements, table by table.
 
     ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
-    tables that schema change tools have created.
+    tables that schema change tools have created. ``called``: the names of each lake table, in order, if it ever had
+    another one than its first. ``dropped``: lake tables that the source has dropped.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
     names: dict[SourceTable, list[Name]] = field(default_factory=dict)
     shadows: set[SourceTable] = field(default_factory=set)
+    called: dict[SourceTable, list[Called]] = field(default_factory=dict)
+    dropped: set[SourceTable] = field(default_factory=set)
 
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
@@ -104,6 +128,7 @@ class DdlLog:
         rule_of: RuleOf,
         known: Iterable[SourceTable] = (),
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
+        versions_of: VersionsOf = lambda source: (),
     ) -> DdlHistory:
         """The effects of the statements.
 
@@ -112,8 +137,9 @@ class DdlLog:
             known: existing tables besides those that statements name.
             recorded: ordering values under which statements (place, digest, seconds) were carried out; they are kept
                 even if the epoch in the settings has been raised since.
+            versions_of: the definitions of a table, ascending by ordering value: what a statement's text does not say.
         """
-        builder, orders = _HistoryBuilder(rule_of, set(known)), recorded or {}
+        builder, orders = _HistoryBuilder(rule_of, set(known), versions_of), recorded or {}
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
         for event in sorted(events, key=lambda event: event.order):
             builder.take(event)
@@ -122,10 +148,14 @@ class DdlLog:
 
 @dataclass
 class _HistoryBuilder:
+    """``holders``: the name that each table in the lake has at the source now, None after DROP TABLE."""
+
     rule_of: RuleOf
     known: set[SourceTable]
+    versions_of: VersionsOf
     history: DdlHistory = field(default_factory=DdlHistory)
     shadow_clauses: dict[SourceTable, list[Clause]] = field(default_factory=dict)
+    holders: dict[SourceTable, SourceTable | None] = field(default_factory=dict)
 
     def take(self, event: DdlEvent) -> None:
         done = _parsed(event.text, event.database)
@@ -138,12 +168,14 @@ class _HistoryBuilder:
             elif ddl.source.table == EVERY_TABLE:
                 for source in sorted(self.known, key=str):
                     if source.database == ddl.source.database:
-                        self._effect(event, source, Effect(event, ddl.action))
+                        self._effect(source, Effect(event, ddl.action))
             elif self._is_shadow(ddl.source):
                 self._alter_shadow(ddl)
+            elif ddl.action is Action.CREATE:
+                self._create(event, ddl)
             else:
                 self.known.add(ddl.source)
-                self._effect(event, ddl.source, Effect(event, ddl.action, ddl.clauses))
+                self._effect(ddl.source, Effect(event, ddl.action, ddl.clauses, keys=self._keys(event, ddl.source)))
 
     def _is_shadow(self, source: SourceTable) -> bool:
         base = shadowed(source)
@@ -167,19 +199,51 @@ class _HistoryBuilder:
             if shadowed(shadow) == base and self._is_shadow(shadow):
                 note = f"swapped in from {shadow}"
                 clauses = tuple(self.shadow_clauses.pop(shadow, ()))
-                self._effect(event, base, Effect(event, Action.ALTER, clauses, note=note))
+                self._effect(base, Effect(event, Action.ALTER, clauses, note=note, keys=self._keys(event, base)))
                 concerned |= {shadow, base}
             elif shadowed(base) == shadow and self._is_shadow(base):
                 concerned |= {shadow, base}  # the table is renamed for its shadow
         return concerned
 
-    def _effect(self, event: DdlEvent, source: SourceTable, effect: Effect) -> None:
-        identity = self.history.identity(source, event.order).identity
+    def _keys(self, event: DdlEvent, source: SourceTable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The keys of a table before and after a statement, if its definitions tell both."""
+        before = [v for v in self.versions_of(source) if v.since < event.order]
+        after = [v for v in self.versions_of(source) if v.since == event.order]
+        known = bool(before and after) and not before[-1].dropped and not after[-1].dropped
+        return (before[-1].key, after[-1].key) if known else None
+
+    def _effect(self, source: SourceTable, effect: Effect) -> None:
+        identity = self.history.identity(source, effect.event.order).identity
         if identity is None:
             return
         self.history.effects.setdefault(identity, []).append(effect)
-        if effect.action is Action.DROP and identity != source:
-            self._name(identity, Name(event.order, identity, seconds=event.seconds))  # its first name is free again
+        if effect.action is Action.DROP:
+            self.holders[identity] = None
+            self.history.dropped.add(identity)
+
+    def _create(self, event: DdlEvent, ddl: TableDdl) -> None:
+        """A table is created. If the lake table of its name goes on under another name, it gets another one."""
+        source = ddl.source
+        clauses = ddl.clauses or self._defined(event, source)
+        bound = self.history.identity(source, event.order).identity
+        identity = bound if bound is not None and self.holders.get(bound, source) == source else None
+        if identity is None:  # its line goes on elsewhere, or ended with DROP TABLE
+            identity = next(one for one in _lines(source) if self.holders.get(one) is None)
+        effect = Effect(event, Action.CREATE, clauses, to=source if identity != source else None)
+        self.known.add(source)
+        self._call(identity, source, event)
+        if bound != identity:
+            self.history.called.setdefault(identity, [Called(source, event.place)])
+            self._name(source, Name(event.order, identity, seconds=event.seconds))
+        self.history.effects.setdefault(identity, []).append(effect)
+
+    def _defined(self, event: DdlEvent, source: SourceTable) -> tuple[Clause, ...]:
+        """The definition that CREATE TABLE ... LIKE does not spell."""
+        version = next((v for v in self.versions_of(source) if v.since == event.order and v.columns), None)
+        if version is None:
+            return ()
+        columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
+        return (*columns, ChangeKey(version.key))
 
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
@@ -191,6 +255,7 @@ class _HistoryBuilder:
             first = effects.pop().old or old
         effects.append(Effect(event, Action.RENAME, old=first, to=new))
         if policy == "follow":
+            self._call(identity, new, event)
             self._name(new, Name(event.order, identity, seconds=event.seconds))
             taken = f"the lake table of {identity} goes on as {new}"
             if self.history.identity(old, event.order).identity == identity:
@@ -198,8 +263,26 @@ class _HistoryBuilder:
         elif policy == "refuse":
             self._name(new, Name(event.order, None, f"{old} became {new}", event.seconds))
 
+    def _call(self, identity: SourceTable, name: SourceTable, event: DdlEvent) -> None:
+        """Note the name that a lake table has at the source from now on."""
+        self.holders[identity] = name
+        self.history.dropped.discard(identity)
+        first = [Called(identity)] if plain_table(identity.table) == identity.table else []
+        known = self.history.called.get(identity, first)
+        if known and known[-1].place == event.place:  # by way of a third name
+            known = known[:-1]
+        if not known or known[-1].name != name:
+            self.history.called[identity] = [*known, Called(name, event.place)]
+
     def _name(self, source: SourceTable, name: Name) -> None:
         self.history.names.setdefault(source, []).append(name)
+
+
+def _lines(source: SourceTable) -> Iterator[SourceTable]:
+    """The lake tables that tables of one name may have, one after the other: ``t``, ``t@@2``, ``t@@3``."""
+    yield source
+    for number in itertools.count(2):
+        yield SourceTable(source.database, later_table(source.table, number))
 
 
 def place_of(order: int) -> str:

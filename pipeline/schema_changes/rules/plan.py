@@ -17,6 +17,8 @@ from pipeline.schema_changes.rules.row_places import RowPlaces
 SHADOW_TABLE = "shadow_table"
 #: Why rows after a refused statement are in quarantine.
 DDL_REFUSED = "ddl_refused"
+#: Why rows are in quarantine that come after their table has lost its key: what they change cannot be found any more.
+LATE_ROW = "late_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,20 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SourceDdl:
-    """The DDL for the rows of one source table. ``texts``: its integer columns that the lake stores as text."""
+    """The DDL for the rows of one source table.
+
+    ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
+    statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
+    wait until all rows before it are applied. ``keyless_since``: those of the statement that took the key from the lake
+    table, which is without one now.
+    """
 
     restatements: tuple[Restatement, ...] = ()
     texts: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    key: tuple[str, ...] | None = None
+    held: tuple[int, int | None] | None = None
+    keyless_since: tuple[int, int | None] | None = None
 
 
 NO_DDL = SourceDdl()
@@ -132,10 +143,8 @@ def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None
 
 
 def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | None, ChangeBatch]]:
-    """The rows by the meaning that the name of their table had.
-
-    A snapshot row of which it cannot be said was read under the later meaning.
-    """
+    """The rows by the meaning that the name of their table had: the later one for a snapshot row of which it cannot be
+    said."""
     places = RowPlaces.incoming(batch.rows)
     changes = np.zeros(len(batch.rows), dtype=np.int64)
     for at, name in enumerate(names, 1):

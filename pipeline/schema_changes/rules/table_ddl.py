@@ -6,6 +6,7 @@ before it, which may come late.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from pipeline.schema_changes.rules.restatement import Restatement, Step, step_fr
 from pipeline.schema_changes.rules.row_places import has_binlog_place
 from pipeline.schema_changes.rules.verdicts import (
     Judged,
+    KeyChange,
     Ruling,
     TableSchemaState,
     Verdict,
@@ -37,7 +39,7 @@ class Entry:
 
     ``gone``, ``dropped``: as in ``TableSchemaState``, after it.
     ``refused``: the columns because of which rows are refused after it. ``renamed``: the names of RENAME TABLE.
-    ``deleted``: ordering value and time of the DROP TABLE that deletes rows.
+    ``deleted``: ordering value and time of the DROP TABLE that deletes rows. ``rewrite``: the new key of the table.
     """
 
     source: SourceTable
@@ -54,6 +56,7 @@ class Entry:
     refused: tuple[str, ...] = ()
     renamed: tuple[SourceTable, SourceTable] | None = None
     deleted: tuple[int, int | None] | None = None
+    rewrite: KeyChange | None = None
 
     @property
     def is_refusal(self) -> bool:
@@ -96,6 +99,7 @@ def entries_to_text(entries: Iterable[Entry]) -> str:
             "refused": e.refused,
             "renamed": e.renamed and [[s.database, s.table] for s in e.renamed],
             "deleted": e.deleted,
+            "rewrite": e.rewrite and [list(e.rewrite.columns), e.rewrite.held],
         }
         said.append(item | {name: value for name, value in more.items() if value not in (None, [], ())})
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
@@ -123,6 +127,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         refused=tuple(item.get("refused", ())),
         renamed=(SourceTable(*renamed[0]), SourceTable(*renamed[1])) if renamed else None,
         deleted=_moment(item.get("deleted")),
+        rewrite=KeyChange(tuple(item["rewrite"][0]), item["rewrite"][1]) if item.get("rewrite") else None,
     )
 
 
@@ -132,24 +137,42 @@ def _moment(said: Sequence[int] | None) -> tuple[int, int | None] | None:
 
 @dataclass
 class TableDdl:
-    """The judged DDL of one source table. ``entries``: all, in order; ``news``: those not recorded yet."""
+    """The judged DDL of one source table. ``entries``: all, in order; ``news``: those not recorded yet. ``held``: a
+    statement that waits until all rows before it are applied; it and later ones are not among the entries."""
 
     entries: list[Entry] = field(default_factory=list)
     news: list[Entry] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    held: Entry | None = None
 
     @property
     def plan(self) -> SourceDdl:
         """The DDL for the tasks."""
         restatements = tuple(one for e in self.entries for one in e.restatements())
         texts = tuple(dict.fromkeys(name for e in self.entries for name in e.texts))
-        return SourceDdl(restatements, texts, tuple(self.refusals))
+        last = next((e for e in reversed(self.entries) if e.rewrite is not None), None)
+        key = last.rewrite.columns if last is not None and last.rewrite is not None else None
+        return SourceDdl(
+            restatements,
+            texts,
+            tuple(self.refusals),
+            key,
+            held=(self.held.order, self.held.seconds) if self.held is not None else None,
+            keyless_since=(last.order, last.seconds) if last is not None and key == () else None,
+        )
 
 
 def judge_table(
-    source: SourceTable, effects: Sequence[Effect], recorded: Iterable[Entry], state: TableSchemaState
+    source: SourceTable,
+    effects: Sequence[Effect],
+    recorded: Iterable[Entry],
+    state: TableSchemaState,
+    reached: int = -1,
 ) -> TableDdl:
-    """Judge the statements about the table of ``source``, in order. Recorded verdicts stay, except refusals."""
+    """Judge the statements about the table of ``source``, in order. Recorded verdicts stay, except refusals.
+
+    ``reached``: all rows before statements up to this ordering value are applied.
+    """
     known = {entry.key: entry for entry in recorded}
     waiting: dict[tuple[int, str], list[Effect]] = {}
     for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
@@ -160,8 +183,12 @@ def judge_table(
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
         elif not all(_is_repeated(effect, [*known.values(), *found.news], state) for effect in mine):
-            before = entry
+            before, unchanged = entry, copy.copy(state)
             entry = _judged(source, mine, state)
+            if entry.rewrite is not None and entry.rewrite.held and entry.order > reached:
+                found.held = entry
+                state.schema, state.key = unchanged.schema, unchanged.key
+                break
             if entry != before:
                 found.news.append(entry)
         if entry is not None:
@@ -190,6 +217,8 @@ def _is_repeated(effect: Effect, known: Iterable[Entry], state: TableSchemaState
 
 def _take_over(entry: Entry, state: TableSchemaState) -> None:
     state.gone, state.dropped = set(entry.gone), entry.dropped
+    if entry.rewrite is not None:
+        state.key = entry.rewrite.columns
     for name in [name for name in state.refused if name not in entry.refused]:
         del state.refused[name]
 
@@ -207,14 +236,14 @@ def _note_refusals(
 def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> Entry:
     """The statement of these effects, judged."""
     event, rulings, steps = effects[0].event, list[Ruling](), list[Step]()
-    texts, deleted, renamed = list[str](), None, None
+    texts, deleted, renamed, rewrite = list[str](), None, None, None
     for effect in effects:
         judged, removed = _by_action(effect, state)
         rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
-        deleted = removed or deleted
+        deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
     return Entry(
         source=source,
@@ -231,6 +260,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         refused=tuple(sorted(state.refused)),
         renamed=renamed,
         deleted=deleted,
+        rewrite=rewrite,
     )
 
 
@@ -243,7 +273,7 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
     """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
     if effect.action is Action.ALTER:
-        return judge_clauses(effect.clauses, order, state), None
+        return judge_clauses(effect.clauses, order, state, effect.keys), None
     if effect.action is Action.RENAME:
         return _renamed(effect, state), None
     if effect.action is Action.DROP:
@@ -256,6 +286,8 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
         return _made_again(effect, state)
     if effect.action is Action.CREATE and not len(state.schema):
         define(effect.clauses, state)
+    if effect.action is Action.CREATE and effect.to is not None:
+        return Judged([Ruling(Verdict.FOLLOW, f"another table is now called {effect.to}: its rows go here")]), None
     return Judged(), None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ from pipeline.schema_changes.rules.evolution import TypeChange, common_type
 from pipeline.schema_changes.rules.restatement import Copy, Fill, Step, copied_type
 from pipeline.settings import TableRules
 
+#: The source's key before and after a statement.
+SourceKeys = tuple[tuple[str, ...], tuple[str, ...]]
 #: The name of a refusal of the whole table, among the refusals of its columns.
 KEY_OF_TABLE = ""
 
@@ -32,6 +34,7 @@ class Verdict(StrEnum):
     KEEP = "keep"
     APPLY = "apply"
     DELETE = "delete"
+    REWRITE = "rewrite"
     FOLLOW = "follow"
     REFUSE = "refuse"
 
@@ -47,6 +50,18 @@ class Ruling:
         return f"{self.verdict}: {self.text}"
 
 
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """The lake table gets the record key ``columns`` (lake names; none: whole rows are kept).
+
+    ``held``: rows after the statement wait until all rows before it are applied under the former key. Rows that are
+    told apart by the former key alone could otherwise be taken for one row.
+    """
+
+    columns: tuple[str, ...]
+    held: bool = False
+
+
 @dataclass
 class TableSchemaState:
     """The state of a lake table between two DDL statements; each statement changes it.
@@ -54,7 +69,8 @@ class TableSchemaState:
     ``schema``: the lake's columns. ``key``, ``partition``, ``shard``: lake names of the columns of the record key (none
     if whole rows are kept), of the partition, and of the shard, which distinguishes merged tables. ``gone``: columns
     that the source no longer has. ``dropped``: ordering value and time of a DROP TABLE after which there is no table.
-    ``refused``: lake column -> the ordering value from which on rows are refused, and the reason.
+    ``refused``: lake column -> the ordering value from which on rows are refused, and the reason. ``unfilled``: columns
+    that the statement adds with values that its text does not determine.
     """
 
     schema: pa.Schema
@@ -65,21 +81,30 @@ class TableSchemaState:
     shard: str | None = None
     dropped: tuple[int, int | None] | None = None
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+    unfilled: frozenset[str] = frozenset()
 
 
 @dataclass
 class Judged:
-    """The result of a statement. ``texts``: columns that are integers at the source and text in the lake."""
+    """The result of a statement. ``texts``: columns that are integers at the source and text in the lake. ``rewrite``:
+    the new key of the lake table."""
 
     rulings: list[Ruling] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    rewrite: KeyChange | None = None
 
 
-def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
-    """Judge a statement's clauses in order, and update the state."""
+def judge_clauses(
+    clauses: Sequence[Clause], order: int, state: TableSchemaState, keys: SourceKeys | None = None
+) -> Judged:
+    """Judge a statement's clauses in order, and update the state.
+
+    ``keys``: the source's key before and after the statement, where its definitions tell them.
+    """
     judged = Judged()
     key: ChangeKey | None = None
+    before = state.key
     for clause in clauses:
         if isinstance(clause, AddColumn):
             _add(clause.column, order, state, judged)
@@ -91,8 +116,15 @@ def judge_clauses(clauses: Sequence[Clause], order: int, state: TableSchemaState
             _modify(clause.column, order, state, judged)
         else:
             key = clause
-    if key is not None:
-        _change_key(key, order, state, judged)
+    filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill)}
+    added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
+    state.unfilled = frozenset(added - filled)
+    if keys is not None:
+        _follow_key(keys, before, order, state, judged)
+    elif key is not None:
+        _change_key(key, before, order, state, judged)
+    elif state.key != before:
+        _rewrite(state.key, before, order, state, judged)
     for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
@@ -111,10 +143,10 @@ def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
 
 def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
     """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
-    judged, named = Judged(), set[str]()
+    judged, named, key = Judged(), set[str](), None
     for clause in clauses:
         if isinstance(clause, ChangeKey):
-            _change_key(clause, order, state, judged)
+            key = clause
         elif isinstance(clause, AddColumn) and clause.column.type is not None:
             name = _known(clause.column.name, state)
             if name is None or _fits(clause.column, name, order, state, judged):
@@ -122,7 +154,11 @@ def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaSt
             named.add(name or lake_name(clause.column.name))
     if named:
         state.gone |= set(state.schema.names) - named
-    judged.rulings = [ruling for ruling in judged.rulings if ruling.verdict is Verdict.REFUSE]
+        state.unfilled = frozenset()
+        _change_key(key or ChangeKey(()), state.key, order, state, judged)
+    if judged.rewrite is not None:
+        judged.rewrite = replace(judged.rewrite, held=state.rules.schema_changes.recreate_table == "keep")
+    judged.rulings = [r for r in judged.rulings if r.verdict in (Verdict.REFUSE, Verdict.REWRITE)]
     return judged
 
 
@@ -143,6 +179,14 @@ def _known(name: str, state: TableSchemaState) -> str | None:
 
 def _placed(name: str | None, state: TableSchemaState) -> bool:
     return name is not None and (name in state.key or name == state.partition)
+
+
+def _fixed(name: str | None, state: TableSchemaState) -> bool:
+    """Whether a column must stay because the table's partition, its settings, or a shared lake table need it."""
+    if name is not None and name in state.key:
+        policy = state.rules.schema_changes.key
+        return policy == "refuse" or state.rules.key is not None or state.shard is not None or name == state.partition
+    return name is not None and name == state.partition
 
 
 def _left_out(name: str, state: TableSchemaState) -> str | None:
@@ -225,7 +269,7 @@ def _fits(column: ColumnDefinition, name: str, order: int, state: TableSchemaSta
 
 def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> None:
     name = _known(column, state)
-    if _placed(name, state):
+    if _fixed(name, state):
         _refuse(str(name), f"key or partition column {column} is dropped", order, state, judged)
     elif state.rules.schema_changes.drop == "refuse":
         _refuse(lake_name(column), f"column {column} is dropped", order, state, judged)
@@ -233,13 +277,14 @@ def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> N
         state.refused.pop(name or lake_name(column), None)
         if name is not None:
             state.gone.add(name)
+            state.key = tuple(other for other in state.key if other != name)
         _say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
 
 
 def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
     policy, old = state.rules.schema_changes, _known(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
-    if _placed(old, state):
+    if _fixed(old, state) or (old in state.key and (_left_out(clause.old, state) or _left_out(clause.new, state))):
         _refuse(str(old), f"key or partition column {what}", order, state, judged)
         return
     if policy.rename == "refuse":
@@ -259,11 +304,14 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
         _say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
         return
     kind = copied_type(state.schema.field(old).type, clause.column)
+    if old in state.key and kind is None:
+        _refuse(str(old), f"key or partition column {what}, whose values it cannot take", order, state, judged)
+        return
     if new is not None and clause.column is not None and not _fits(clause.column, new, order, state, judged):
         return
     state.gone.add(old)
     state.refused.pop(old, None)
-    if kind is None or policy.rename == "keep":
+    if kind is None or (policy.rename == "keep" and old not in state.key):
         why = (
             "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
         )
@@ -275,6 +323,7 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
     if new is None and kind is not None:
         state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
     state.gone.discard(new or lake_name(clause.new))
+    state.key = tuple(new or lake_name(clause.new) if name == old else name for name in state.key)
 
 
 def _modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
@@ -298,11 +347,56 @@ def _modify(column: ColumnDefinition, order: int, state: TableSchemaState, judge
         _say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
 
 
-def _change_key(clause: ChangeKey, order: int, state: TableSchemaState, judged: Judged) -> None:
-    key = {lake_name(name) for name in clause.columns}
-    if state.rules.key is not None or key == set(state.key) - {state.shard}:
+def _change_key(
+    clause: ChangeKey, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged
+) -> None:
+    """Judge the key that a statement's text gives the table."""
+    mine = tuple(name for name in before if name != state.shard)
+    if state.rules.key is not None or _lake_key(clause.columns, state) == mine:
         state.refused.pop(KEY_OF_TABLE, None)
         _say(judged, Verdict.APPLY, "the key is the same in the lake")
     else:
-        why = f"the key becomes ({', '.join(clause.columns)}), the lake has ({', '.join(state.key)})"
+        _rewrite(clause.columns, before, order, state, judged)
+
+
+def _follow_key(keys: SourceKeys, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Judge the key that the source's definitions give the table. A lake table whose key is not the source's (the
+    settings or the connector name another one) keeps its key."""
+    old, new = (_lake_key(key, state) for key in keys)
+    mine = tuple(name for name in before if name != state.shard)
+    if state.rules.key is not None or set(old) != set(mine):
+        if state.key != before:
+            _rewrite(state.key, before, order, state, judged)
+    elif new == mine and state.key == before:
+        state.refused.pop(KEY_OF_TABLE, None)
+        if old != new:
+            _say(judged, Verdict.APPLY, "the key is the same in the lake")
+    else:
+        _rewrite(keys[1], before, order, state, judged)
+
+
+def _lake_key(columns: Sequence[str], state: TableSchemaState) -> tuple[str, ...]:
+    """The lake's columns of a key."""
+    return tuple(_known(name, state) or lake_name(name) for name in columns)
+
+
+def _rewrite(
+    columns: Sequence[str], before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged
+) -> None:
+    """Give the lake table another key, if the policy and the rows before allow it."""
+    key, state.key = _lake_key(columns, state), before
+    what = f"the key becomes ({', '.join(columns)}), the lake has ({', '.join(before)})"
+    lacking = [name for name in key if name in state.unfilled]
+    if state.rules.schema_changes.key == "refuse":
+        _refuse(KEY_OF_TABLE, what, order, state, judged)
+    elif state.shard is not None:
+        _refuse(KEY_OF_TABLE, f"{what}, and it holds rows of several source tables", order, state, judged)
+    elif lacking:
+        why = f"{what}, and only the source knows the values of {', '.join(lacking)} in rows before"
         _refuse(KEY_OF_TABLE, why, order, state, judged)
+    else:
+        renamed = {lake_name(s.old): lake_name(s.new) for s in judged.steps if isinstance(s, Copy)}
+        held = not {renamed.get(name, name) for name in before} <= set(key) or not before
+        judged.rewrite, state.key = KeyChange(key, held), key
+        state.refused.pop(KEY_OF_TABLE, None)
+        _say(judged, Verdict.REWRITE, f"{what}: the lake table is written anew")

@@ -14,6 +14,7 @@ from fastavro.schema import SchemaParseException
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.key_change import keyed_since, says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
 from pipeline.hudi.files.data_block import decode_data_block
@@ -128,7 +129,9 @@ def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> It
 def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> Iterator[Finding]:
     """Rows whose key belongs to another bucket than their file: an update of the key does not find them."""
     bucket = file.name.file_id[:8]
-    if not config.bucket_count or not bucket.isdigit():
+    if not config.bucket_count or not bucket.isdigit() or not says_key(config):
+        return
+    if file.name.instant < keyed_since(config):  # of an earlier key
         return
     for keys in content.record_keys():
         if keys.null_count == 0 and len(keys):
