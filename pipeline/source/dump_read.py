@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.decode.changes import RawRecords
+from pipeline.decode.formats.avro_schema import check_bounded
 from pipeline.errors import BinlakeError, CorruptDataError
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_records import Rows, events_of, is_record, records_of, rows_of
@@ -94,22 +95,32 @@ def _json_lines(stream: _Bytes, chunk_records: int) -> Iterator[Rows]:
 
 def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
     """The non-empty lines, in chunks; a last line without a line break counts too."""
-    rest, held, size = b"", list[bytes](), 0
-    while data := stream.read(_READ_BYTES):
-        *whole, rest = (rest + data).split(b"\n")
-        if len(rest) > _LINE_BYTES:
-            raise ValueError(f"a line has more than {_LINE_BYTES} bytes")
-        for line in whole:
-            if line := line.rstrip(b"\r"):
-                held.append(line)
-                size += len(line)
-                if len(held) >= chunk_records or size >= _CHUNK_BYTES:
-                    yield held
-                    held, size = [], 0
-    if last := rest.rstrip(b"\r"):
-        held.append(last)
+    held, size = list[bytes](), 0
+    for line in _each_line(stream):
+        if line := line.rstrip(b"\r"):
+            held.append(line)
+            size += len(line)
+            if len(held) >= chunk_records or size >= _CHUNK_BYTES:
+                yield held
+                held, size = [], 0
     if held:
         yield held
+
+
+def _each_line(stream: _Bytes) -> Iterator[bytes]:
+    """Raises ValueError for a line of more than ``_LINE_BYTES``."""
+    pieces, size = list[bytes](), 0
+    while data := stream.read(_READ_BYTES):
+        first, *others = data.split(b"\n")
+        pieces.append(first)
+        size += len(first)
+        if size > _LINE_BYTES:
+            raise ValueError(f"a line has more than {_LINE_BYTES} bytes")
+        if others:
+            yield b"".join(pieces)
+            yield from others[:-1]
+            pieces, size = [others[-1]], len(others[-1])
+    yield b"".join(pieces)
 
 
 def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
@@ -148,7 +159,8 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
 
 
 def _avro(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
-    opened: Iterable[Any] = fastavro.reader(io.BufferedReader(stored, _READ_BYTES))
+    opened = fastavro.reader(io.BufferedReader(stored, _READ_BYTES))
+    check_bounded(opened.writer_schema)
     records = iter(opened)
     while chunk := list(islice(records, chunk_records)):
         yield rows_of(chunk)
