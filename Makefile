@@ -24,7 +24,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint docs format soak bench package image lock venv clean
+.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint audit docs format soak bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,9 @@ lint: venv  ## ruff, mypy (strict), the import contracts and the links of the do
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
+audit: venv  ## known vulnerabilities of the locked packages; says so where no service of advisories answers
+	.ci/audit
 
 docs: venv  ## the documentation site in build/site, and what is generated from the settings model
 	$(PY) -m docs.settings_reference

@@ -163,4 +163,10 @@ def _avro(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
     check_bounded(opened.writer_schema)
     records = iter(opened)
     while chunk := list(islice(records, chunk_records)):
-        yield rows_of(chunk)
+        yield rows_of([_row(record) for record in chunk])
+
+
+def _row(record: Any) -> dict[str, Any]:  # noqa: ANN401 - what Avro holds
+    if not isinstance(record, dict):
+        raise TypeError(f"a row is a record, not {type(record).__name__}")
+    return record

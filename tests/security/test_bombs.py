@@ -17,11 +17,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from pipeline.decode.changes import SourceTable
+from pipeline.decode.changes import RawRecords, SourceTable
 from pipeline.errors import ConfigError, CorruptDataError
 from pipeline.settings import Settings
-from pipeline.source import dump_read
 from pipeline.source.dump_layout import DumpFile
+from pipeline.source.dump_read import read_dump
 from pipeline.source.registry import SchemaRegistryClient
 from pipeline.storage import open_storage
 from tests.decode.formats.registry_server import Registry, serving
@@ -83,8 +83,8 @@ def test_a_long_line_below_the_limit_is_read(tmp_path: Path) -> None:
     assert chunk.values == [value.encode()]
 
 
-def read(place: Path, name: str) -> list[dump_read.RawRecords]:
-    return list(dump_read.read_dump(open_storage(str(place)), DumpFile(0, name, (place / name).stat().st_size, 0), 100))
+def read(place: Path, name: str) -> list[RawRecords]:
+    return list(read_dump(open_storage(str(place)), DumpFile(0, name, (place / name).stat().st_size, 0), 100))
 
 
 HOSTILE_AVRO = {

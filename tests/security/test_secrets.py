@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,9 @@ from pipeline.cli.logs import json_log
 from pipeline.errors import BinlakeError
 from pipeline.monitoring.run_log import RunLog
 from pipeline.settings import Settings
+from pipeline.source.offsets import OffsetRange
 from pipeline.storage import open_storage
-from pipeline.stream.planning import BatchPlan
+from pipeline.tasks.plan import BatchPlan, Item
 from tests.security.hostile import HostileTopic
 from tests.stream.topic_log import LocalEngine
 
@@ -130,9 +131,9 @@ def test_no_value_of_the_stream_shows_a_secret_when_printed(here: HostileTopic) 
     plans: list[BatchPlan] = []
 
     class Noting(LocalEngine):
-        def run(self, plan: BatchPlan, *args: object, **options: object) -> list[object]:  # type: ignore[override]
+        def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
             plans.append(plan)
-            return super().run(plan, *args, **options)  # type: ignore[arg-type, return-value]
+            return super().run(plan, ranges, shuffle=shuffle)
 
     here.put("shop", "a", {"id": 9, "v": MARK, "w": MARK})
     here.runner.run(99, here.log.end(), 0, Noting(here.log))
