@@ -37,6 +37,22 @@ _GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
 
 
+#: What gzip, pyarrow and fastavro raise for damaged bytes.
+_READ_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    fastavro.schema.SchemaParseException,
+)
+
+
 class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
@@ -53,7 +69,7 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
             first += len(rows.values)
     except BinlakeError:
         raise
-    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+    except _READ_ERRORS as error:
         raise CorruptDataError(
             f"a dump file cannot be read: {type(error).__name__}: {error}",
             do_next="restore the file, or move it out of the way; nothing of it was applied",
@@ -74,7 +90,7 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Rows
     if magic == _PARQUET:
         yield from _parquet(stored, chunk_records)
     elif magic == _AVRO:
-        yield from _avro(stored, chunk_records)
+        yield from _avro(stored, file.size, chunk_records)
     elif magic.startswith(_GZIP):
         with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
             yield from _json_lines(opened, chunk_records)
@@ -158,12 +174,25 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
     )
 
 
-def _avro(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
-    opened = fastavro.reader(io.BufferedReader(stored, _READ_BYTES))
+def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[Rows]:
+    opened = fastavro.reader(_Remaining(io.BufferedReader(stored, _READ_BYTES), size))
     check_bounded(opened.writer_schema)
     records = iter(opened)
     while chunk := list(islice(records, chunk_records)):
         yield rows_of([_row(record) for record in chunk])
+
+
+class _Remaining:
+    """A stream that is asked for no more than it has left: a damaged length would else allocate terabytes."""
+
+    def __init__(self, stream: io.BufferedReader, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes."""
+        data = self._stream.read(min(size, self._left) if size >= 0 else self._left)
+        self._left -= len(data)
+        return data
 
 
 def _row(record: Any) -> dict[str, Any]:  # noqa: ANN401 - what Avro holds
