@@ -11,7 +11,7 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 import fastavro
 import pyarrow as pa
@@ -175,7 +175,8 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
 
 
 def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[Rows]:
-    opened = fastavro.reader(_Remaining(io.BufferedReader(stored, _READ_BYTES), size))
+    below = _Remaining(io.BufferedReader(stored, _READ_BYTES), size)
+    opened = fastavro.reader(cast("IO[bytes]", below))  # it only reads
     check_bounded(opened.writer_schema)
     records = iter(opened)
     while chunk := list(islice(records, chunk_records)):

@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from pipeline.decode.types.mysql_types import parse_type
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.settings import Settings
 from pipeline.settings.sql_expression import check_expression
-from pipeline.upsert.computed import compute
+from pipeline.upsert.computed import _connection, compute
 from tests.cli.fed_lake import FedLake
 
 T = SourceTable("shop", "t")
@@ -71,6 +72,13 @@ def test_a_computed_column_sees_its_row_and_nothing_else(text: str, secret_file:
             told = done.why
         assert MARK not in told
     assert sorted(p.name for p in secret_file.parent.iterdir()) == [secret_file.name]
+
+
+@pytest.mark.parametrize("text", ["select * from read_text('{file}')", "attach '{file}.db'", "load httpfs"])
+def test_a_computed_column_has_no_access_outside(text: str, secret_file: Path) -> None:
+    """The database that computes, asked past the check of expressions."""
+    with pytest.raises(duckdb.Error):
+        _connection().cursor().execute(text.replace("{file}", str(secret_file)))
 
 
 def test_control_an_ordinary_expression_is_computed() -> None:
