@@ -9,6 +9,8 @@ PYTEST_ARGS ?=
 # Processes that the tests run in; each may start a Spark session (1 GB of heap), a broker and an HDFS of its own.
 WORKERS ?= 2
 SOAK_ARGS ?=
+FUZZ_ARGS ?=
+MUTANTS_ARGS ?=
 BENCH_ARGS ?=
 
 # A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
@@ -24,7 +26,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint docs format soak bench package image lock venv clean
+.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint audit docs format soak fuzz mutants bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -57,6 +59,9 @@ lint: venv  ## ruff, mypy (strict), the import contracts and the links of the do
 	$(VENV)/bin/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
+audit: venv  ## known vulnerabilities of the locked packages; says so where no service of advisories answers
+	.ci/audit
+
 docs: venv  ## the documentation site in build/site, and what is generated from the settings model
 	$(PY) -m docs.settings_reference
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
@@ -67,6 +72,12 @@ format: venv  ## let ruff order imports and lay out the code
 
 soak: venv  ## ingest, compaction, cleaning and archival, killed at random and checked; SOAK_ARGS="--minutes 60"
 	$(PY) -m tests.soak $(SOAK_ARGS)
+
+fuzz: venv  ## damaged events and files, a minute each kind; what fails is kept; FUZZ_ARGS="--seconds 600 --target log"
+	$(PY) -m tests.fuzz $(FUZZ_ARGS)
+
+mutants: venv  ## each guard removed in turn, and the tests that notice it; writes docs/mutants.md
+	$(PY) -m tests.mutants $(MUTANTS_ARGS)
 
 bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
 	$(PY) -m bench $(BENCH_ARGS)

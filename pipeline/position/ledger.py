@@ -64,12 +64,16 @@ class Ledger:
             data = json.loads(state.read(LEDGER))
         except StorageNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _unusable(state, f"is not JSON: {error}") from error
-        if data.get("version") != VERSION or data.get("stream") != stream:
-            raise _unusable(state, f"is of stream {data.get('stream')!r}, version {data.get('version')!r}")
+        if not isinstance(data, dict) or data.get("version") != VERSION or data.get("stream") != stream:
+            found = data if isinstance(data, dict) else {}
+            raise _unusable(state, f"is of stream {found.get('stream')!r}, version {found.get('version')!r}")
         ledger = Ledger(stream)
-        ledger._content = LedgerContent.from_json(data)
+        try:
+            ledger._content = LedgerContent.from_json(data)
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise _unusable(state, f"cannot be read: {type(error).__name__} {error}") from error
         return ledger
 
     def save(self, state: Storage) -> None:

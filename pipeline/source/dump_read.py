@@ -9,9 +9,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 import fastavro
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.decode.changes import RawRecords
+from pipeline.decode.formats.avro_schema import check_bounded
 from pipeline.errors import BinlakeError, CorruptDataError
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_records import Rows, events_of, is_record, records_of, rows_of
@@ -34,6 +35,22 @@ _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 _GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
 #: The approximate size of a file's records as a multiple of the file size; used to divide work only.
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
+
+
+#: What gzip, pyarrow and fastavro raise for damaged bytes.
+_READ_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    fastavro.schema.SchemaParseException,
+)
 
 
 class _Bytes(Protocol):
@@ -52,7 +69,7 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
             first += len(rows.values)
     except BinlakeError:
         raise
-    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+    except _READ_ERRORS as error:
         raise CorruptDataError(
             f"a dump file cannot be read: {type(error).__name__}: {error}",
             do_next="restore the file, or move it out of the way; nothing of it was applied",
@@ -73,7 +90,7 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Rows
     if magic == _PARQUET:
         yield from _parquet(stored, chunk_records)
     elif magic == _AVRO:
-        yield from _avro(stored, chunk_records)
+        yield from _avro(stored, file.size, chunk_records)
     elif magic.startswith(_GZIP):
         with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
             yield from _json_lines(opened, chunk_records)
@@ -94,22 +111,32 @@ def _json_lines(stream: _Bytes, chunk_records: int) -> Iterator[Rows]:
 
 def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
     """The non-empty lines, in chunks; a last line without a line break counts too."""
-    rest, held, size = b"", list[bytes](), 0
-    while data := stream.read(_READ_BYTES):
-        *whole, rest = (rest + data).split(b"\n")
-        if len(rest) > _LINE_BYTES:
-            raise ValueError(f"a line has more than {_LINE_BYTES} bytes")
-        for line in whole:
-            if line := line.rstrip(b"\r"):
-                held.append(line)
-                size += len(line)
-                if len(held) >= chunk_records or size >= _CHUNK_BYTES:
-                    yield held
-                    held, size = [], 0
-    if last := rest.rstrip(b"\r"):
-        held.append(last)
+    held, size = list[bytes](), 0
+    for line in _each_line(stream):
+        if line := line.rstrip(b"\r"):
+            held.append(line)
+            size += len(line)
+            if len(held) >= chunk_records or size >= _CHUNK_BYTES:
+                yield held
+                held, size = [], 0
     if held:
         yield held
+
+
+def _each_line(stream: _Bytes) -> Iterator[bytes]:
+    """Raises ValueError for a line of more than ``_LINE_BYTES``."""
+    pieces, size = list[bytes](), 0
+    while data := stream.read(_READ_BYTES):
+        first, *others = data.split(b"\n")
+        pieces.append(first)
+        size += len(first)
+        if size > _LINE_BYTES:
+            raise ValueError(f"a line has more than {_LINE_BYTES} bytes")
+        if others:
+            yield b"".join(pieces)
+            yield from others[:-1]
+            pieces, size = [others[-1]], len(others[-1])
+    yield b"".join(pieces)
 
 
 def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
@@ -147,8 +174,29 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
     )
 
 
-def _avro(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
-    opened: Iterable[Any] = fastavro.reader(io.BufferedReader(stored, _READ_BYTES))
+def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[Rows]:
+    below = _Remaining(io.BufferedReader(stored, _READ_BYTES), size)
+    opened = fastavro.reader(cast("IO[bytes]", below))  # it only reads
+    check_bounded(opened.writer_schema)
     records = iter(opened)
     while chunk := list(islice(records, chunk_records)):
-        yield rows_of(chunk)
+        yield rows_of([_row(record) for record in chunk])
+
+
+class _Remaining:
+    """A stream that is asked for no more than it has left: a damaged length would else allocate terabytes."""
+
+    def __init__(self, stream: io.BufferedReader, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes."""
+        data = self._stream.read(min(size, self._left) if size >= 0 else self._left)
+        self._left -= len(data)
+        return data
+
+
+def _row(record: Any) -> dict[str, Any]:  # noqa: ANN401 - what Avro holds
+    if not isinstance(record, dict):
+        raise TypeError(f"a row is a record, not {type(record).__name__}")
+    return record

@@ -13,7 +13,7 @@ import calendar
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -34,11 +34,14 @@ COLUMNS = pa.schema(
 )
 
 
+_MAX_LONG = (1 << 63) - 1
+
+
 class _Line(msgspec.Struct, omit_defaults=True):
     topic: str
-    partition: int
-    offset: int
-    timestamp: int | str | None = None
+    partition: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=_MAX_LONG)]
+    timestamp: Annotated[int, msgspec.Meta(ge=-_MAX_LONG, le=_MAX_LONG)] | str | None = None
     key: msgspec.Raw = _ABSENT
     value: msgspec.Raw = _ABSENT
     key_base64: str | None = None

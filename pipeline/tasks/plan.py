@@ -58,16 +58,17 @@ class BatchPlan:
     """One micro-batch for the tasks.
 
     ``only``: if set, records of all other tables are ignored (one table is caught up).
-    ``writers``: by table path; parcels of all other tables go to the driver.
+    ``writers``: by table path; parcels of all other tables go to the driver. ``kafka``, ``lake_options``: hold secrets
+    and are not printed.
     """
 
     decoding: DecodeOptions
     schemas: SchemaSource
     tables: TablesSettings
     states: Mapping[SourceTable, TableState]
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = field(repr=False)
     lake_uri: str
-    lake_options: Mapping[str, str]
+    lake_options: Mapping[str, str] = field(repr=False)
     only: SourceTable | None = None
     writers: Mapping[str, TableWriter] = field(default_factory=dict)
     fetch_timeout_s: float = 60.0

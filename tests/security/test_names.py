@@ -103,6 +103,18 @@ def test_a_name_that_gives_too_long_a_directory_is_refused_alone(tmp_path: Path)
     }
 
 
+def test_two_tables_of_one_path_do_not_mix(tmp_path: Path) -> None:
+    """Where the template gives several tables one path, the first has it, and the others are told."""
+    here = HostileTopic(tmp_path, tables={"path": "{database}{table}", "defaults": {"buckets": 1}})
+    here.put("a", "bc", {"id": 1, "v": "first"})
+    here.batch()
+    here.put("ab", "c", {"id": 1, "v": "second"})
+    (table,) = here.batch().tables
+    assert table.error is not None
+    assert "the table at this path holds a.bc" in table.error
+    assert [row["v"] for row in hudi_rs.snapshot(str(here.lake / "abc")).to_pylist()] == ["first"]
+
+
 # -- partition values -------------------------------------------------------------------------------------------------
 
 VALUES = ["..", ".", ".hoodie", "x" * 300, "名" * 100]

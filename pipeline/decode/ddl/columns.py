@@ -48,7 +48,7 @@ _ATTRIBUTES = tuple(
 def column_definition(reader: Reader) -> ColumnDefinition | None:
     """The next column definition (name first); None if the next tokens are none."""
     name = reader.name()
-    if name is None or not reader.rest:
+    if name is None or not reader.left:
         return None
     tokens = list(reader.rest)
     end = next((i for i, t in enumerate(tokens) if i and t.is_word(*_ATTRIBUTES)), len(tokens))
@@ -62,7 +62,7 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
 
 def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinition:
     nullable, default, literal, as_bytes, computed = True, Default.NONE, None, False, ""
-    while reader.rest:
+    while reader.left:
         if reader.take("NOT", "NULL") or reader.take("PRIMARY"):
             nullable = False
         elif reader.take("DEFAULT"):

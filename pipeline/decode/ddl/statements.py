@@ -90,7 +90,7 @@ def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
     """
     reader = Reader(tokens_of(statement))
     while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
-        while reader.rest and not reader.take("FOR"):
+        while reader.left and not reader.take("FOR"):
             reader.skip()
     if reader.take("ALTER"):
         return tuple(_alter(reader, database))
@@ -118,7 +118,7 @@ def _rename(reader: Reader, database: str) -> Iterator[TableDdl]:
     for part in split_at_commas(reader.rest):
         pair = Reader(part)
         old = _table(pair, database)
-        while pair.rest and not pair.take("TO"):  # WAIT n, NOWAIT
+        while pair.left and not pair.take("TO"):  # WAIT n, NOWAIT
             pair.skip()
         new = _table(pair, database)
         if old and new:
@@ -177,7 +177,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
     if source is None:
         return
     while reader.take_any("WAIT", "NOWAIT"):
-        if reader.rest and reader.rest[0].kind == "number":
+        if reader.left and reader.next.kind == "number":
             reader.skip()
     clauses: list[Clause] = []
     renamed = None
@@ -229,11 +229,11 @@ def _clauses(clause: Reader) -> Iterator[Clause]:
 
 def _added(clause: Reader) -> Iterator[Clause]:
     explicit = clause.take("COLUMN")
-    if not explicit and clause.rest and clause.rest[0].is_word(*_NO_COLUMN, "PARTITION", "SYSTEM"):
-        if clause.take("CONSTRAINT") and clause.rest and not clause.rest[0].is_word("PRIMARY"):
+    if not explicit and clause.left and clause.next.is_word(*_NO_COLUMN, "PARTITION", "SYSTEM"):
+        if clause.take("CONSTRAINT") and clause.left and not clause.next.is_word("PRIMARY"):
             clause.name()
         if clause.take("PRIMARY", "KEY"):
-            while clause.rest and not clause.rest[0].is_sign("("):
+            while clause.left and not clause.next.is_sign("("):
                 clause.skip()
             parts = split_at_commas(clause.bracketed() or [])
             yield ChangeKey(tuple(part[0].value for part in parts if part))
@@ -259,7 +259,7 @@ def _dropped(clause: Reader) -> Iterator[Clause]:
         return
     explicit = clause.take("COLUMN")
     others = ("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "PERIOD", "SYSTEM")
-    if not explicit and clause.rest and clause.rest[0].is_word(*others):
+    if not explicit and clause.left and clause.next.is_word(*others):
         return
     clause.take("IF", "EXISTS")
     name = clause.name()

@@ -15,11 +15,14 @@ _TOKEN = re.compile(
     |(?P<quoted>`(?:[^`]|``)*`)
     |(?P<bytes>[xX]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+\b|[bB]'[01]*'|0b[01]+\b)
     |(?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![A-Za-z0-9_$\x80-\U0010ffff]))
+    |(?P<number>(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![A-Za-z0-9_$\x80-\U0010ffff]))
     |(?P<word>[A-Za-z0-9_$@\x80-\U0010ffff]+)
+    |(?P<unended>['"`]|/(?=\*))
     |(?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
+#: Each quote or comment without an end costs a search to the end of the text, so a forged text could take hours.
+_MOST_UNENDED = 16
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 
 
@@ -46,12 +49,22 @@ class Token:
 
 
 def tokens_of(statement: str) -> list[Token]:
-    """The statement's tokens. A character that no rule matches is a sign of its own; nothing raises."""
-    found = []
+    """The statement's tokens. A character that no rule matches is a sign of its own; nothing raises.
+
+    After 16 quotes and comments without an end, the rest is one sign: no server executes such a statement.
+    """
+    found: list[Token] = []
+    unended = 0
     for match in _TOKEN.finditer(statement):
         kind, text = match.lastgroup, match.group()
         if kind in ("space", "open", "close") or kind is None:
             continue
+        if kind == "unended":
+            unended += 1
+            if unended > _MOST_UNENDED:
+                found.append(Token("sign", statement[match.start() :], statement[match.start() :]))
+                break
+            kind = "sign"
         found.append(Token(kind, text, _value(kind, text)))  # type: ignore[arg-type]
     return found
 
@@ -103,9 +116,19 @@ class Reader:
         """The tokens that have not been read."""
         return self._tokens[self._at :]
 
+    @property
+    def left(self) -> bool:
+        """Whether there are tokens that have not been read."""
+        return self._at < len(self._tokens)
+
+    @property
+    def next(self) -> Token:
+        """The next token. Raises IndexError if none is left."""
+        return self._tokens[self._at]
+
     def take(self, *words: str) -> bool:
         """Skip these keywords if all of them come next; whether they did."""
-        coming = self.rest[: len(words)]
+        coming = self._tokens[self._at : self._at + len(words)]
         found = len(coming) == len(words) and all(t.is_word(w) for t, w in zip(coming, words, strict=True))
         self._at += len(words) if found else 0
         return found
@@ -116,13 +139,13 @@ class Reader:
 
     def take_sign(self, sign: str) -> bool:
         """Skip a sign if it comes next; whether it did."""
-        found = bool(self.rest) and self.rest[0].is_sign(sign)
+        found = self.left and self.next.is_sign(sign)
         self._at += found
         return found
 
     def name(self) -> str | None:
         """Read an identifier; None if the next token is not one."""
-        if not self.rest or not self.rest[0].names:
+        if not self.left or not self.next.names:
             return None
         self._at += 1
         return self._tokens[self._at - 1].value

@@ -44,7 +44,9 @@ def writer_schema(text: str) -> WriterSchema:
         document = json.loads(text)
         plain = _without_logical_types(document)
         floats = '"float"' in text or '"double"' in text
-        return WriterSchema(fastavro.parse_schema(plain), _field(document, "", {}, ""), floats)
+        connect = _field(document, "", {}, "")
+        check_bounded(document)
+        return WriterSchema(fastavro.parse_schema(plain), connect, floats)
     except (ValueError, KeyError, TypeError, RecursionError, fastavro.schema.SchemaParseException) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
@@ -54,6 +56,43 @@ def _without_logical_types(node: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(node, dict):
         return {k: _without_logical_types(v) for k, v in node.items() if k not in ("logicalType", "default")}
     return [_without_logical_types(part) for part in node] if isinstance(node, list) else node
+
+
+def check_bounded(node: Any, around: frozenset[str] = frozenset()) -> None:  # noqa: ANN401 - JSON
+    """Raise ValueError for a schema by which a few bytes become a value without bounds.
+
+    Such are an array whose items may take no bytes (``null``, an empty record), because a message could then have
+    2**62 of them, and a record inside itself, because it could then be nested deeper than the reader's stack. Kafka
+    Connect writes neither. ``around``: names of the records that the node is in, without namespace.
+    """
+    if isinstance(node, list):
+        for part in node:
+            check_bounded(part, around)
+    elif isinstance(node, str):
+        if node.rpartition(".")[2] in around:
+            raise ValueError("a record inside itself")
+    elif isinstance(node, dict):
+        kind = node.get("type")
+        if kind == "array" and not _takes_bytes(node.get("items")):
+            raise ValueError("an array of items without bytes")
+        if kind in ("record", "error"):
+            inside = around | {str(node.get("name")).rpartition(".")[2]}
+            for field in node.get("fields", ()):
+                check_bounded(field["type"], inside)
+        else:
+            for part in (kind, node.get("items"), node.get("values")):
+                check_bounded(part, around)
+
+
+def _takes_bytes(items: Any) -> bool:  # noqa: ANN401 - JSON
+    if isinstance(items, list):
+        return True  # a union begins with the number of its branch
+    if isinstance(items, str):
+        return items in _PRIMITIVES
+    kind = items["type"]
+    if kind == "record":
+        return any(_takes_bytes(field["type"]) for field in items["fields"])
+    return items["size"] > 0 if kind == "fixed" else _takes_bytes(kind)
 
 
 def _field(node: Any, name: str, named: dict[str, ConnectField], space: str) -> ConnectField:  # noqa: ANN401 - JSON

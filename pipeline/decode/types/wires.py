@@ -31,6 +31,9 @@ JSON_TEXT = "json_text"
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
 _SCALED = pa.struct([("scale", pa.int32()), ("value", pa.string())])
 _MICROSECONDS = pa.timestamp("us")
+_DAY_US = 86_400_000_000
+#: 0000-01-01 and 10000-01-01, as days since 1970.
+_FIRST_DAY, _END_DAY = -719_528, 2_932_897
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def _plain(value: Decimal) -> str:
 
 
 def _date_days(array: pa.Array, column: Column) -> pa.Array:
-    return array.cast(pa.int32()).cast(pa.date32())
+    return _within(array, 1).cast(pa.int32()).cast(pa.date32())
 
 
 def _date_iso(array: pa.Array, column: Column) -> pa.Array:
@@ -141,15 +144,26 @@ def _date_iso(array: pa.Array, column: Column) -> pa.Array:
 
 
 def _epoch_ms(array: pa.Array, column: Column) -> pa.Array:
-    return pc.multiply_checked(array, 1000).cast(UTC_MICROSECONDS)
+    return pc.multiply_checked(_within(array, 86_400_000), 1000).cast(UTC_MICROSECONDS)
 
 
 def _epoch_us(array: pa.Array, column: Column) -> pa.Array:
-    return array.cast(UTC_MICROSECONDS)
+    return _within(array, _DAY_US).cast(UTC_MICROSECONDS)
 
 
 def _epoch_ns(array: pa.Array, column: Column) -> pa.Array:
-    return _whole_microseconds(array).cast(UTC_MICROSECONDS)
+    return _within(_whole_microseconds(array), _DAY_US).cast(UTC_MICROSECONDS)
+
+
+def _within(array: pa.Array, day: int) -> pa.Array:
+    """The times if all are in the years 0000 to 9999, which MySQL's types have; ``day``: a day in their unit.
+
+    Many readers stop at a later year, so one forged value would make the table unreadable. Raises ValueError.
+    """
+    span = pc.min_max(array).as_py()
+    if span["min"] is not None and not _FIRST_DAY * day <= span["min"] <= span["max"] < _END_DAY * day:
+        raise ValueError("a time outside of the years 0000 to 9999")
+    return array
 
 
 def _time_ms(array: pa.Array, column: Column) -> pa.Array:

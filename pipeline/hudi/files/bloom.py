@@ -270,7 +270,7 @@ class BloomFilter:
         for _ in range(count):
             _, _, row, end = _read_simple(data, end)
             rows.append(row)
-        if not rows or any(len(row) != bits for row in rows):
+        if not rows or not 0 < hashes <= _MOST_HASHES or any(len(row) != bits for row in rows):
             raise _corrupt()
         made = cls(kind, bits, hashes, rows)
         made._per_row, made._in_row = per_row, in_row
@@ -294,13 +294,17 @@ def _corrupt() -> CorruptDataError:
     return CorruptDataError("a bloom filter is cut short or garbled", do_next="rebuild the bloom filters")
 
 
+#: A filter with one false positive in 10**30 has 100. A damaged number could be 2**31, each a pass over all keys.
+_MOST_HASHES = 255
+
+
 def _read_simple(data: bytes, position: int) -> tuple[int, int, npt.NDArray[np.bool_], int]:
     version, hashes, kind, bits = _HEAD.unpack_from(data, position)
     if version != _VERSION or kind != _MURMUR:
         raise UnsupportedError(f"bloom filter version {version}, hash {kind}", do_next="rebuild the bloom filters")
     position += _HEAD.size
     end = position + (bits + 7) // 8
-    if bits <= 0 or hashes <= 0 or end > len(data):
+    if bits <= 0 or not 0 < hashes <= _MOST_HASHES or end > len(data):
         raise _corrupt()
     packed = np.frombuffer(data, dtype=np.uint8, count=end - position, offset=position)
     return bits, hashes, np.unpackbits(packed, count=bits, bitorder="little").view(np.bool_), end

@@ -55,7 +55,7 @@ def _decode_avro(block: LogBlock, columns: Sequence[str] | None, path: str) -> p
     text = block.header[Header.SCHEMA]
     try:
         rows = _avro_rows(block.content, fastavro.parse_schema(json.loads(text)))
-    except (struct.error, ValueError, EOFError, IndexError) as error:
+    except (struct.error, ValueError, EOFError, LookupError, TypeError, OverflowError) as error:
         raise CorruptDataError(
             f"an Avro block cannot be read: {error}", do_next="run binlake fsck", path=path, offset=block.offset
         ) from error

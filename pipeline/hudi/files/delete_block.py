@@ -59,7 +59,7 @@ def decode_deletes(content: bytes | memoryview, path: str = "") -> pa.Table:
             raise ValueError(f"delete block version {version}")
         datum = bytes(content[_HEAD.size : _HEAD.size + length])
         columns = decode_plain(datum) or _by_record(datum)
-    except (struct.error, ValueError, EOFError, IndexError) as error:
+    except (struct.error, ValueError, EOFError, LookupError, TypeError, OverflowError) as error:
         raise CorruptDataError(
             f"a delete block cannot be read: {error}", do_next="run binlake fsck", path=path
         ) from error

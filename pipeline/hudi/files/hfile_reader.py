@@ -52,7 +52,7 @@ class HFileReader:
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         try:
             self._open()
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, LookupError, ValueError) as error:
             raise self._corrupt("no HFile, or cut short") from error
 
     @classmethod
@@ -103,7 +103,7 @@ class HFileReader:
 
     def _block_at(self, data: bytes, offset: int, magic: bytes) -> tuple[bytes, int]:
         """(plain bytes of the block that starts at ``at``, offset after it)."""
-        if offset < 0:
+        if offset < 0 or offset + hfile.BLOCK_HEADER.size > len(data):
             raise self._corrupt("an offset points outside")
         actual_magic, on_disk, plain_size, _, _, _, with_header = hfile.BLOCK_HEADER.unpack_from(data, offset)
         end = offset + hfile.BLOCK_HEADER.size + on_disk
@@ -116,7 +116,10 @@ class HFileReader:
     def schema(self) -> str | None:
         """The Avro schema of the values (JSON text), if the file has it."""
         data = self.file_info.get(hfile.SCHEMA_KEY)
-        return None if data is None else data.decode()
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise self._corrupt("its schema is no text") from error
 
     def meta_block(self, name: str) -> bytes | None:
         """The content of a meta block, or None."""
@@ -138,7 +141,7 @@ class HFileReader:
     def _entries_of(self, data: bytes) -> _Block:
         try:
             return _decode_entries(data)
-        except (struct.error, IndexError) as error:
+        except (struct.error, LookupError) as error:
             raise self._corrupt("a data block is cut short") from error
 
     def get(self, key: bytes) -> bytes | None:

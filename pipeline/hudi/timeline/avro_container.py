@@ -14,6 +14,18 @@ import fastavro
 from pipeline.errors import CorruptDataError
 
 _MAGIC = b"Obj\x01"
+_READ_ERRORS = (
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    StopIteration,
+    fastavro.read.SchemaResolutionError,
+    fastavro.schema.SchemaParseException,
+)
 
 
 @lru_cache(maxsize=16)
@@ -52,7 +64,7 @@ def decode_container(data: bytes, path: str) -> dict[str, Any]:
         if not data.startswith(_MAGIC):
             raise ValueError("not an Avro container")
         record = next(iter(fastavro.reader(io.BytesIO(data))), None)
-    except (ValueError, EOFError, LookupError, TypeError, StopIteration, fastavro.read.SchemaResolutionError) as error:
+    except _READ_ERRORS as error:
         raise CorruptDataError(
             f"an instant's file cannot be read: {error}",
             do_next="restore the file from a copy, or roll the instant back",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.errors import CorruptDataError
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 
 SCHEMA_KEY = "schema"
@@ -139,11 +140,18 @@ class CommitMetadata:
     def from_bytes(cls, data: bytes, path: str) -> CommitMetadata:
         """Read the body of a commit's file. Raises CorruptDataError (case 10: an empty completed file is no commit)."""
         record = decode_container(data, path)
-        stats = [
-            WriteStat.from_avro(partition, stat)
-            for partition, group in (record.get("partitionToWriteStats") or {}).items()
-            for stat in group
-        ]
+        groups: Mapping[str, list[dict[str, Any]]] = record.get("partitionToWriteStats") or {}
+        missing = {"partitionToWriteStats", "extraMetadata"} - record.keys()
+        missing |= {"path", "fileId"} - set.intersection(
+            {"path", "fileId"}, *(s.keys() for g in groups.values() for s in g)
+        )
+        if missing:  # else a commit whose field names are damaged would be one without files
+            raise CorruptDataError(
+                f"a commit's file lacks {' and '.join(sorted(missing))}",
+                do_next="restore the file from a copy, or roll the instant back",
+                path=path,
+            )
+        stats = [WriteStat.from_avro(partition, stat) for partition, group in groups.items() for stat in group]
         return cls(
             stats=tuple(stats),
             extra=record.get("extraMetadata") or {},

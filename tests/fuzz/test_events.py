@@ -1,0 +1,38 @@
+"""Fuzzed messages of each format: every record is a right row or refused, its neighbours come through as they are."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.fuzz import events
+from tests.fuzz.campaign import fuzz
+from tests.hypothesis_profile import scaled
+
+SECONDS_AT_MOST = 120
+
+
+def test_a_short_campaign() -> None:
+    """With the kept corpus, in a process of its own: it neither dies nor hangs."""
+    outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=60, count=scaled(20_000) // 20)
+    assert outcome.failures == []
+    assert outcome.done >= 200 * len(events.TARGETS)
+
+
+@pytest.mark.parametrize("target", events.TARGETS)
+def test_extreme_values(target: str) -> None:
+    """20 MB in a value, a million brackets, 100,000 levels and members, numbers of 20 million digits."""
+    found = events.TARGETS[target]()
+    began = time.monotonic()
+    found.run(found.extremes())
+    assert time.monotonic() - began < SECONDS_AT_MOST
+
+
+def test_control_a_wrong_row_is_seen() -> None:
+    """A check that changes a good row, or takes a damaged one for sound, is noticed."""
+    found = events.TARGETS["debezium_plain"]()
+    damaged = found.seeds[0].replace(b'"after":{', b'"after":{"twice":1,"twice":2,')
+    assert not events._may_be_a_row(damaged)
+    assert events._may_be_a_row(found.seeds[0])
+    assert not events._may_be_a_row(found.seeds[0][:-1])

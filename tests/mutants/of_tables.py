@@ -1,0 +1,255 @@
+"""Mutants of the guards of the table format and the stores."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_CRASH = "tests/hudi/table/test_crash_points.py"
+_WRITERS = "tests/hudi/table/test_several_writers.py"
+_TABLE = "tests/hudi/table/test_table.py"
+_COMPACTION = "tests/hudi/services/compaction/test_service.py"
+
+TABLES = (
+    Mutant(
+        "lock", "commits of one table are made under its lock", "the file lock is taken though another holds it",
+        "pipeline/hudi/locking/file_lock.py",
+        "        except AlreadyExistsError:\n            return self._refused()\n",
+        "        except AlreadyExistsError:\n            self._storage.write(LOCK_PATH, body)\n",
+        ("tests/hudi/locking/test_file_lock.py",),
+    ),
+    Mutant(
+        "lock-lost", "a lock that somebody took away is noticed", "the lock's file is not looked at again",
+        "pipeline/hudi/locking/file_lock.py",
+        'return "" if self._holds(lease.body) else "its file was deleted or replaced by somebody else"',
+        'return ""',
+        ("tests/hudi/locking/test_file_lock.py",),
+    ),
+    Mutant(
+        "lock-takeover", "of several that replace a dead lock, one gets it", "a dead lock is deleted without a claim",
+        "pipeline/hudi/locking/file_lock.py",
+        "            still = find_lock(self._storage) == dead and began.age_s() < self._validity_s / 2\n",
+        "            still = True\n",
+        ("tests/hudi/locking/test_takeover.py", "tests/hudi/locking/test_file_lock.py"),
+    ),
+    Mutant(
+        "storage-lock", "the lock of object stores is respected while it is valid", "it counts as expired",
+        "pipeline/hudi/locking/storage_lock.py",
+        "if current and current[0].is_held():\n                return self._held(*current)\n            data",
+        "if current and not current:\n                return self._held(*current)\n            data",
+        ("tests/hudi/locking/test_storage_lock.py",),
+    ),
+    Mutant(
+        "storage-lock-version", "the lock's file is replaced only in the version that was read",
+        "a renewal that meets another owner's version writes over it",
+        "pipeline/hudi/locking/storage_lock.py",
+        "            if not current or not self._is_ours(current[0]):\n"
+        '                return "another process has replaced its file"\n            lease.version',
+        "            assert current\n            lease.version",
+        ("tests/hudi/locking/test_storage_lock.py",),
+    ),
+    Mutant(
+        "fence", "an instant completes only while its lock is held", "the lock is not checked at the completing write",
+        "pipeline/hudi/locking/fenced.py",
+        "            self.lock.check()\n",
+        "            pass\n",
+        ("tests/hudi/locking/test_fenced.py", _WRITERS),
+    ),
+    Mutant(
+        "heartbeat-check", "a writer whose heartbeat expired does not commit", "the heartbeat is not checked",
+        "pipeline/hudi/table/table.py",
+        "        self.ownership.check(instant)\n",
+        "",
+        (_WRITERS, "tests/hudi/actors/test_deaths.py"),
+    ),
+    Mutant(
+        "heartbeat-respect", "a living writer's instant is not rolled back", "every one counts as abandoned",
+        "pipeline/hudi/locking/ownership.py",
+        "        if self._beats.beats(instant):\n            return False\n        heartbeat",
+        "        if instant:\n            return True\n        heartbeat",
+        (_WRITERS,),
+    ),
+    Mutant(
+        "heartbeat-foreign", "a heartbeat that somebody else took is not kept alive", "its content is not compared",
+        "pipeline/hudi/locking/heartbeat.py",
+        "            if self._storage.read(path) != body:\n",
+        "            if self._storage.read(path) is None:\n",
+        ("tests/hudi/locking/test_heartbeat.py",),
+    ),
+    Mutant(
+        "completion-check", "an instant is completed once", "files of the instant in the timeline are not looked at",
+        "pipeline/hudi/actions/commit.py",
+        "    if completed:\n        raise LostOwnershipError(",
+        "    if completed and not completed:\n        raise LostOwnershipError(",
+        (_TABLE, _WRITERS),
+    ),
+    Mutant(
+        "inflight-check", "an instant that another writer rolled back is not published", "it is not looked for",
+        "pipeline/hudi/actions/commit.py",
+        "    if inflight.file_name not in names:\n",
+        "    if not names and inflight is None:\n",
+        (_TABLE,),
+    ),
+    Mutant(
+        "read-back", "a completing write whose answer was lost is read back", "it counts as failed",
+        "pipeline/hudi/actions/commit.py",
+        "        if not landed:\n            raise\n",
+        "        raise\n",
+        (_TABLE,),
+    ),
+    Mutant(
+        "unknown-outcome", "a completing write without an answer ends as unknown", "it counts as done",
+        "pipeline/hudi/actions/commit.py",
+        "        if not landed and isinstance(error, OutcomeUnknownError):\n",
+        "        if isinstance(error, OutcomeUnknownError):\n            return\n        if not landed and landed:\n",
+        (_TABLE, "tests/stream/test_exactly_once.py"),
+    ),
+    Mutant(
+        "overtaken", "a commit on an old state of the table is written again", "commits since the begin are not seen",
+        "pipeline/hudi/table/table.py",
+        "        self._check_not_overtaken(instant)\n",
+        "",
+        (_WRITERS, "tests/hudi/actors/test_orders.py"),
+    ),
+    Mutant(
+        "foreign-action", "nothing is written beside a pending clustering or restore", "pending actions are not seen",
+        "pipeline/hudi/table/table.py",
+        "        refuse_foreign(self.timeline)\n",
+        "",
+        (_WRITERS,),
+    ),
+    Mutant(
+        "clock", "a timeline far ahead of the clock is refused", "the clock is not compared",
+        "pipeline/hudi/table/table.py",
+        "        check_clock(self.timeline, self.config.name)\n",
+        "",
+        (f"{_TABLE}::test_the_clock_jumps_back_an_hour",),
+    ),
+    Mutant(
+        "monotonic-instants", "instants only grow", "the wall clock alone gives them",
+        "pipeline/clock.py",
+        "            earliest = max(now_ms(), self._last_ms + 1)\n",
+        "            earliest = now_ms()\n",
+        (f"{_TABLE}::test_the_clock_jumps_back_an_hour", f"{_TABLE}::test_times_only_grow"),
+    ),
+    Mutant(
+        "config-check", "a table whose configuration was changed is refused", "hoodie.properties is not compared",
+        "pipeline/hudi/definition/config.py",
+        "            if item.name not in free and expected != actual:\n",
+        "            if item.name in free and item.name not in free:\n",
+        (f"{_TABLE}::test_a_configuration_changed_under_us_is_refused", "tests/hudi/definition/test_config.py"),
+    ),
+    Mutant(
+        "marker", "a marker is written before its data file", "no marker is written",
+        "pipeline/hudi/files/file_group_write.py",
+        '    storage.write(marker_path(context.instant, group.partition_path, name), b"")\n',
+        "",
+        (f"{_CRASH}::test_no_data_file_before_its_marker",),
+    ),
+    Mutant(
+        "rollback-files", "a rollback deletes the files of the dead commit", "they stay",
+        "pipeline/hudi/actions/rollback.py",
+        "        storage.delete(in_partition(partition, name))\n",
+        "        in_partition(partition, name)\n",
+        ("tests/hudi/actions/test_rollback.py",),
+    ),
+    Mutant(
+        "rollback-completed", "a commit that completed is not rolled back", "the timeline is not looked at again",
+        "pipeline/hudi/actions/rollback.py",
+        "    check_not_completed(storage, target.requested_time)\n    plan",
+        "    plan",
+        ("tests/hudi/actors/test_deaths.py", "tests/hudi/actors/test_orders.py", _WRITERS),
+    ),
+    Mutant(
+        "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",
+        "pipeline/hudi/table/table.py",
+        "        self._note(instant, files, columns)\n"
+        "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
+        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
+        "            metadata=CommitMetadata(stats, {**extra, SCHEMA_KEY: self._avro(columns)}),\n"
+        "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
+        "        completed = apply_commit(self.storage, plan)\n",
+        "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
+        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
+        "            metadata=CommitMetadata(stats, {**extra, SCHEMA_KEY: self._avro(columns)}),\n"
+        "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
+        "        completed = apply_commit(self.storage, plan)\n        self._note(instant, files, columns)\n",
+        ("tests/hudi/table/test_metadata_commits.py::test_the_order_of_calls",),
+    ),
+    Mutant(
+        "stale-plan", "a compaction whose plan lacks a commit's file is given up", "its plan is not checked",
+        "pipeline/hudi/services/compaction/completion.py",
+        "        if missing := sorted(logs - names):\n",
+        "        if missing := sorted(logs - logs):\n",
+        (_COMPACTION,),
+    ),
+    Mutant(
+        "older-writer", "a compaction waits for writers that began before it", "they are not looked for",
+        "pipeline/hudi/services/compaction/completion.py",
+        "    if older := _older_writers(table, time):\n",
+        "    if older := _older_writers(table, time)[:0]:\n",
+        (_WRITERS, _COMPACTION),
+    ),
+    Mutant(
+        "page-checksum", "damaged pages of Parquet are told", "page checksums are not verified",
+        "pipeline/hudi/files/parquet_file.py",
+        "page_checksum_verification=True",
+        "page_checksum_verification=False",
+        ("tests/hudi/read/test_slice.py::test_a_flipped_bit_is_an_error_that_names_the_place_or_changes_nothing",),
+    ),
+    Mutant(
+        "block-length", "a log block that is cut short is passed over", "its two lengths are not compared",
+        "pipeline/hudi/files/log_file.py",
+        "    if pointer - len(MAGIC) != length:\n        return None\n",
+        "    if pointer is None:\n        return None\n",
+        ("tests/hudi/files/test_log_file.py", "tests/hudi/services/fsck/test_content.py"),
+    ),
+    Mutant(
+        "uncommitted-files", "files of commits that did not complete are no rows", "they count",
+        "pipeline/hudi/files/view.py",
+        "    return (as_of is None or instant <= as_of) and timeline.is_completed(instant)\n",
+        "    return as_of is None or instant <= as_of\n",
+        ("tests/hudi/files/test_view.py",),
+    ),
+    Mutant(
+        "uncommitted-blocks", "log blocks of commits that did not complete are no rows", "they count",
+        "pipeline/hudi/read/slice.py",
+        "        return self.timeline.is_completed(instant)\n",
+        "        return True\n",
+        ("tests/hudi/read/test_slice.py::test_blocks_of_instants_that_are_not_completed_are_passed_over",),
+    ),
+    Mutant(
+        "create-if-absent", "a file is created once", "an exclusive create replaces",
+        "pipeline/storage/local.py",
+        "lambda temporary, target: target.hardlink_to(temporary)",
+        "lambda temporary, target: temporary.replace(target)",
+        ("tests/storage/test_behaviour.py", "tests/storage/test_local.py"),
+    ),
+    Mutant(
+        "fsync-data", "data is on the disk before its name is", "data is not synced",
+        "pipeline/storage/local.py",
+        "        if sync and data:\n            os.fsync(descriptor)\n",
+        "        if not sync:\n            os.fsync(descriptor)\n",
+        ("tests/storage/test_local.py",),
+    ),
+    Mutant(
+        "fsync-directory", "a name is on the disk before the call returns", "the directory is not synced",
+        "pipeline/storage/local.py",
+        "        try:\n            self._sync(target.parent)\n        except OSError as error:\n",
+        "        try:\n            target.parent.exists()\n        except OSError as error:\n",
+        ("tests/storage/test_local.py",),
+    ),
+    Mutant(
+        "paths", "no path leads out of the storage's root", "`..` is a name like others",
+        "pipeline/storage/paths.py",
+        "    if _REFUSED.search(path):\n",
+        "    if not path:\n",
+        ("tests/security/test_names.py", "tests/storage/test_opening.py"),
+    ),
+    Mutant(
+        "exclusive-probe", "a store that lets a file be created twice is refused", "the probe is not looked at",
+        "pipeline/storage/exclusive.py",
+        "    if not sound:\n",
+        "    if not sound and sound:\n",
+        ("tests/storage/test_objects.py::test_check_finds_a_store_that_ignores_the_condition",),
+    ),
+)  # fmt: skip
