@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit code."""
     given = _arguments().parse_args(argv)
     warnings.simplefilter("ignore")
-    ways, forms = given.way or WAYS, [Form(form) for form in given.form or (Form.PLAIN,)]
+    ways, forms = given.way or WAYS, [Form(form) for form in given.form or Form]
     if given.command == "replay":
         trials = [tried(Recording.load(Path(f)), way, form) for f in given.files for form in forms for way in ways]
         print("\n".join(line for trial in trials for line in told(trial)))
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.command == "case":
             run.scripts([Written(parse(Path(file).stem, Path(file).read_text())) for file in given.files])
         else:
-            run.seeds(given.start, given.seeds)
+            run.seeds(range(given.start, given.start + given.seeds))
         small = run.shrink() if given.shrink and run.report.kinds else []
     _write(small, given.cases)
     return _finish(run.report)
@@ -69,7 +69,7 @@ def _arguments() -> argparse.ArgumentParser:
     for name in ("run", "replay", "case"):
         command = commands.add_parser(name)
         command.add_argument("--way", action="append", choices=WAYS, help="all by default")
-        command.add_argument("--form", action="append", choices=list(Form), help="plain by default")
+        command.add_argument("--form", action="append", choices=list(Form), help="all by default")
         if name != "replay":
             command.add_argument("--keep", type=Path, help="a directory for the recordings of failing seeds")
             command.add_argument("--shrink", action="store_true", help="make an example of each kind of failure small")

@@ -5,10 +5,15 @@ The recording holds JSON with schemas. Plain JSON is its payload; Avro is what C
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from tests.decode.formats.avro_recordings import Writer
+from tests.decode.formats.registry_server import Registry, serving
 from tests.oracle.recording import Record
 
 
@@ -17,6 +22,7 @@ class Form(StrEnum):
 
     PLAIN = "plain"
     SCHEMA = "schema"
+    AVRO = "avro"
 
 
 class Encoder(Protocol):
@@ -27,6 +33,16 @@ class Encoder(Protocol):
 
     def settings(self) -> dict[str, Any]:
         """What the stream's settings say of it."""
+
+
+@contextlib.contextmanager
+def encoding(form: Form) -> Iterator[Encoder]:
+    """The encoder of a form; its registry answers for the length of the block."""
+    if form is Form.AVRO:
+        with serving(Registry()) as registry:
+            yield _Avro(registry, Writer())
+    else:
+        yield _Plain() if form is Form.PLAIN else _Schema()
 
 
 class _Plain:
@@ -45,9 +61,18 @@ class _Schema:
         return {}
 
 
-def encoder(form: Form) -> Encoder:
-    """The encoder of a form."""
-    return _Plain() if form is Form.PLAIN else _Schema()
+@dataclass(frozen=True)
+class _Avro:
+    registry: Registry
+    writer: Writer
+
+    def encoded(self, record: Record) -> tuple[bytes | None, bytes | None]:
+        key, value = self.writer.encode(_bytes(record.key)), self.writer.encode(_bytes(record.value))
+        self.registry.register(self.writer.ids)
+        return key, value
+
+    def settings(self) -> dict[str, Any]:
+        return {"source": {"format": "debezium_avro", "registry": {"url": self.registry.url}}}
 
 
 def _payload(text: str | None) -> bytes | None:

@@ -24,7 +24,7 @@ from pipeline.storage import Storage, open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
-from tests.oracle.forms import Form, encoder
+from tests.oracle.forms import Encoder
 from tests.oracle.recording import Recording
 from tests.stream.dying_store import DyingStore, Fate, Killed
 from tests.stream.topic_log import LocalEngine, TopicLog, services
@@ -46,7 +46,7 @@ class Stream:
 
     recording: Recording
     place: Path
-    form: Form
+    encoder: Encoder
     random: random.Random
     partitions: int = 1
     fate: Fate = field(default_factory=Fate)
@@ -57,9 +57,6 @@ class Stream:
     runner: BatchRunner | None = None
     registry: SchemaRegistry | None = None
 
-    def __post_init__(self) -> None:
-        self._encode = encoder(self.form)
-
     def settings(self) -> Settings:
         """One stream over all tables."""
         document: dict[str, Any] = {
@@ -69,7 +66,7 @@ class Stream:
             "tables": {"defaults": {"buckets": 2, "compaction": {"after_commits": 4}}},
             "quarantine": {"max_records_per_batch": 100_000, "max_fraction": 1.0},
         }
-        return Settings.parse(json.dumps(document | self._encode.settings()))
+        return Settings.parse(json.dumps(document | self.encoder.settings()))
 
     def start(self) -> None:
         """A new process: what the DDL topic has is read anew."""
@@ -93,7 +90,7 @@ class Stream:
         """The next records arrive in the topics."""
         news = self.recording.records[self.delivered : self.delivered + count]
         for at, record in enumerate(news, self.delivered):
-            key, value = self._encode.encoded(record)
+            key, value = self.encoder.encoded(record)
             if record.topic is None:
                 assert value is not None
                 self.ddl.append(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,22 +58,22 @@ class Report:
 
 @dataclass
 class Run:
-    """One run with running services. ``kept``: where the recordings of failing seeds go."""
+    """One run with running services. ``forms``: they take turns. ``kept``: where the recordings of failing seeds go."""
 
     services: Services
     ways: Sequence[str] = WAYS
-    forms: Sequence[Form] = (Form.PLAIN,)
+    forms: Sequence[Form] = tuple(Form)
     kinds: Collection[str] | None = None
     kept: Path | None = None
     say: Callable[[str], None] = lambda line: print(line, flush=True)
     report: Report = field(default_factory=Report)
 
-    def seeds(self, start: int, count: int) -> Report:
+    def seeds(self, numbers: Sequence[int]) -> Report:
         """Generated scripts."""
-        for first in range(start, start + count, _ROUND):
-            numbers = range(first, min(first + _ROUND, start + count))
-            self.scripts([Maker(number, self.kinds) for number in numbers])
-            self.say(f"seeds {numbers[0]} to {numbers[-1]}: {len(self.report.failing_seeds)} with a failure so far")
+        for first in range(0, len(numbers), _ROUND):
+            part = numbers[first : first + _ROUND]
+            self.scripts([Maker(number, self.kinds) for number in part])
+            self.say(f"seeds {part[0]} to {part[-1]}: {len(self.report.failing_seeds)} with a failure so far")
         return self.report
 
     def scripts(self, authors: Sequence[Author]) -> Report:
@@ -104,12 +105,12 @@ class Run:
         self.report.lost += found.lost
 
     def _try(self, recording: Recording) -> None:
-        for form in self.forms:
-            for way in self.ways:
-                trial = tried(recording, way, form)
-                self.report.add(trial)
-                if trial.failures and self.kept is not None:
-                    recording.save(self.kept / f"{recording.name}.json.gz")
+        """Every way, each in the next form: what a way and a form do to each other shows over many seeds."""
+        for at, way in enumerate(self.ways, zlib.crc32(recording.name.encode())):
+            trial = tried(recording, way, self.forms[at % len(self.forms)])
+            self.report.add(trial)
+            if trial.failures and self.kept is not None:
+                recording.save(self.kept / f"{recording.name}.json.gz")
 
 
 def _size(trial: Trial) -> int:

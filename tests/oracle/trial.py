@@ -13,7 +13,7 @@ from pathlib import Path
 from pipeline.errors import BinlakeError
 from tests.oracle.comparison import Failure, crashed, failures
 from tests.oracle.exceptions import Excuses
-from tests.oracle.forms import Form
+from tests.oracle.forms import Form, encoding
 from tests.oracle.play import Stream, play
 from tests.oracle.recording import Recording
 
@@ -40,8 +40,11 @@ def played(recording: Recording, way: str, form: Form = Form.PLAIN, seed: int = 
         seed: decides portions, deaths and the number of partitions.
     """
     draw = random.Random(f"{recording.name} {way} {seed}")
-    with tempfile.TemporaryDirectory(prefix="oracle-lake-", ignore_cleanup_errors=True) as place:
-        stream = Stream(recording, Path(place), form, draw, draw.choice((1, 1, 3)))
+    with (
+        tempfile.TemporaryDirectory(prefix="oracle-lake-", ignore_cleanup_errors=True) as place,
+        encoding(form) as encoder,
+    ):
+        stream = Stream(recording, Path(place), encoder, draw, draw.choice((1, 1, 3)))
         try:
             excuses = Excuses()
             yield stream, Trial(recording, way, form, tuple(_failures(stream, way, excuses)), excuses)

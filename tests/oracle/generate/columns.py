@@ -28,8 +28,10 @@ def _place(draw: Draw, table: Table) -> str:
 
 
 def _add_several(draw: Draw, table: Table) -> str:
-    inner = ", ".join(f"{draw.fresh('c')} {drawn_definition(draw.random)}" for _ in range(2))
-    return f"ADD COLUMN ({inner})"
+    """Only the last may be NOT NULL: Debezium takes the columns after one for NOT NULL too, and sends 0 for NULL."""
+    first, last = drawn_definition(draw.random, comment=False), drawn_definition(draw.random)
+    nullable = str(first).replace("NOT NULL", "").strip()
+    return f"ADD COLUMN ({draw.fresh('c')} {nullable}, {draw.fresh('c')} {last})"
 
 
 def _add_time(draw: Draw, table: Table) -> str:
