@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.oracle.desk import Written
+from tests.oracle.forms import Form
 from tests.oracle.recording import Recording
 from tests.oracle.script import Script
 from tests.oracle.services import Round
@@ -18,6 +19,8 @@ from tests.oracle.trial import Trial, tried
 
 #: Runs scripts at the source.
 Run = Callable[[Sequence[Written]], Round]
+#: Plays a recording in a way and a form.
+Retry = Callable[[Recording, str, Form], Trial]
 _ROUNDS = 14
 
 
@@ -72,7 +75,9 @@ class Small:
             self.parts, self.spare = self.parts * 2, frozenset()
 
 
-def shrunk(trials: Sequence[Trial], run: Run, say: Callable[[str], None] = lambda _: None) -> list[Trial]:
+def shrunk(
+    trials: Sequence[Trial], run: Run, say: Callable[[str], None] = lambda _: None, retry: Retry = tried
+) -> list[Trial]:
     """Failing trials with the smallest scripts found that fail in the same way with a failure of the same kind."""
     cases = [Small(trial) for trial in trials]
     for number in range(_ROUNDS):
@@ -85,14 +90,14 @@ def shrunk(trials: Sequence[Trial], run: Run, say: Callable[[str], None] = lambd
         authors = [Written(script) for case in under_way for script, _ in case.candidates.values()]
         recorded = {recording.name: recording for recording in run(authors).recordings}
         for case in under_way:
-            case.judge(_failing(case, recorded))
+            case.judge(_failing(case, recorded, retry))
     return [case.trial for case in cases]
 
 
-def _failing(case: Small, recorded: Mapping[str, Recording]) -> dict[str, Trial]:
+def _failing(case: Small, recorded: Mapping[str, Recording], retry: Retry) -> dict[str, Trial]:
     found = {}
     for name in case.candidates.keys() & recorded.keys():
-        trial = tried(recorded[name], case.trial.way, case.trial.form)
+        trial = retry(recorded[name], case.trial.way, case.trial.form)
         if any(failure.kind == case.kind for failure in trial.failures):
             found[name] = _renamed(trial, case)
     return found

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.judges import hudi_rs
+from tests.judges.agreement import assert_same
+from tests.judges.hudi_spark import HudiSpark
 from tests.oracle.desk import Written
-from tests.oracle.generate.maker import KINDS
+from tests.oracle.forms import Form
+from tests.oracle.generate.maker import KINDS, Maker
 from tests.oracle.play import WAYS
 from tests.oracle.recording import Recording
 from tests.oracle.run import Run
 from tests.oracle.script import Script, Statement, parse
 from tests.oracle.services import Services, start_services
-from tests.oracle.trial import tried
+from tests.oracle.trial import played, tried
 
 #: What a usual run draws from. A kind comes in when the lake follows it.
 KINDS_IN_MAKE_TEST = frozenset(
@@ -94,6 +98,23 @@ def test_a_record_that_is_lost_or_altered_is_noticed(source: Services, tmp_path:
         assert [f.kind for f in tried(lost, way).failures] == ["values of varchar"]
         never = replace(recording, records=tuple(r for r in recording.records if r.topic is None))
         assert [f.kind for f in tried(never, way).failures] == ["table missing"]
+
+
+@pytest.mark.kafka
+@pytest.mark.database
+@pytest.mark.spark
+@pytest.mark.judge
+def test_hudi_spark_reads_what_hudi_rs_reads(source: Services, hudi_spark: HudiSpark) -> None:
+    """All lake tables of a few seeds, each from another way; hudi-rs has shown the source's rows."""
+    found = source.record([Maker(seed, KINDS_IN_MAKE_TEST) for seed in SEEDS[: len(WAYS)]])
+    for recording, way in zip(found.recordings, WAYS, strict=True):
+        with played(recording, way, Form.PLAIN) as (stream, trial):
+            assert trial.failures == ()
+            tables = [path.parents[1] for path in stream.place.rglob(".hoodie/hoodie.properties")]
+            lake_tables = [table for table in tables if ".hoodie" not in table.parts]
+            assert lake_tables
+            for table in lake_tables:
+                assert_same("Hudi Spark", hudi_spark.snapshot(str(table)), hudi_rs.snapshot(table))
 
 
 def test_a_script_survives_its_text() -> None:
