@@ -48,10 +48,10 @@ KINDS_IN_MAKE_TEST = frozenset(
     }
 )
 #: The first dozen of which no failure is open.
-SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13)
+SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14)
 CASES = Path(__file__).parent / "cases"
-#: Cases that the lake does not follow yet: each leaves the list with its mend.
-OPEN = frozenset[str]()
+#: Cases that the lake does not follow yet, a line each: each leaves the list with its mend.
+OPEN = frozenset((CASES / "open.txt").read_text().split())
 
 
 @pytest.fixture(scope="module")
