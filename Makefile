@@ -12,6 +12,10 @@ SOAK_ARGS ?=
 FUZZ_ARGS ?=
 MUTANTS_ARGS ?=
 BENCH_ARGS ?=
+# make oracle: how many seeds, and the first of them.
+SEEDS ?= 40
+START ?= 1
+ORACLE_ARGS ?= --shrink
 
 # A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
 PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal
@@ -26,7 +30,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint audit docs format soak fuzz mutants bench package image lock venv clean
+.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint audit docs format soak fuzz mutants oracle bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -78,6 +82,8 @@ fuzz: venv  ## damaged events and files, a minute each kind; what fails is kept;
 
 mutants: venv  ## each guard removed in turn, and the tests that notice it; writes docs/mutants.md
 	$(PY) -m tests.mutants $(MUTANTS_ARGS)
+oracle: venv  ## random schemas, rows and DDL at a real server; the lake must equal it; SEEDS=200 START=1
+	$(PY) -m tests.oracle run --seeds $(SEEDS) --start $(START) $(ORACLE_ARGS)
 
 bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
 	$(PY) -m bench $(BENCH_ARGS)

@@ -78,12 +78,12 @@ def _reader(column: TruthColumn) -> Callable[[str | bytes], Value]:
     if kind not in readers:
         raise ValueError(f"column {column.name}: type {column.type} is not known to the verdict")
     if kind in ("date", "datetime", "timestamp"):
-        return lambda cell: _zero_date(column) if str(cell).startswith("0000-00-00") else readers[kind](_as_text(cell))
+        return lambda cell: _zero_date(column) if "-00" in _as_text(cell)[:10] else readers[kind](_as_text(cell))
     return lambda cell: readers[kind](_as_text(cell))
 
 
 def _zero_date(column: TruthColumn) -> int | None:
-    """Debezium's value for a zero date: null, or the epoch where NULL is not allowed."""
+    """Debezium's value for a date with month or day 0: null, or the epoch where NULL is not allowed."""
     return None if column.nullable else 0
 
 

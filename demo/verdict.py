@@ -65,6 +65,7 @@ def judge(
     gone: Collection[str] = (),
     derived: Collection[str] = (),
     lake_name: Callable[[str], str] = str,
+    excused: Callable[[str, Value, Value], bool] = lambda column, truth, lake: False,
 ) -> TableVerdict:
     """Compare a lake table with the truth.
 
@@ -74,6 +75,7 @@ def judge(
         gone: columns that the source no longer has and the lake may still have.
         derived: lake columns that the settings add (a partition field).
         lake_name: source column name -> lake column name.
+        excused: whether two cells of a table with a key may differ in this way (column, truth, lake).
     """
     verdict = TableVerdict(str(truth), len(truth.rows), lake.num_rows)
     columns = _columns(truth, lake, gone, derived, lake_name, verdict)
@@ -82,7 +84,7 @@ def judge(
     truth_rows = list(zip(*(truth_values(truth, i) for i in range(len(truth.columns))), strict=True))
     lake_rows: list[Row] = list(zip(*columns, strict=True))
     if truth.key:
-        _judge_keyed(truth, truth_rows, lake_rows, verdict)
+        _judge_keyed(truth, truth_rows, lake_rows, verdict, excused)
     else:
         _judge_multiset(truth_rows, lake_rows, len(truth.columns), verdict)
     return verdict
@@ -117,7 +119,13 @@ def _lake_column(lake: pa.Table, name: str, column: TruthColumn) -> list[Value]:
     return lake_values(lake.column(name), column)
 
 
-def _judge_keyed(truth: TruthTable, truth_rows: list[Row], lake_rows: list[Row], verdict: TableVerdict) -> None:
+def _judge_keyed(
+    truth: TruthTable,
+    truth_rows: list[Row],
+    lake_rows: list[Row],
+    verdict: TableVerdict,
+    excused: Callable[[str, Value, Value], bool],
+) -> None:
     names = [c.name for c in truth.columns]
     places = [names.index(k) for k in truth.key]
     expected = {tuple(row[i] for i in places): row for row in truth_rows}
@@ -129,12 +137,19 @@ def _judge_keyed(truth: TruthTable, truth_rows: list[Row], lake_rows: list[Row],
     _note_rows(verdict, [k for k in expected if k not in found], [k for k in found if k not in expected])
     for key, row in expected.items():
         if key in found:
-            _judge_row(names, key, row, found[key], verdict)
+            _judge_row(names, key, row, found[key], verdict, excused)
 
 
-def _judge_row(names: list[str], key: Row, truth: Row, lake: Row, verdict: TableVerdict) -> None:
+def _judge_row(
+    names: list[str],
+    key: Row,
+    truth: Row,
+    lake: Row,
+    verdict: TableVerdict,
+    excused: Callable[[str, Value, Value], bool],
+) -> None:
     for name, expected, found in zip(names, truth, lake, strict=True):
-        if _same(expected, found):
+        if _same(expected, found) or excused(name, expected, found):
             verdict.cells += 1
         else:
             verdict.differences.setdefault(name, Difference()).add(key, expected, found)

@@ -54,7 +54,7 @@ class EmbeddedConnect(EmbeddedService):
     ) -> None:
         super().__init__(data_dir, "connect.log", start_timeout_s)
         self._servers = bootstrap_servers
-        self._connectors = connectors
+        self._connectors = dict(connectors)
         self._flush_ms = flush_ms
         self._heap_mb = heap_mb
         self._port = 0
@@ -76,11 +76,40 @@ class EmbeddedConnect(EmbeddedService):
         files = [self._write("worker", {**_WORKER, **self._worker_properties()})]
         files += [self._write(name, {"name": name, **settings}) for name, settings in self._connectors.items()]
         self._spawn(self._java("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)))
-        problem = self._wait_until(lambda: all(self._runs(name) for name in self._connectors), pause_s=0.2)
+        self._wait_for_connectors("Kafka Connect did not start")
+
+    def add(self, name: str, settings: Mapping[str, str]) -> None:
+        """Start one more connector and wait until it and its task run.
+
+        Args:
+            name: of the connector.
+            settings: its properties, without ``name``.
+
+        Raises:
+            TransientError: the worker refused it, or it failed.
+        """
+        self._connectors[name] = settings
+        try:
+            self._send("POST", "connectors", {"name": name, "config": {"name": name, **settings}})
+            self._wait_for_connectors(f"the connector {name} did not start")
+        except TransientError:
+            self.remove(name)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Stop a connector. The worker no longer knows it then; its topics and its offsets stay."""
+        del self._connectors[name]
+        self._send("DELETE", f"connectors/{name}")
+
+    def _wait_for_connectors(self, failed: str) -> None:
+        problem = self._wait_until(self._serves, pause_s=0.2)
         if problem:
-            raise TransientError(
-                f"Kafka Connect did not start: {problem}", do_next="read its log", log=str(self.log_file)
-            )
+            raise TransientError(f"{failed}: {problem}", do_next="read its log", log=str(self.log_file))
+
+    def _serves(self) -> bool:
+        if not self._connectors:
+            return bool(self._ask(""))
+        return all(self._runs(name) for name in self._connectors)
 
     def check(self) -> None:
         """Raise TransientError if a connector no longer runs: the worker itself continues without it."""
@@ -115,8 +144,9 @@ class EmbeddedConnect(EmbeddedService):
         status = self._ask(f"connectors/{connector}/status")
         states = [status.get("connector", {}).get("state"), *(t["state"] for t in status.get("tasks", ()))]
         if "FAILED" in states:
-            traces = [t.get("trace", "") for t in status["tasks"]]
-            raise self._broken(f"the connector {connector} failed: {' '.join(traces).strip()[:1000]}")
+            traces = [line for t in status["tasks"] for line in t.get("trace", "").splitlines()]
+            causes = " ".join(line for line in traces if not line.startswith("\tat "))
+            raise self._broken(f"the connector {connector} failed: {causes[:2000]}")
         return len(states) > 1 and set(states) == {"RUNNING"}
 
     def _ask(self, path: str) -> dict[str, Any]:
@@ -126,6 +156,22 @@ class EmbeddedConnect(EmbeddedService):
                 found = json.load(answer)
             return found if isinstance(found, dict) else {}
         return {}
+
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> None:
+        """A request that changes something. Raises TransientError with the worker's answer."""
+        request = urllib.request.Request(
+            f"http://{HOST}:{self._port}/{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60):  # noqa: S310
+                pass
+        except urllib.error.HTTPError as error:
+            raise self._broken(f"{method} {path} was refused: {error.read().decode(errors='replace')[:1000]}") from None
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            raise self._broken(f"{method} {path} failed: {error}") from error
 
     def _broken(self, what: str) -> TransientError:
         words = last_words(self._printed())

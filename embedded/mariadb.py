@@ -74,10 +74,18 @@ class EmbeddedMariaDB(EmbeddedService):
     def _home(self) -> Path:
         return mariadb_home()
 
-    def _run(self, sql: str) -> subprocess.CompletedProcess[str]:
+    def client_command(self, *options: str) -> list[str]:
+        """The command of the server's own client as root, which reads statements from its standard input.
+
+        Args:
+            options: further options of ``mariadb``.
+        """
         command = [str(self._home / "bin/mariadb"), "--no-defaults", f"--socket={self._socket}", "--user=root"]
-        command += ["--batch", "--raw", "--skip-column-names", "--skip-ssl", "--default-character-set=utf8mb4"]
-        return subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
+        command += ["--batch", "--skip-column-names", "--skip-ssl", "--default-character-set=utf8mb4"]
+        return [*command, *options]
+
+    def _run(self, sql: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.client_command("--raw"), input=sql, capture_output=True, text=True, check=False)
 
     @property
     def _socket(self) -> Path:

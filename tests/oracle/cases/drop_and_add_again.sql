@@ -1,0 +1,9 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t DROP COLUMN a;
+UPDATE t SET b=7 WHERE id=1;
+ALTER TABLE t ADD COLUMN a VARCHAR(20);
+UPDATE t SET a='new' WHERE id=2;

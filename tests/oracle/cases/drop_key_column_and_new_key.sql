@@ -1,0 +1,7 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t DROP COLUMN id, ADD PRIMARY KEY (a);
+UPDATE t SET b=1 WHERE a='x';

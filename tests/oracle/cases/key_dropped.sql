@@ -1,0 +1,9 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a = 'w' WHERE id = 2;
+ALTER TABLE t DROP PRIMARY KEY;
+INSERT INTO t VALUES (1,'again',5);
+UPDATE t SET b=6 WHERE a='again';

@@ -1,0 +1,12 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+CREATE TABLE n LIKE t;
+ALTER TABLE n ADD COLUMN c INT DEFAULT 5;
+UPDATE t SET b=11 WHERE id=1;
+INSERT INTO n SELECT *, 7 FROM t;
+RENAME TABLE t TO old, n TO t;
+UPDATE t SET c=8 WHERE id=1;
+UPDATE old SET b=99 WHERE id=2;

@@ -1,0 +1,7 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',NULL);
+
+-- the connector takes its snapshot here
+
+SET SESSION sql_mode='';
+ALTER TABLE t MODIFY b INT NOT NULL;

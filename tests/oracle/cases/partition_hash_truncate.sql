@@ -1,0 +1,6 @@
+CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 3;
+INSERT INTO p VALUES (1),(2),(3),(4),(5);
+
+-- the connector takes its snapshot here
+
+ALTER TABLE p TRUNCATE PARTITION p1;

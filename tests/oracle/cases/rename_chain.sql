@@ -1,0 +1,10 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+CREATE TABLE u (id INT PRIMARY KEY, z DATE);
+INSERT INTO u VALUES (1,'2020-01-01');
+
+-- the connector takes its snapshot here
+
+RENAME TABLE t TO old, u TO t;
+UPDATE t SET z='2022-02-02';
+UPDATE old SET b=5 WHERE id=3;

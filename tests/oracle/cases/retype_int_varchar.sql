@@ -1,0 +1,8 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a = 'w' WHERE id = 2;
+ALTER TABLE t MODIFY b VARCHAR(20);
+INSERT INTO t VALUES (4,'q','40');

@@ -1,0 +1,7 @@
+CREATE TABLE t (id INT PRIMARY KEY, b TIMESTAMP NULL);
+INSERT INTO t VALUES (1,'2020-01-01 00:00:00');
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t MODIFY b DOUBLE;
+INSERT INTO t VALUES (2,1.5);

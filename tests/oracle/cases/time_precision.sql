@@ -1,0 +1,6 @@
+CREATE TABLE t (id INT PRIMARY KEY, b TIME(3), c DATETIME(6));
+INSERT INTO t VALUES (1,'12:34:56.789','2020-01-01 00:00:00.999999');
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t MODIFY b TIME, MODIFY c DATETIME;

@@ -1,0 +1,9 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t ADD COLUMN c INT DEFAULT 7;
+TRUNCATE t;
+INSERT INTO t (id) VALUES (1);
+ALTER TABLE t MODIFY c BIGINT;
