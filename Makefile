@@ -82,6 +82,7 @@ fuzz: venv  ## damaged events and files, a minute each kind; what fails is kept;
 
 mutants: venv  ## each guard removed in turn, and the tests that notice it; writes docs/mutants.md
 	$(PY) -m tests.mutants $(MUTANTS_ARGS)
+
 oracle: venv  ## random schemas, rows and DDL at a real server; the lake must equal it; SEEDS=200 START=1
 	$(PY) -m tests.oracle run --seeds $(SEEDS) --start $(START) $(ORACLE_ARGS)
 

@@ -26,7 +26,7 @@ from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
 from tests.oracle.forms import Encoder
 from tests.oracle.recording import Recording
-from tests.stream.dying_store import DyingStore, Fate, Killed
+from tests.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 STREAM = "oracle"
@@ -152,7 +152,7 @@ def _kills(stream: Stream) -> None:
         if stream.runner is None or (deaths < _KILLS and stream.random.random() < 0.6):
             stream.stop()
             at = stream.random.randrange(120) if deaths < _KILLS else -1
-            stream.fate = Fate(at, stream.random.random() < 0.5)
+            stream.fate = Fate(at, stream.random.choice((Answer.LOST, Answer.DONE)))
         try:
             if stream.runner is None:
                 stream.start()
