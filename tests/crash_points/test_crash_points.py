@@ -27,7 +27,6 @@ from tests.crash_points.works import (
     put_away,
 )
 from tests.hypothesis_profile import is_nightly, scaled
-from tests.services.hdfs import HdfsCluster
 from tests.services.s3 import S3Server
 
 COMPACTED = {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}}
@@ -74,11 +73,4 @@ def test_dumping(tmp_path: Path) -> None:
 @pytest.mark.parametrize("work", ELSEWHERE)
 def test_in_an_object_store(s3_server: S3Server, work: str) -> None:
     places = lambda name: Place(f"s3://{BUCKET}/crash/{work}/{name}", s3_server.options())  # noqa: E731
-    assert Trial(WORKS[work], places).failures(_ELSEWHERE) == []
-
-
-@pytest.mark.hdfs
-@pytest.mark.parametrize("work", ELSEWHERE)
-def test_in_hdfs(hdfs_cluster: HdfsCluster, work: str) -> None:
-    places = lambda name: Place(f"{hdfs_cluster.uri}/crash/{work}/{name}", {"hsync": "false"})  # noqa: E731
     assert Trial(WORKS[work], places).failures(_ELSEWHERE) == []
