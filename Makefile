@@ -21,7 +21,7 @@ ORACLE_ARGS ?= --shrink
 PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Measured on 2 cores with other work beside it (23 minutes) and estimated from processor time (16).
 TEST_MINUTES := 20
-NIGHTLY_MINUTES := 27
+NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
 SLOW := spark or kafka or database or hdfs or judge or cluster

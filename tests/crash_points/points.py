@@ -12,10 +12,9 @@ from typing import Protocol
 from pipeline.errors import BinlakeError, LostOwnershipError, TransientError
 from pipeline.storage import Storage
 from tests.crash_points.story import Place
-from tests.hypothesis_profile import is_nightly
 from tests.stream.dying_store import Answer, DyingStore, Fate, Killed, answers_of
 
-#: Before which calls of the next process a late call arrives; a usual run takes one of them in turns.
+#: Before which calls of the next process a late call arrives, in turns.
 _ARRIVALS = (0, 12, 40, 1 << 30)
 
 
@@ -59,16 +58,13 @@ def every_point(calls: Sequence[tuple[str, str]]) -> Iterator[Point]:
     turn = 0
     for at, (method, path) in enumerate(calls):
         for answer in answers_of(method):
-            arrivals: Sequence[int] = (0,)
-            if answer is Answer.LATE:
-                arrivals = _ARRIVALS if is_nightly() else (_ARRIVALS[turn % len(_ARRIVALS)],)
-                turn += 1
-            yield from (Point(at, method, path, answer, arrives_at) for arrives_at in arrivals)
+            turn += answer is Answer.LATE
+            yield Point(at, method, path, answer, _ARRIVALS[turn % len(_ARRIVALS)])
 
 
-def sampled(points: Sequence[Point], count: int) -> list[Point]:
-    """All in a nightly run; else so many of each answer, evenly over the work."""
-    if is_nightly():
+def sampled(points: Sequence[Point], count: int | None) -> list[Point]:
+    """So many of each answer, evenly over the work; None for all."""
+    if count is None:
         return list(points)
     found = []
     for answer in Answer:
@@ -85,8 +81,8 @@ class Trial:
     work: Work
     new_place: Callable[[str], Place]
 
-    def failures(self, count: int) -> list[str]:
-        """What went wrong at so many points of each answer."""
+    def failures(self, count: int | None) -> list[str]:
+        """What went wrong at so many points of each answer, or at all."""
         base = self.new_place("base")
         self.work.prepare(base)
         points = sampled(list(every_point(self._calls(base))), count)

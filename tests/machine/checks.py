@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from pipeline import clock
-from pipeline.decode.order import binlog_order
 from pipeline.hudi.read import Snapshot, TableReader
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.audit import OFFSET_KEYS, audit
 from pipeline.storage import Storage
-from pipeline.upsert.target import ORDER_FIELD
 from tests.judges import hudi_rs
-from tests.judges.hudi_spark import HudiSpark
-from tests.machine.pasts import Event, Lake, Rows
+from tests.machine.pasts import Lake, Rows
 from tests.machine.world import World
-from tests.schema_changes.ddl_source import FILE
 
 
 def check_lake(world: World) -> None:
@@ -85,38 +79,3 @@ def _same(who: str, found: Iterable[Mapping[str, Any]], wanted: Rows) -> None:
     shown = sorted(([row.get(n) for n in columns] for row in found), key=str)
     listed = sorted(([row[n] for n in columns] for row in wanted.values()), key=str)
     assert shown == listed, who
-
-
-def write_by_spark(world: World, name: str, key: int, spark: HudiSpark) -> None:
-    """A commit of Hudi's own writer, which knows nothing of streams, newer than all events so far."""
-    table = world.open(name)
-    assert table is not None
-    world.stop()
-    world.source.pos += 10
-    row: dict[str, Any] = dict.fromkeys(table.schema.names)
-    row |= {"id": key, ORDER_FIELD: binlog_order(0, FILE, world.source.pos)}
-    kinds = {pa.int32(): "int", pa.int64(): "long"}
-    schema = ", ".join(f"`{field.name}` {kinds.get(field.type, 'string')}" for field in table.schema)
-    options = {
-        "hoodie.table.name": table.config.name,
-        "hoodie.metadata.enable": str(world.plan.metadata).lower(),
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.embed.timeline.server": "false",
-    }
-    frame = spark.session.createDataFrame([tuple(row.values())], schema)
-    frame.write.format("hudi").options(**options).mode("append").save(str(world.uri(name)))
-    last = HudiTable.open(_storage(world, name)).timeline.last_completed()
-    assert last is not None
-    shown = {column: row.get(column) for column in world.lakes[name].columns}
-    world.lakes[name].delivered.append(Event(world.source.pos, key, shown, last.requested_time))
-
-
-def judge_by_spark(world: World, spark: HudiSpark) -> None:
-    """Hudi Spark shows the model's rows of every table, now and as of every promised instant."""
-    for name, lake in world.lakes.items():
-        if not (world.uri(name) / ".hoodie" / "hoodie.properties").exists():
-            continue
-        uri = str(world.uri(name))
-        _same(f"{name} by Hudi Spark", spark.snapshot(uri), lake.rows())
-        for instant, past in lake.pasts.items():
-            _same(f"{name} by Hudi Spark as of {instant}", spark.as_of(uri, instant), past)

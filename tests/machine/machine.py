@@ -272,7 +272,8 @@ class Machine(RuleBasedStateMachine):
     def foreign_commit(self, lake: str, key: int, number: int) -> None:
         if self.world.open(lake) is None:
             return
-        ints = [n for n in self.world.lakes[lake].columns if n not in ("id", "name")][:1]
+        kinds = self.world.source.tables[self._source(lake)].columns
+        ints = [n for n, kind in kinds.items() if kind in ("int", "bigint") and n != "id"][:1]
         self.world.write_foreign(lake, key, dict.fromkeys(ints, number))
         self.changed = True
 
