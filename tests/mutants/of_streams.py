@@ -210,7 +210,7 @@ STREAMS = (
         "pipeline/cli/text.py",
         "Segment(printable(segment.text), segment.style)",
         "Segment(segment.text, segment.style)",
-        ("tests/security/test_text.py::test_displays",),
+        ("tests/security/test_text.py::test_commands_print_hostile_names_as_escapes",),
     ),
     Mutant(
         "plan-secrets", "a plan that is printed shows no secret", "it shows Kafka's properties",

@@ -87,7 +87,7 @@ TABLES = (
         "pipeline/hudi/actions/commit.py",
         "    if inflight.file_name not in names:\n",
         "    if not names and inflight is None:\n",
-        (_TABLE,),
+        ("tests/hudi/actions/test_commit.py",),
     ),
     Mutant(
         "read-back", "a completing write whose answer was lost is read back", "it counts as failed",
@@ -157,7 +157,7 @@ TABLES = (
         "pipeline/hudi/actions/rollback.py",
         "    check_not_completed(storage, target.requested_time)\n    plan",
         "    plan",
-        ("tests/hudi/actors/test_deaths.py", "tests/hudi/actors/test_orders.py", _WRITERS),
+        ("tests/hudi/actions/test_commit.py",),
     ),
     Mutant(
         "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",
@@ -180,14 +180,14 @@ TABLES = (
         "pipeline/hudi/services/compaction/completion.py",
         "        if missing := sorted(logs - names):\n",
         "        if missing := sorted(logs - logs):\n",
-        (_COMPACTION,),
+        (f"{_COMPACTION}::test_a_commit_that_slipped_in_before_the_plan_is_noticed",),
     ),
     Mutant(
         "older-writer", "a compaction waits for writers that began before it", "they are not looked for",
         "pipeline/hudi/services/compaction/completion.py",
         "    if older := _older_writers(table, time):\n",
         "    if older := _older_writers(table, time)[:0]:\n",
-        (_WRITERS, _COMPACTION),
+        (f"{_WRITERS}::test_a_compaction_does_not_overtake", _COMPACTION),
     ),
     Mutant(
         "page-checksum", "damaged pages of Parquet are told", "page checksums are not verified",
@@ -243,7 +243,7 @@ TABLES = (
         "pipeline/storage/paths.py",
         "    if _REFUSED.search(path):\n",
         "    if not path:\n",
-        ("tests/security/test_names.py", "tests/storage/test_opening.py"),
+        ("tests/security/test_names.py::test_control_such_paths_are_refused",),  # makes no call: nothing can be deleted
     ),
     Mutant(
         "exclusive-probe", "a store that lets a file be created twice is refused", "the probe is not looked at",

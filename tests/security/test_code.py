@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
 
+from pipeline.cli.app import app
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.formats.avro_schema import writer_schema
@@ -113,11 +115,19 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> FedLake:
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_query_reads_its_table_and_nothing_else(lake: FedLake, text: str, secret_file: Path) -> None:
     query = text.replace("{file}", str(secret_file))
-    done = lake.run("query", "shop.a", query, "--conf", str(lake.conf))
+    done = asked(lake, query)
     assert isinstance(done.exception, (ConfigError, SystemExit)), done.output
     assert done.exit_code != 0
     assert MARK not in done.output
     assert sorted(p.name for p in secret_file.parent.iterdir()) == [secret_file.name]
+
+
+def test_control_an_ordinary_query_is_answered(lake: FedLake) -> None:
+    assert asked(lake, "select max(owner) from t").exit_code == 0
+
+
+def asked(lake: FedLake, query: str) -> Result:
+    return CliRunner().invoke(app, ["query", "shop.a", query, "--conf", str(lake.conf)])
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------

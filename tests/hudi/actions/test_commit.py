@@ -1,0 +1,52 @@
+"""The last look before a commit completes, at what another writer did since the timeline was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.clock import InstantClock
+from pipeline.errors import LostOwnershipError
+from pipeline.hudi.actions.commit import CommitPlan, apply_commit
+from pipeline.hudi.actions.rollback import roll_back
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage import open_storage
+
+INFLIGHT = Instant("20260101000000000", DELTA_COMMIT, State.INFLIGHT)
+PLAN = CommitPlan(INFLIGHT, "20260101000000001", CommitMetadata((), {}))
+
+
+def test_an_instant_that_was_rolled_back_meanwhile_is_not_completed(tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path), {"fsync": "false"})
+    with pytest.raises(LostOwnershipError, match="rolled this instant back"):
+        apply_commit(storage, PLAN)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_an_instant_that_was_completed_meanwhile_is_not_completed_again(tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path), {"fsync": "false"})
+    storage.create(INFLIGHT.path, b"")
+    other = INFLIGHT.in_state(State.COMPLETED, "20260101000000009")
+    storage.create(other.path, b"theirs")
+    with pytest.raises(LostOwnershipError, match="completed this instant"):
+        apply_commit(storage, PLAN)
+    assert storage.read(other.path) == b"theirs"
+
+
+def test_control_an_inflight_instant_is_completed(tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path), {"fsync": "false"})
+    storage.create(INFLIGHT.path, b"")
+    assert storage.stat(apply_commit(storage, PLAN).path) is not None
+
+
+def test_a_commit_that_completed_meanwhile_is_not_rolled_back(tmp_path: Path) -> None:
+    """And no rollback is planned: the next writer would carry it out."""
+    storage = open_storage(str(tmp_path), {"fsync": "false"})
+    storage.create(INFLIGHT.path, b"")
+    storage.create(INFLIGHT.in_state(State.COMPLETED, "20260101000000009").path, b"theirs")
+    with pytest.raises(LostOwnershipError, match="completed this instant"):
+        roll_back(storage, Timeline(storage), InstantClock(), INFLIGHT)
+    assert [p.name for p in tmp_path.rglob("*rollback*")] == []
