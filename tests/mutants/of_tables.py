@@ -59,7 +59,7 @@ TABLES = (
         "pipeline/hudi/table/table.py",
         "        self.ownership.check(instant)\n",
         "",
-        (_WRITERS, "tests/hudi/actors/test_deaths.py"),
+        ("tests/hudi/actions/test_commit.py",),
     ),
     Mutant(
         "heartbeat-respect", "a living writer's instant is not rolled back", "every one counts as abandoned",

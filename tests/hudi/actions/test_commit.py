@@ -14,6 +14,8 @@ from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage import open_storage
+from tests.hudi import lake
+from tests.hudi.table.test_several_writers import writer
 
 INFLIGHT = Instant("20260101000000000", DELTA_COMMIT, State.INFLIGHT)
 PLAN = CommitPlan(INFLIGHT, "20260101000000001", CommitMetadata((), {}))
@@ -50,3 +52,15 @@ def test_a_commit_that_completed_meanwhile_is_not_rolled_back(tmp_path: Path) ->
     with pytest.raises(LostOwnershipError, match="completed this instant"):
         roll_back(storage, Timeline(storage), InstantClock(), INFLIGHT)
     assert [p.name for p in tmp_path.rglob("*rollback*")] == []
+
+
+def test_a_writer_whose_heartbeat_is_lost_does_not_commit(tmp_path: Path) -> None:
+    """Though its instant is still there: another writer may be about to roll it back."""
+    lake.new_table(tmp_path)
+    table = writer(tmp_path, "a")
+    instant = table.begin()
+    results = lake.write(table, instant, lake.upserts(range(8), 1))
+    table.ownership.end(instant)
+    with pytest.raises(LostOwnershipError, match="heartbeat is lost"):
+        table.commit(instant, results)
+    assert [p.name for p in tmp_path.rglob("*.deltacommit")] == []
