@@ -76,7 +76,16 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
             found.append(DdlProgress(str(note.table), error=note.error))
         for e in note.entries:
             verdicts = tuple(map(str, e.rulings))
-            found.append(DdlProgress(str(note.table), e.place, e.statement, verdicts, note.instant))
+            found.append(
+                DdlProgress(
+                    str(note.table),
+                    e.place,
+                    e.statement,
+                    verdicts,
+                    note.instant,
+                    undetermined=[str(one) for one in e.undetermined],
+                )
+            )
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from pipeline.decode.changes import META_NAMES, ChangeBatch, TableSchema
 from pipeline.decode.quarantine import Reason
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, NO_DDL, SourceDdl, refused
-from pipeline.schema_changes.rules.restatement import deleted, restate_batch
+from pipeline.schema_changes.rules.restatement import REMOVED, deleted, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
@@ -146,11 +146,12 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
 
 
 def _gone_until(batch: ChangeBatch, ddl: SourceDdl, truncated: int) -> int | Int64s:
-    """The ordering value up to which TRUNCATE removed rows; one value for each row where DROP TABLE removed some."""
-    if not any(one.deletes for one in ddl.restatements):
-        return truncated
-    gone = deleted(RowPlaces.incoming(batch.rows), ddl.restatements)
-    return np.where(gone, np.iinfo(np.int64).max, truncated)
+    """The ordering value up to which TRUNCATE removed rows; one value for each row where DROP TABLE or a statement
+    about a partition removed some."""
+    gone = batch.rows.column("__op").to_numpy() == REMOVED
+    if any(one.deletes for one in ddl.restatements):
+        gone |= deleted(RowPlaces.incoming(batch.rows), ddl.restatements)
+    return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
 
 
 def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:

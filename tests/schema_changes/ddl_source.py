@@ -53,11 +53,13 @@ class DdlSource:
     keyed: bool = True
     skew_s: int = 0
 
-    def create(self, table: str, columns: dict[str, str], *, snapshot: bool = True) -> None:
+    def create(self, table: str, columns: dict[str, str], *, snapshot: bool = True, options: str = "") -> None:
         """A table with a column ``id``; made before the connector began, or by a statement."""
         self.tables[table] = Table(dict(columns))
         body = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-        self._record(f"CREATE TABLE `{table}` ({body}, PRIMARY KEY (`id`))", [("CREATE", table)], snapshot=snapshot)
+        self._record(
+            f"CREATE TABLE `{table}` ({body}, PRIMARY KEY (`id`)){options}", [("CREATE", table)], snapshot=snapshot
+        )
 
     def like(self, table: str, model: str) -> None:
         """CREATE TABLE ... LIKE."""
@@ -251,7 +253,8 @@ class Follower:
         end = Offsets.of_places(on_the_way)
         event = self._runner.run(len(self.told), end, 0, LocalEngine(self.source.log))
         self.told.append(event)
-        assert [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error] == []
+        errors = [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error]
+        assert errors == []
         return event
 
     def stored(self, table: str) -> dict[int, Row]:

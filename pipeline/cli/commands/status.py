@@ -114,6 +114,9 @@ def _print_tables(found: list[TableStatus]) -> None:
             style="yellow" if t.behind else None,
         )
     terminal().print(grid)
+    for t in found:
+        for one in t.undetermined:
+            say(f"  {t.name}: not determined: {one}")
 
 
 def _who(writer: Writer) -> str:

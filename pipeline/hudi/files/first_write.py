@@ -16,7 +16,7 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import column_ranges
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, data_rows, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, with_meta, write_file_group
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
 from pipeline.hudi.files.parquet_file import parquet_writer
 from pipeline.storage.base import Storage
@@ -39,13 +39,24 @@ def write_new_file_group(storage: Storage, context: WriteContext, group: FileGro
     return written
 
 
+def write_base_anew(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
+    """Write all rows of a file group that may exist as a new base file, which begins a new file slice, and the deletes
+    over it. So a column can take a type as which neither reader reads the older files (measured).
+
+    ``group.upserts``: all rows, none if the group has lost its rows. Bytes and errors as ``write_file_group``."""
+    written = [_write_base(storage, context, group)]
+    if group.deletes is not None and group.deletes.num_rows:
+        written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
+    return written
+
+
 def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
     name = str(BaseFileName(group.file_id, context.instant))
-    plain = data_rows(context, group)
-    assert plain is not None
+    assert group.upserts is not None
+    plain = with_meta(context, group, group.upserts)
     rows = naming_file(plain, name, plain.schema.field(_FILE_NAME))
     keys = rows.column(RECORD_KEY_FIELD)
-    span = keys[0].as_py(), keys[-1].as_py()
+    span = (keys[0].as_py(), keys[-1].as_py()) if rows.num_rows else None
     bloom = BloomFilter.simple(rows.num_rows, _BLOOM_FPP)
     bloom.add(keys)
     stored = bloom.kind, bloom.to_base64()
@@ -59,8 +70,8 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
         size_bytes=len(data),
         num_upserts=rows.num_rows,
         num_deletes=0,
-        min_record_key=span[0],
-        max_record_key=span[1],
+        min_record_key=span[0] if span else "",
+        max_record_key=span[1] if span else "",
         ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
         bloom=stored,
     )

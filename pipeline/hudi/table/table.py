@@ -185,7 +185,8 @@ class HudiTable(TableState):
             instant: the requested time.
             results: one for every file; none for a commit that only records ``extra``.
             extra: the caller's own keys of extraMetadata.
-            schema: a newer schema: columns added as nullable, types widened.
+            schema: a newer schema: columns added as nullable, types widened; any types if every file group gets a new
+                base file.
 
         The metadata table records the files first. Raises OvertakenError if another writer has committed since
         ``begin``, LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
@@ -211,7 +212,8 @@ class HudiTable(TableState):
         self.ownership.check(instant)
         self._check_not_overtaken(instant)
         columns = value_schema(schema) if schema is not None else self.schema
-        check_evolution(self.schema, columns)
+        if not self._begins_every_slice(files):
+            check_evolution(self.schema, columns)
         stats = write_stats(instant, files)
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
@@ -227,6 +229,11 @@ class HudiTable(TableState):
         self._known_partitions.update(partitions)
         self.schema = columns
         return plan.completion_time
+
+    def _begins_every_slice(self, files: Sequence[WriteResult]) -> bool:
+        """Whether every file group gets a new base file: no older file is read under the new columns then."""
+        based = {(file.partition_path, file.file_id) for file in files if file.is_base}
+        return based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}
 
     def _check_not_overtaken(self, instant: str) -> None:
         if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:

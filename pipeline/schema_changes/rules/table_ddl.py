@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
 from pipeline.schema_changes.rules.plan import Refusal, SourceDdl
-from pipeline.schema_changes.rules.restatement import Restatement, Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.restatement import Restatement
 from pipeline.schema_changes.rules.row_places import has_binlog_place
+from pipeline.schema_changes.rules.steps import Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.undetermined import Undetermined
 from pipeline.schema_changes.rules.verdicts import (
     Judged,
     Ruling,
@@ -26,6 +29,7 @@ from pipeline.schema_changes.rules.verdicts import (
     define,
     judge_clauses,
     judge_definition,
+    note_cascade,
 )
 
 _SHOWN = 160
@@ -54,6 +58,7 @@ class Entry:
     refused: tuple[str, ...] = ()
     renamed: tuple[SourceTable, SourceTable] | None = None
     deleted: tuple[int, int | None] | None = None
+    undetermined: tuple[Undetermined, ...] = ()
 
     @property
     def is_refusal(self) -> bool:
@@ -96,6 +101,7 @@ def entries_to_text(entries: Iterable[Entry]) -> str:
             "refused": e.refused,
             "renamed": e.renamed and [[s.database, s.table] for s in e.renamed],
             "deleted": e.deleted,
+            "undetermined": [[one.column, one.why] for one in e.undetermined],
         }
         said.append(item | {name: value for name, value in more.items() if value not in (None, [], ())})
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
@@ -123,6 +129,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         refused=tuple(item.get("refused", ())),
         renamed=(SourceTable(*renamed[0]), SourceTable(*renamed[1])) if renamed else None,
         deleted=_moment(item.get("deleted")),
+        undetermined=tuple(Undetermined(column, why) for column, why in item.get("undetermined", ())),
     )
 
 
@@ -159,9 +166,11 @@ def judge_table(
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
+            _note_partitions(mine, state)
         elif not all(_is_repeated(effect, [*known.values(), *found.news], state) for effect in mine):
             before = entry
             entry = _judged(source, mine, state)
+            _note_partitions(mine, state)
             if entry != before:
                 found.news.append(entry)
         if entry is not None:
@@ -204,16 +213,24 @@ def _note_refusals(
         found.refusals.append(replace(opened.pop(), until=order, until_seconds=seconds))
 
 
+def _note_partitions(effects: Iterable[Effect], state: TableSchemaState) -> None:
+    for effect in effects:
+        state.partitions.note(effect.event.order, effect.action, effect.clauses)
+
+
 def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> Entry:
     """The statement of these effects, judged."""
     event, rulings, steps = effects[0].event, list[Ruling](), list[Step]()
     texts, deleted, renamed = list[str](), None, None
+    undetermined: list[Undetermined] = []
+    state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
     for effect in effects:
         judged, removed = _by_action(effect, state)
         rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
+        undetermined += judged.undetermined
         deleted = removed or deleted
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
     return Entry(
@@ -231,6 +248,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         refused=tuple(sorted(state.refused)),
         renamed=renamed,
         deleted=deleted,
+        undetermined=tuple(undetermined),
     )
 
 
@@ -256,7 +274,11 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
         return _made_again(effect, state)
     if effect.action is Action.CREATE and not len(state.schema):
         define(effect.clauses, state)
-    return Judged(), None
+    judged = Judged()
+    for clause in effect.clauses if effect.action is Action.CREATE else ():
+        if isinstance(clause, Cascade):
+            note_cascade(clause, judged)
+    return judged, None
 
 
 def _renamed(effect: Effect, state: TableSchemaState) -> Judged:

@@ -1,7 +1,7 @@
 """A whole column's values in another type, as a server converts them in MODIFY COLUMN.
 
-The session's ``sql_mode`` is not in the log. It need not be: a strict session refuses a statement where a value does not
-fit, so in a statement of the log either all values fit or the session was not strict and cut them.
+The session's ``sql_mode`` is not in the log. It need not be: a strict session refuses a statement where a value does
+not fit, so in a statement of the log either all values fit or the session was not strict and cut them.
 
 Measured against MariaDB 11.4, type by type (``tests/schema_changes/test_conversions.py``).
 """

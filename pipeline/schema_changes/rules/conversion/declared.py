@@ -33,7 +33,9 @@ class Kind(StrEnum):
 
 
 _KINDS = {
-    **dict.fromkeys(["tinyint", "smallint", "mediumint", "int", "bigint", "bool", "decimal", "year", "bit"], Kind.EXACT),
+    **dict.fromkeys(
+        ["tinyint", "smallint", "mediumint", "int", "bigint", "bool", "decimal", "year", "bit"], Kind.EXACT
+    ),
     **dict.fromkeys(["float", "double"], Kind.REAL),
     **dict.fromkeys(["char", "varchar", "text", "json"], Kind.TEXT),
     **dict.fromkeys(["binary", "varbinary", "blob"], Kind.BYTES),
@@ -52,6 +54,11 @@ def charset_of(text: str) -> str | None:
     """The character set that a type's text names, in lower case; None if it names none."""
     found = _CHARSET.search(text)
     return found[1].lower() if found else None
+
+
+def without_charset(text: str) -> str:
+    """A type's text without its character set and collation."""
+    return re.sub(r"\s+collate\s*=?\s*\w+", "", _CHARSET.sub("", text), flags=re.IGNORECASE).strip()
 
 
 def codec_of(kind: MysqlType) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.schema_changes.rules.conversion.declared import charset_of, size_in_bytes
 from pipeline.schema_changes.rules.conversion.numbers import INTEGERS, integer_range
@@ -21,7 +23,7 @@ def keeps_values(old: MysqlType, new: MysqlType) -> bool:
         return same and _characters(old) <= _characters(new)
     if old.base in ("varbinary", "blob") and new.base in ("varbinary", "blob"):
         return _bytes(old) <= _bytes(new)
-    if old.base != new.base:
+    if old.base != new.base or pa.types.is_string(old.lake_type) != pa.types.is_string(new.lake_type):
         return False
     if old.base == "decimal":
         whole = (old.precision - (old.scale or 0)) <= (new.precision - (new.scale or 0))

@@ -137,7 +137,7 @@ def time_of_text(text: str) -> int:
         clock = hours, int(found[4] or 0), int(found[5] or 0), found[6] or ""
         return _cut(found[1] == "-", *clock)
     run = _TIME_RUN.match(text)
-    if run is None or len(run[2]) > _DATETIME_LENGTH:
+    if run is None or len(run[2]) >= _DATETIME_LENGTH:
         return 0
     number = int(run[2])
     return _cut(run[1] == "-", number // 10000, number // 100 % 100, number % 100, run[3] or "")
@@ -162,13 +162,16 @@ def _cut(negative: bool, hours: int, minutes: int, seconds: int, fraction: str) 
     return -size if negative else size
 
 
-def with_digits(size: int, digits: int, *, rounds: bool) -> int:
-    """Microseconds with that many digits of a second: the rest is cut off, or rounded half away from zero."""
-    step = 10 ** (6 - digits)
-    kept, rest = divmod(abs(size), step)
-    if rounds and rest * 2 >= step:
-        kept += 1
-    return kept * step if size >= 0 else -kept * step
+def datetime_with_digits(size: int, digits: int, *, rounds: bool) -> int:
+    """Microseconds of a DATETIME with that many digits of a second: the rest is cut off the clock, or rounded."""
+    step: int = 10 ** (6 - digits)
+    return (size + (step // 2 if rounds else 0)) // step * step
+
+
+def time_with_digits(size: int, digits: int, *, rounds: bool) -> int:
+    """Microseconds of a TIME with that many digits of a second: cut off, or rounded half away from zero."""
+    cut = datetime_with_digits(abs(size), digits, rounds=rounds)
+    return cut if size >= 0 else -cut
 
 
 Store = Callable[[Any], int | None]
@@ -191,8 +194,7 @@ def to_moment(
             return None
         if new.base == "date":
             return moment // DAY
-        moment = with_digits(moment, new.length or 0, rounds=rounds)
-        return moment
+        return datetime_with_digits(moment, new.length or 0, rounds=rounds)
 
     return store
 
@@ -231,6 +233,6 @@ def _to_time(new: MysqlType, old: MysqlType, number: Callable[[Any], Any], *, ro
             size = time_of_text(value.decode("latin1"))
         else:
             size = time_of_number(_exact(number(value)))
-        return with_digits(size, digits, rounds=rounds)
+        return time_with_digits(size, digits, rounds=rounds)
 
     return store

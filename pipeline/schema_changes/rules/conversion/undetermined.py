@@ -16,7 +16,8 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
     bases = {old.base, new.base}
     if "geometry" in bases:
         return "a spatial value has no form in other types"
-    if "uuid" in bases and old.base != new.base and not (old.base == "uuid" and new.base in _TEXTS):
+    same = old.base == new.base and old.text.lower().split()[:1] == new.text.lower().split()[:1]
+    if "uuid" in bases and not same and not (old.base == "uuid" and new.base in _TEXTS):
         return "values that are no UUID or address become null or zero by rules of their own"
     if kind_of(old) is Kind.REAL and kind_of(new) is Kind.MOMENT:
         return "the server reads a real number as a date by the form in which it prints it"
