@@ -58,7 +58,7 @@ _BIGINT = MysqlType("bigint", text="bigint")
 @lru_cache(maxsize=256)
 def _translated(text: str) -> exp.Expression:
     try:
-        tree = sqlglot.parse_one(text, dialect="mysql")
+        tree: exp.Expression = sqlglot.parse_one(text, dialect="mysql")  # type: ignore[assignment]
     except SqlglotError as error:
         raise _not_known(text, "it cannot be parsed") from error
     for node in tree.walk():

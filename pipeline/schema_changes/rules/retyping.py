@@ -66,7 +66,7 @@ def conversion(
 
 def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:
     """Whether files with the one type cannot be read as the other, so that all rows are written anew."""
-    return before != after and common_type(before, after)[0] != after
+    return bool(before != after and common_type(before, after)[0] != after)
 
 
 def keeps_key_text(column: ColumnDefinition, old: MysqlType | None, before: pa.DataType) -> bool:

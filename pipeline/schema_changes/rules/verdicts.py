@@ -516,5 +516,6 @@ def _convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState
             text = f"{without_charset(kind.text or kind.base)} character set {clause.charset}"
             column = ColumnDefinition(lake or name, text, parse_type(text))
             _modify(column, order, state, judged)
-    if not texts:
-        _say(judged, Verdict.APPLY, "the columns of the source are not known")
+    if not texts and not clause.charset.startswith("utf8mb4"):
+        judged.undetermined.append(Undetermined(WHOLE_ROWS, f"text becomes {clause.charset}, and no column is known"))
+        _say(judged, Verdict.KEEP, f"text becomes {clause.charset} in the source; no column is known, the rows stay")
