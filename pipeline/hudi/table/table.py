@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.errors import BinlakeError, LostOwnershipError
+from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import CommitPlan, OvertakenError, apply_commit, begin_instant, withdraw
 from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
@@ -212,8 +212,7 @@ class HudiTable(TableState):
         self.ownership.check(instant)
         self._check_not_overtaken(instant)
         columns = value_schema(schema) if schema is not None else self.schema
-        if not self._begins_every_slice(files):
-            check_evolution(self.schema, columns)
+        self._check_columns(columns, files)
         stats = write_stats(instant, files)
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
@@ -230,10 +229,15 @@ class HudiTable(TableState):
         self.schema = columns
         return plan.completion_time
 
-    def _begins_every_slice(self, files: Sequence[WriteResult]) -> bool:
-        """Whether every file group gets a new base file: no older file is read under the new columns then."""
-        based = {(file.partition_path, file.file_id) for file in files if file.is_base}
-        return based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}
+    def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
+        """Raise UnsupportedError for columns under which older files cannot be read, unless every file group gets a new
+        base file: none of them is read under the new columns then."""
+        try:
+            check_evolution(self.schema, columns)
+        except UnsupportedError:
+            based = {(file.partition_path, file.file_id) for file in files if file.is_base}
+            if not based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}:
+                raise
 
     def _check_not_overtaken(self, instant: str) -> None:
         if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:
