@@ -137,6 +137,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             oldest_ms=accepted.oldest_ms,
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
+            doubt=accepted.doubt,
         ),
     )
     return list(accepted.parcels)

@@ -7,7 +7,7 @@ Keys and partitions are made of shaped columns. No step sees rows that an earlie
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pipeline.decode.changes import META_NAMES, ChangeBatch, TableSchema
 from pipeline.decode.quarantine import Reason
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, NO_DDL, SourceDdl, refused
-from pipeline.schema_changes.rules.restatement import REMOVED, deleted, restate_batch
+from pipeline.schema_changes.rules.restatement import REMOVED, deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
@@ -80,6 +80,7 @@ class Accepted:
         counts: of the records so far.
         oldest_ms, newest_ms: the range of the source's times in milliseconds, 0 where it gives none.
         snapshots: the places at which snapshot rows were read.
+        doubt: where the source sent another value for a computed column than binlake computes; None if it did not.
     """
 
     schema: TableSchema
@@ -90,6 +91,7 @@ class Accepted:
     oldest_ms: int = 0
     newest_ms: int = 0
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    doubt: str | None = None
 
 
 @dataclass(slots=True)
@@ -127,6 +129,7 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
         return prepared
     left = allowed
     try:
+        doubt = differing(left, facts.ddl.restatements)
         left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
         shaped = shape(left, rules, shard)
         prepared.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
@@ -139,7 +142,8 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
         prepared.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
         left = without_records_of(left, unusable)
         gone_until = _gone_until(left, facts.ddl, facts.truncates.order_of(shard))
-        prepared.accepted = _accepted(left, target, route(left, target, facts.applied_until, gone_until))
+        routed = route(left, target, facts.applied_until, gone_until)
+        prepared.accepted = replace(_accepted(left, target, routed), doubt=doubt)
     except UnsupportedError as error:
         prepared.reject(left, TABLE_REFUSED, str(error))
     return prepared

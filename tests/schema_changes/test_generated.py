@@ -174,3 +174,16 @@ def test_fractions_of_the_statements_time_are_not_determined(tmp_path: Path) -> 
     assert [u for event in follower.told for ddl in event.ddl for u in ddl.undetermined] == [
         f"not determined: x: {why}"
     ]
+
+
+def test_a_value_that_the_source_computes_otherwise_is_said(tmp_path: Path) -> None:
+    source, follower = begun(tmp_path)
+    follower.run()
+    source.execute("ALTER TABLE t ADD g INT AS (n + 1) STORED", "t", {"id": "int", "n": "int", "g": "int"})
+    source.put("t", 8, n=1, g=2)
+    assert [t.warning for t in follower.run().tables] == [None]
+    source.put("t", 9, n=1, g=3)
+    (warning,) = [t.warning for t in follower.run().tables]
+    assert warning is not None
+    assert warning.startswith("column g = n + 1: the source sent 3 where 2 was computed")
+    assert follower.stored("t")[9]["g"] == 3

@@ -155,3 +155,62 @@ def test_what_a_conversion_leaves_open_is_recorded_and_said(tmp_path: Path) -> N
     follower.run()
     why = "not determined: price: values that are no UUID or address become null or zero by rules of their own"
     assert follower.verdicts() == [f"convert: price becomes uuid, string in the lake: rows before hold null, {why}"]
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_a_column_that_comes_back_with_another_type(tmp_path: Path, share: float) -> None:
+    source, follower = begun(tmp_path)
+    follower.run(share=share)
+    source.drop("t", "qty")
+    source.put("t", 1, name="without")
+    source.add("t", "qty", "varchar(9)", "none", "NOT NULL DEFAULT 'none'")
+    source.put("t", 2, qty="some")
+    follower.run()
+    check(source, follower)
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_a_renamed_column_takes_another_type(tmp_path: Path, share: float) -> None:
+    source, follower = begun(tmp_path)
+    follower.run(share=share)
+    held = source.tables["t"]
+    for row in held.rows.values():
+        row["label"] = int(row.pop("name")[0])
+    columns = {"label" if n == "name" else n: "int" if n == "name" else kind for n, kind in held.columns.items()}
+    source.execute("ALTER TABLE t CHANGE name label INT", "t", columns)
+    source.put("t", 2, label=77)
+    follower.run()
+    check(source, follower)
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_a_table_made_again_with_other_types(tmp_path: Path, share: float) -> None:
+    source, follower = begun(tmp_path)
+    follower.run(share=share)
+    source.drop_table("t")
+    source.create("t", COLUMNS | {"qty": "varchar(9)", "name": "int"}, snapshot=False)
+    source.put("t", 2, qty="again", name=4)
+    follower.run()
+    check(source, follower)
+
+
+def test_text_is_converted_with_the_character_set_of_its_table(tmp_path: Path) -> None:
+    source, follower = begun(tmp_path)
+    source.put("t", 1, name="x日é")
+    follower.run()
+    source.tables["t"].rows[1]["name"] = "x?é"
+    source.execute("ALTER TABLE t CONVERT TO CHARACTER SET latin1", "t", COLUMNS)
+    follower.run()
+    check(source, follower)
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_a_key_column_becomes_text(tmp_path: Path, share: float) -> None:
+    source, follower = begun(tmp_path)
+    follower.run(share=share)
+    source.modify("t", "id", "varchar(20)")
+    follower.run()
+    follower.run()
+    rows = follower.all_rows("t")
+    assert sorted((row["id"], row["_hoodie_record_key"]) for row in rows) == [(f"{n}", f"{n}") for n in range(6)]
+    assert follower.quarantined() == []

@@ -79,7 +79,7 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
 
 def _encode(rows: pa.Table, context: WriteContext, footer: dict[str, str]) -> bytes:
     sink = pa.BufferOutputStream()
-    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES)
+    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES) if rows.num_rows else _ROW_GROUP_ROWS
     with parquet_writer(sink, rows.schema, context.compression, context.compression_level) as writer:
         writer.write_table(rows, row_group_size=at_once)
         writer.add_key_value_metadata(footer)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Column
 from pipeline.schema_changes.rules.partitions.members import members
 from pipeline.schema_changes.rules.row_places import RowPlaces
-from pipeline.schema_changes.rules.stepping import place_of, stepped
-from pipeline.schema_changes.rules.steps import Remove, Step
+from pipeline.schema_changes.rules.stepping import place_of, sent_otherwise, stepped
+from pipeline.schema_changes.rules.steps import Compute, Remove, Step
 
 _Mask = npt.NDArray[np.bool_]
 #: The ``__op`` of a row that a statement about its partition has removed.
@@ -101,6 +101,27 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
     for name in META_NAMES:
         rows = rows.append_column(batch.rows.schema.field(name), batch.rows.column(name))
     return replace(batch, schema=replace(batch.schema, columns=columns), rows=rows, before=before)
+
+
+def differing(batch: ChangeBatch, restatements: Sequence[Restatement]) -> str | None:
+    """Where the source sent another value for a computed column than binlake computes; None if it nowhere did.
+
+    Rows from before the statement hold computed values, rows after it come with the server's: these show whether the
+    expression was translated rightly.
+    """
+    places = RowPlaces.incoming(batch.rows)
+    for at, one in enumerate(restatements):
+        steps = [step for step in one.steps if isinstance(step, Compute)]
+        if not steps:
+            continue
+        until = next((later.order for later in restatements[at + 1 :]), np.iinfo(np.int64).max)
+        sent = (places.orders >= one.order) & (places.orders < until)
+        rows = batch.rows.filter(pa.array(sent)).drop_columns(list(META_NAMES)) if sent.any() else None
+        for step in steps if rows is not None else ():
+            why = sent_otherwise(rows, step)
+            if why is not None:
+                return why
+    return None
 
 
 def _without(batch: ChangeBatch, gone: _Mask) -> ChangeBatch:

@@ -139,6 +139,24 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
     return rows.set_column(at, rows.schema.field(at).with_type(kind), merged)
 
 
+def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
+    """The first row whose sent value is not the computed one, in words; None if there is none. Nulls that were sent do
+    not count: a deleted row may come without its values."""
+    at, new = place_of(rows, step.column.name), step.column.type
+    if at is None or new is None:
+        return None
+    sent = as_type(rows.column(at), new.lake_type).combine_chunks()
+    own = computed(step.expression, new, rows, step.session)
+    wrong = pc.and_(sent.is_valid(), pc.invert(pc.fill_null(pc.equal(sent, own), False)))
+    if not pc.any(wrong).as_py():
+        return None
+    first = pc.index(wrong, True).as_py()
+    return (
+        f"column {step.column.name} = {step.expression}: the source sent {sent[first].as_py()!r} where "
+        f"{own[first].as_py()!r} was computed: rows from before the statement may be wrong, load the table again"
+    )
+
+
 def _without_nulls(values: pa.Array, column: ColumnDefinition) -> pa.Array:
     """NOT NULL: a null becomes the type's own default. A date stays null, as the zero date is null in the lake."""
     if column.nullable or not values.null_count:

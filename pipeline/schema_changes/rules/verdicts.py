@@ -428,7 +428,9 @@ def _modify(column: ColumnDefinition, order: int, state: TableSchemaState, judge
         _say(judged, Verdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
     elif column.generated and not _placed(name, state):
         _generate(column, state, judged)
-    elif not _placed(name, state) and _convert(column, old, (before, after), state, judged):
+    elif (not _placed(name, state) or is_rewritten(before, after)) and _convert(
+        column, old, (before, after), state, judged
+    ):
         return
     elif after != before:
         verdict = Verdict.CONVERT if is_rewritten(before, after) else Verdict.WIDEN
