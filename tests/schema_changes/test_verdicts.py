@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.schema_changes.rules.verdicts import TableSchemaState, judge_clauses
+from pipeline.schema_changes.rules.judged import TableSchemaState
+from pipeline.schema_changes.rules.verdicts import judge_clauses
 from pipeline.settings import TablesSettings
 
 SCHEMA = pa.schema(

@@ -28,11 +28,11 @@ from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.rules.judged import TableSchemaState
 from pipeline.schema_changes.rules.partitions.known import Defined, KnownPartitions
 from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
 from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
 from pipeline.schema_changes.rules.undetermined import Undetermined, undetermined_by
-from pipeline.schema_changes.rules.verdicts import TableSchemaState
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.settings.schema_changes import SchemaChangeSettings

@@ -16,21 +16,14 @@ from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
+from pipeline.schema_changes.rules.judged import Judged, Ruling, TableSchemaState, Verdict
+from pipeline.schema_changes.rules.partition_clauses import note_cascade
 from pipeline.schema_changes.rules.plan import Refusal, SourceDdl
 from pipeline.schema_changes.rules.restatement import Restatement
 from pipeline.schema_changes.rules.row_places import has_binlog_place
 from pipeline.schema_changes.rules.steps import Step, step_from_json, step_to_json
 from pipeline.schema_changes.rules.undetermined import Undetermined
-from pipeline.schema_changes.rules.verdicts import (
-    Judged,
-    Ruling,
-    TableSchemaState,
-    Verdict,
-    define,
-    judge_clauses,
-    judge_definition,
-    note_cascade,
-)
+from pipeline.schema_changes.rules.verdicts import define, judge_clauses, judge_definition
 
 _SHOWN = 160
 
