@@ -58,7 +58,8 @@ class DdlProgress:
     """A DDL statement that was judged for a table before the batch.
 
     ``place``: its position in the source's log. ``verdicts``: the verdict of each clause. ``instant``: the commit that
-    carried it out and records it; None if it failed. ``error``: why it failed; it is tried again.
+    carried it out and records it; None if it failed. ``error``: why it failed; it is tried again. ``undetermined``: the
+    columns whose values in rows from before it the log does not determine, and why.
     """
 
     table: str
@@ -67,6 +68,7 @@ class DdlProgress:
     verdicts: Sequence[str] = ()
     instant: str | None = None
     error: str | None = None
+    undetermined: Sequence[str] = ()
 
     def __str__(self) -> str:
         if self.error is not None:

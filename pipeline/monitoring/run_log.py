@@ -66,7 +66,9 @@ class RunLog(AbstractContextManager["RunLog"]):
 
 
 def _of_ddl(ddl: DdlProgress) -> tuple[int, str, str]:
-    return (logging.INFO, "ddl", str(ddl)) if ddl.error is None else (logging.WARNING, "ddl_failed", str(ddl))
+    if ddl.error is not None:
+        return logging.WARNING, "ddl_failed", str(ddl)
+    return logging.WARNING if ddl.undetermined else logging.INFO, "ddl", str(ddl)
 
 
 def _of_table(part: TableProgress) -> Iterator[_Record]:

@@ -21,6 +21,7 @@ from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.recorded import Revert
 from pipeline.position.table_requests import Requests, load_requests
+from pipeline.schema_changes.rules.undetermined import undetermined_columns
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.source.positions import end_offsets, first_offsets, retention_ms
@@ -88,6 +89,7 @@ class TableStatus:
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
         reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
+        undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
     """
 
     name: str
@@ -106,6 +108,7 @@ class TableStatus:
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
+    undetermined: list[str] = field(default_factory=list)
 
 
 def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:
@@ -147,6 +150,7 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
         counts, times = record.counts, record.source_times
         status.counts = vars(counts) if counts is not None else {}
         status.freshness_ms = visible - times[1] if times is not None else None
+    status.undetermined = [str(one) for one in undetermined_columns(RecordReader.newest_of(table).ddl or ())]
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
     for piece in table.file_slices():
         status.log_bytes += piece.log_size

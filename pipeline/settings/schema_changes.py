@@ -20,13 +20,18 @@ class SchemaChangeSettings(Section):
     widen: Literal["apply", "refuse"] = "apply"
     """A type that holds all values of the former type (int to bigint, decimals with more digits)."""
     narrow: Literal["keep", "refuse"] = "keep"
-    """A type that holds fewer values. ``keep``: the column in the lake keeps its wider type."""
-    convert: Literal["refuse", "string"] = "refuse"
-    """Any other change of type. ``string``: a column that changes from whole numbers to text becomes text, one that
-    changes from text to whole numbers stays text; the rest is refused."""
+    """A type that holds fewer values. ``keep``: existing rows are converted as the source converts them; the column in
+    the lake keeps its wider type."""
+    convert: Literal["follow", "string", "refuse"] = "follow"
+    """Any other change of type. ``follow``: existing rows are converted as the source converts them, and the column
+    takes the new type; ``string``: a column that changes from whole numbers to text becomes text, one that changes from
+    text to whole numbers stays text, and the rest is refused."""
     key: Literal["rewrite", "refuse"] = "rewrite"
     """Another primary key, or a key column with another name. ``rewrite``: the lake table is written anew under its new
     key, in one commit."""
+    partitions: Literal["follow", "keep", "refuse"] = "follow"
+    """DROP, TRUNCATE and EXCHANGE PARTITION. ``follow``: the partition's rows are deleted; where it is not known which
+    rows these are, the statement is refused. ``keep``: its rows stay."""
     drop_table: Literal["keep", "delete"] = "keep"
     """DROP TABLE. ``keep``: the lake table stays as it is; ``delete``: its rows are deleted, as by TRUNCATE."""
     recreate_table: Literal["delete", "keep"] = "delete"

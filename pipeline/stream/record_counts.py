@@ -63,7 +63,7 @@ def table_progress(
         bytes_written=outcome.bytes_written,
         error=str(error) if error is not None else None,
         compaction_instant=outcome.services.compacted,
-        warning=outcome.services.warning,
+        warning=report.doubt or outcome.services.warning,
         offsets=ranges.to_json(),
     )
 
@@ -76,7 +76,16 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
             found.append(DdlProgress(str(note.table), error=note.error))
         for e in note.entries:
             verdicts = tuple(map(str, e.rulings))
-            found.append(DdlProgress(str(note.table), e.place, e.statement, verdicts, note.instant))
+            found.append(
+                DdlProgress(
+                    str(note.table),
+                    e.place,
+                    e.statement,
+                    verdicts,
+                    note.instant,
+                    undetermined=[str(one) for one in e.undetermined],
+                )
+            )
     return tuple(found)
 
 

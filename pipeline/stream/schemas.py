@@ -133,7 +133,8 @@ class SchemaRegistry:
             return
         if done is not None:
             order = binlog_order(self._options.epoch_for(done.server_id, done.gtid), done.file, done.position)
-            self.ddl.add(DdlEvent(order, done.seconds, f"{done.file}:{done.position}", done.text, done.database))
+            place = f"{done.file}:{done.position}"
+            self.ddl.add(DdlEvent(order, done.seconds, place, done.text, done.database, mariadb=done.mariadb))
 
     def sources(self) -> set[SourceTable]:
         """The tables with a known definition."""

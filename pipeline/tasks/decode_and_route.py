@@ -147,6 +147,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
             before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
+            doubt=accepted.doubt,
         ),
     )
     return list(accepted.parcels)

@@ -82,7 +82,8 @@ class TableReport:
     """A task's report of one table: the newest schema, the target, counts, and the span of source times (ms).
 
     ``origins``: the source tables of the rows. ``sharded``: whether a route merges several source tables and a column
-    distinguishes their rows. ``clash``: why they cannot be merged.
+    distinguishes their rows. ``clash``: why they cannot be merged. ``doubt``: where the source sent another value for a
+    computed column than binlake computes.
     """
 
     schema: TableSchema
@@ -97,6 +98,7 @@ class TableReport:
     clash: str | None = None
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     before_images: bool = False
+    doubt: str | None = None
 
     def add(self, other: TableReport) -> None:
         """Add the report of another chunk or task of the same table."""
@@ -108,6 +110,7 @@ class TableReport:
         if other.target != self.target:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
         self.clash = self.clash or other.clash
+        self.doubt = self.doubt or other.doubt
         if other.oldest_ms:
             self.oldest_ms = min(self.oldest_ms or other.oldest_ms, other.oldest_ms)
         self.newest_ms = max(self.newest_ms, other.newest_ms)

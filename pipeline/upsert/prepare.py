@@ -7,7 +7,7 @@ Keys and partitions are made of shaped columns. No step sees rows that an earlie
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,11 @@ from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
-from pipeline.schema_changes.rules.restatement import deleted, restate_batch
+from pipeline.schema_changes.rules.restatement import REMOVED, deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
+from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import (
     KEY,
@@ -82,6 +83,7 @@ class Accepted:
         counts: of the records so far.
         oldest_ms, newest_ms: the range of the source's times in milliseconds, 0 where it gives none.
         snapshots: the places at which snapshot rows were read.
+        doubt: where the source sent another value for a computed column than binlake computes; None if it did not.
     """
 
     schema: TableSchema
@@ -92,6 +94,7 @@ class Accepted:
     oldest_ms: int = 0
     newest_ms: int = 0
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    doubt: str | None = None
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ class Prepared:
 class LakeRows:
     """Rows of a change batch as their lake table keeps them, under the source's names; None where no row is left.
 
-    ``rejected``, ``dropped``, ``held``: as in ``Prepared``.
+    ``rejected``, ``dropped``, ``held``: as in ``Prepared``. ``doubt``: as in ``Accepted``.
     """
 
     batch: ChangeBatch | None = None
@@ -120,6 +123,7 @@ class LakeRows:
     rejected: list[Rejected] = field(default_factory=list)
     dropped: int = 0
     held: ChangeBatch | None = None
+    doubt: str | None = None
 
     def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
         """Note rejected rows; None has no effect."""
@@ -146,6 +150,7 @@ def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fa
     if left is None:
         return found
     try:
+        found.doubt = differing(left, facts.ddl.restatements)
         left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
         shaped = shape(left, rules, shard)
         found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
@@ -178,8 +183,9 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     if found.batch is None or found.target is None:
         return prepared
     try:
-        routed = route(found.batch, found.target, facts.applied_until, facts.truncates.order_of(shard))
-        prepared.accepted = _accepted(found.batch, found.target, routed)
+        gone_until = _gone_until(found.batch, facts.truncates.order_of(shard))
+        routed = route(found.batch, found.target, facts.applied_until, gone_until)
+        prepared.accepted = replace(_accepted(found.batch, found.target, routed), doubt=found.doubt)
     except UnsupportedError as error:
         prepared.rejected.append(Rejected(found.batch, TABLE_REFUSED, str(error)))
     return prepared
@@ -216,6 +222,13 @@ def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None
     if mask.all():
         return batch
     return rows_where(batch, mask) if mask.any() else None
+
+
+def _gone_until(batch: ChangeBatch, truncated: int) -> int | Int64s:
+    """The ordering value up to which TRUNCATE removed rows; one value for each row where a statement about a partition
+    removed some."""
+    gone = batch.rows.column("__op").to_numpy() == REMOVED
+    return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
 
 
 def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:

@@ -61,14 +61,17 @@ class Routed:
     counts: Counts = field(default_factory=Counts)
 
 
-def route(batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int) -> Routed:
+def route(
+    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int | Int64s
+) -> Routed:
     """Route one change batch to the file groups of its target.
 
     Args:
         batch: n rows, without null in the key (see ``split_null_keys``).
         target: the lake table.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
-        truncated_order: ordering value of this table's newest TRUNCATE, or -1: rows up to it are superseded.
+        truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
+            rows up to it are superseded.
     """
     routed = Routed()
     rows, moves = _named(batch, target)

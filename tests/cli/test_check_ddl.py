@@ -25,7 +25,8 @@ def test_policies_are_told_once_and_where_tables_differ() -> None:
     """
     found = policies(Settings.parse(text), [SourceTable("shop", "t"), SourceTable("shop", "u")])
     assert [f.detail for f in found] == [
-        "add fill, drop keep, rename copy, widen apply, narrow keep, convert refuse, drop_table keep, "
+        "add fill, drop keep, rename copy, widen apply, narrow keep, convert follow, partitions follow, "
+        "drop_table keep, "
         "recreate_table delete, rename_table follow, shadow_tables filter",
         "shop.u: add null, rename keep",
     ]
@@ -47,7 +48,7 @@ def test_statements_are_judged_against_the_tables_as_they_stand(kafka_broker: Br
         name: shop
         lake: {{uri: '{tmp_path}'}}
         kafka: {{bootstrap_servers: '{servers}', topics: [{prefix}.shop.t], ddl_topics: [{prefix}]}}
-        tables: {{defaults: {{buckets: 2}}}}
+        tables: {{defaults: {{buckets: 2, schema_changes: {{convert: refuse}}}}}}
     """
     before = sorted(str(p) for p in tmp_path.rglob("*"))
     checks = run_checks(Settings.parse(text))

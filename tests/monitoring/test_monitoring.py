@@ -434,8 +434,8 @@ COUNTS = ["events_read", "applied", "superseded", "filtered", "quarantined", "al
 OF_TABLE = ["batch", "table", "offsets"]
 FIELDS = {
     "started": [],
-    "ddl": ["batch", "table", "place", "statement", "verdicts", "instant", "error"],
-    "ddl_failed": ["batch", "table", "place", "statement", "verdicts", "instant", "error"],
+    "ddl": ["batch", "table", "place", "statement", "verdicts", "instant", "error", "undetermined"],
+    "ddl_failed": ["batch", "table", "place", "statement", "verdicts", "instant", "error", "undetermined"],
     "notice": ["batch", "notice"],
     "commit": [*OF_TABLE, "instant", "bytes", *COUNTS, "latency_ms", "freshness_ms"],
     "compaction": [*OF_TABLE, "instant"],

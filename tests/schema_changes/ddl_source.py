@@ -54,13 +54,19 @@ class DdlSource:
     skew_s: int = 0
 
     def create(
-        self, table: str, columns: dict[str, str], *, snapshot: bool = True, key: tuple[str, ...] = ("id",)
+        self,
+        table: str,
+        columns: dict[str, str],
+        *,
+        snapshot: bool = True,
+        key: tuple[str, ...] = ("id",),
+        options: str = "",
     ) -> None:
         """A table with a column ``id``; made before the connector began, or by a statement."""
         self.tables[table] = Table(dict(columns), key=key)
         body = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
         primary = f", PRIMARY KEY ({', '.join(key)})" if key else ""
-        self.record(f"CREATE TABLE `{table}` ({body}{primary})", [("CREATE", table)], snapshot=snapshot)
+        self.record(f"CREATE TABLE `{table}` ({body}{primary}){options}", [("CREATE", table)], snapshot=snapshot)
 
     def like(self, table: str, model: str) -> None:
         """CREATE TABLE ... LIKE."""
@@ -285,7 +291,8 @@ class Follower:
                 caught_up = self._runner.catch_up(table, engine)
                 assert caught_up is not None, event
                 self.told.append(caught_up)
-        assert [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error] == []
+        errors = [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error]
+        assert errors == []
         return event
 
     def stored(self, table: str) -> dict[int, Row]:

@@ -10,16 +10,9 @@ import pytest
 
 from pipeline.decode.changes import ordering_value
 from pipeline.decode.ddl.statements import AddColumn, RenameColumn, parse_ddl
-from pipeline.schema_changes.rules.restatement import (
-    Copy,
-    Fill,
-    Restatement,
-    Step,
-    restated,
-    step_from_json,
-    step_to_json,
-)
+from pipeline.schema_changes.rules.restatement import Restatement, restated
 from pipeline.schema_changes.rules.row_places import RowPlaces
+from pipeline.schema_changes.rules.steps import Copy, Fill, Step, step_from_json, step_to_json
 
 NOW = 1_760_000_000
 

@@ -50,6 +50,7 @@ def chain(source: DdlSource, follower: Follower, place: Path, look: Any) -> None
     source.drop("t", "rank")
     source.put("t", 0, label="after the drop")
     step()
+    source.put("t", 3, qty=3)  # a number that is no int would be cut
     source.modify("t", "qty", "int")
     source.add("t", "rank", "int", 7, "NOT NULL DEFAULT 7")
     source.put("t", 8, qty=5, price="0.5000", rank=8)

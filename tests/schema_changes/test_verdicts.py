@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.schema_changes.rules.verdicts import KEY_OF_TABLE, KeyChange, TableSchemaState, judge_clauses
+from pipeline.schema_changes.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
+from pipeline.schema_changes.rules.verdicts import judge_clauses
 from pipeline.settings import TablesSettings
 
 SCHEMA = pa.schema(
@@ -35,18 +36,23 @@ def verdicts(text: str, at: TableSchemaState) -> list[str]:
         ("MODIFY no DECIMAL(9,2)", ("no",), "refuse"),
         ("MODIFY id DECIMAL(12,4)", ("id",), "refuse"),
         ("MODIFY id DECIMAL(12,4)", ("no",), "widen"),
-        ("MODIFY id DECIMAL(9,1)", ("no",), "widen"),
-        ("MODIFY id DECIMAL(6,1)", ("no",), "keep"),
+        ("MODIFY id DECIMAL(9,1)", ("no",), "convert"),
+        ("MODIFY id DECIMAL(6,1)", ("no",), "convert"),
         ("MODIFY id DECIMAL(6,1)", ("id",), "refuse"),
         ("MODIFY id DECIMAL(12,2)", ("id",), "widen"),
-        ("MODIFY id DECIMAL(60,1)", ("no",), "refuse"),
+        ("MODIFY id DECIMAL(60,1)", ("no",), "convert"),
         ("MODIFY f DOUBLE", ("no",), "widen"),
         ("MODIFY day DATETIME", ("no",), "refuse"),
-        ("MODIFY name TEXT CHARACTER SET latin1 FIRST", ("no",), "apply"),
-        ("MODIFY name BLOB", ("no",), "refuse"),
+        ("MODIFY name TEXT CHARACTER SET latin1 FIRST", ("no",), "convert"),
+        ("MODIFY name LONGTEXT CHARACTER SET utf8mb4 FIRST", ("no",), "apply"),
+        ("MODIFY name BLOB", ("no",), "convert"),
+        ("MODIFY no VARCHAR(20)", ("no",), "convert"),
+        ("MODIFY no VARCHAR(9)", ("no",), "refuse"),
+        ("MODIFY name VARCHAR(9)", ("no",), "convert"),
+        ("CHANGE no num INT", ("no",), "refuse"),
         ("CHANGE day d DATE", ("no",), "refuse"),
         ("CHANGE name NAME VARCHAR(9)", ("no",), "apply"),
-        ("CHANGE name n INT", ("no",), "keep"),
+        ("CHANGE name n INT", ("no",), "copy"),
         ("RENAME COLUMN other TO more", ("no",), "apply"),
         ("DROP day", ("no",), "refuse"),
         ("DROP nobody", ("no",), "keep"),
@@ -125,7 +131,7 @@ def test_columns_that_the_settings_keep_out_are_not_restated() -> None:
 
 
 def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
-    at = state()
+    at = state(schema_changes={"convert": "refuse"})
     assert verdicts("MODIFY name INT", at) == ["refuse"]
     assert at.refused == {"name": (5, "column name becomes INT, the lake has string")}
     verdicts("MODIFY name TEXT", at)
@@ -143,6 +149,7 @@ def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
         ("RENAME COLUMN name TO n", "rename"),
         ("MODIFY no BIGINT", "widen"),
         ("MODIFY id DECIMAL(4,2)", "narrow"),
+        ("MODIFY name INT", "convert"),
     ],
 )
 def test_each_policy_can_refuse(clause: str, policy: str) -> None:

@@ -13,7 +13,8 @@ from pipeline.decode.ddl.columns import ColumnDefinition, Default
 from pipeline.decode.quarantine import Reason
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, Refusal, SourceDdl
-from pipeline.schema_changes.rules.restatement import Fill, Restatement
+from pipeline.schema_changes.rules.restatement import Restatement
+from pipeline.schema_changes.rules.steps import Fill
 from pipeline.settings import PartitionSettings, TableRules
 from pipeline.settings.fanout import ColumnsRule, ShardRule
 from pipeline.upsert.parcel import unpack

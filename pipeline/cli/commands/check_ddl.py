@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pipeline.decode.changes import SourceTable
 from pipeline.lake.lake import Lake
 from pipeline.schema_changes.apply.keeper import DdlKeeper
+from pipeline.schema_changes.rules.undetermined import undetermined_columns
 from pipeline.settings import Settings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.storage import Storage
@@ -20,7 +21,7 @@ _SHOWN = 20
 
 @dataclasses.dataclass(frozen=True)
 class DdlFinding:
-    """One line of the report. ``refused``: rows go to quarantine for it."""
+    """One line of the report. ``refused``: rows go to quarantine for it, or may not be those of the source."""
 
     name: str
     detail: str
@@ -59,5 +60,10 @@ def statements(settings: Settings, lake: Storage, tables: Sequence[SourceTable])
     for source, entries in keeper.preview(known).items():
         for entry, done in entries[-_SHOWN:]:
             yield DdlFinding(f"ddl {source}", f"{entry} ({'carried out' if done else 'waits'})", entry.is_refusal)
+        for one in undetermined_columns(entry for entry, _ in entries):
+            yield DdlFinding(f"ddl {source}", f"not determined: {one}", refused=True)
         if len(entries) > _SHOWN:
             yield DdlFinding(f"ddl {source}", f"{len(entries) - _SHOWN} older statements are not shown")
+    for source in sorted(registry.sources(), key=str):
+        for said in keeper.cascades(source) if settings.tables.selects(source) else ():
+            yield DdlFinding(f"ddl {source}", str(said), refused=True)

@@ -120,6 +120,8 @@ def _print_tables(found: list[TableStatus]) -> None:
             say(f"{t.name} is at {t.path}: it was {t.former}")
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
+        for one in t.undetermined:
+            say(f"  {t.name}: not determined: {one}")
 
 
 def _who(writer: Writer) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.decode.ddl.tokens import Reader, text_of
+from pipeline.decode.ddl.tokens import Reader, Token, expression_text, text_of
 from pipeline.decode.types.mysql_types import MysqlType, parse_type
 from pipeline.errors import UnsupportedError
 
@@ -23,8 +24,8 @@ class ColumnDefinition:
     """A column as a statement defines it.
 
     ``type`` is None for a type that the lake does not support. ``literal``: a constant default as written, without
-    quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` is the expression, where
-    the default (or the column) is computed.
+    quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` says what is computed,
+    where the default (or the column, which is ``generated`` then) is; ``expression`` is its text.
     """
 
     name: str
@@ -35,6 +36,8 @@ class ColumnDefinition:
     literal: str | None = None
     as_bytes: bool = False
     computed: str = ""
+    expression: str = ""
+    generated: bool = False
 
 
 #: The first words of attributes that do not belong to a column's type.
@@ -62,16 +65,18 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
 
 def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinition:
     nullable, default, literal, as_bytes, computed = True, Default.NONE, None, False, ""
+    expression, generated = "", False
     while reader.left:
         if reader.take("NOT", "NULL") or reader.take("PRIMARY"):
             nullable = False
         elif reader.take("DEFAULT"):
+            expression = _expression(reader.rest)
             default, literal, as_bytes, computed = _default(reader)
         elif reader.take("GENERATED") or reader.take("AS"):
-            default, computed = Default.COMPUTED, "a generated column"
+            default, computed, generated = Default.COMPUTED, "a generated column", True
             reader.take("ALWAYS")
             reader.take("AS")
-            reader.bracketed()
+            expression = expression_text(reader.bracketed() or [])
         elif reader.take("AUTO_INCREMENT"):
             default, computed = Default.COMPUTED, "AUTO_INCREMENT"
         elif reader.take_any("COMMENT", "ON", "COLLATE", "FIRST", "AFTER", "CHECK"):
@@ -80,7 +85,21 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
             reader.skip()
     if plain.type_text.upper().startswith("SERIAL"):
         default, computed = Default.COMPUTED, "AUTO_INCREMENT"
-    return ColumnDefinition(plain.name, plain.type_text, plain.type, nullable, default, literal, as_bytes, computed)
+    expression = expression if default is Default.COMPUTED and computed != "AUTO_INCREMENT" else ""
+    made = (nullable, default, literal, as_bytes, computed, expression, generated)
+    return ColumnDefinition(plain.name, plain.type_text, plain.type, *made)
+
+
+def _expression(tokens: Sequence[Token]) -> str:
+    """The text of a default: what its brackets hold, or a name with its arguments."""
+    reader = Reader(tokens)
+    inside = reader.bracketed()
+    if inside is not None or not reader.rest:
+        return expression_text(inside or [])
+    first = reader.rest[0]
+    reader.skip()
+    arguments = reader.bracketed()
+    return first.text if arguments is None else f"{first.text}({expression_text(arguments)})"
 
 
 def _default(reader: Reader) -> tuple[Default, str | None, bool, str]:

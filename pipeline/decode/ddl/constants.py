@@ -72,6 +72,8 @@ def _of_text(kind: MysqlType, literal: str) -> Any:  # noqa: ANN401 - any lake t
         return date.fromisoformat(literal)
     if kind.base == "datetime":
         return _stamp(literal, kind.length or 0)
+    if kind.base == "timestamp" and literal.endswith("+00:00"):
+        return datetime.fromisoformat(literal)
     if kind.base == "time":
         return _time(literal)
     raise UnsupportedError(f"a constant of type {kind.text} cannot be told")

@@ -12,6 +12,8 @@ from enum import StrEnum
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.columns import ColumnDefinition, column_definition
+from pipeline.decode.ddl.foreign_keys import Cascade, cascade
+from pipeline.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from pipeline.decode.ddl.tokens import Reader, Token, split_at_commas, tokens_of
 
 
@@ -53,7 +55,14 @@ class ChangeKey:
     columns: tuple[str, ...]
 
 
-Clause = AddColumn | DropColumn | RenameColumn | ModifyColumn | ChangeKey
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET: of all text columns."""
+
+    charset: str
+
+
+Clause = AddColumn | DropColumn | RenameColumn | ModifyColumn | ChangeKey | ConvertCharset | ChangePartitions | Cascade
 
 
 #: The table name that stands for all tables of a database in DROP DATABASE.
@@ -156,6 +165,8 @@ def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
     if inside.take("LIKE"):
         like = _table(inside, database)
     clauses = [] if like else [c for part in split_at_commas(inside.rest) for c in _added(Reader(part))]
+    partitions = partition_clause(reader.rest)
+    clauses += [partitions] if partitions is not None else []
     yield TableDdl(Action.CREATE, source, tuple(clauses), like=like)
 
 
@@ -179,9 +190,10 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
     while reader.take_any("WAIT", "NOWAIT"):
         if reader.left and reader.next.kind == "number":
             reader.skip()
-    clauses: list[Clause] = []
+    partitions = partition_clause(reader.rest)
+    clauses: list[Clause] = [partitions] if partitions is not None else []
     renamed = None
-    for part in split_at_commas(reader.rest):
+    for part in split_at_commas(_without_partitions(reader.rest, partitions)):
         clause = Reader(part)
         if clause.take("RENAME"):
             column = _renamed_column(clause)
@@ -195,6 +207,21 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
     yield TableDdl(Action.ALTER, source, tuple(clauses))
     if renamed is not None:
         yield TableDdl(Action.RENAME, source, to=renamed)
+
+
+def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None) -> Sequence[Token]:
+    """The tokens before a partition clause: PARTITION BY and REMOVE PARTITIONING follow others without a comma."""
+    if clause is None:
+        return tokens
+    if clause.action not in (PartitionAction.DEFINE, PartitionAction.REMOVE):
+        return ()
+    words = [("PARTITION", "BY"), ("REMOVE", "PARTITIONING")]
+    starts = (at for at in range(len(tokens) - 1) for one, two in words if _are(tokens[at : at + 2], one, two))
+    return tokens[: next(starts, len(tokens))]
+
+
+def _are(tokens: Sequence[Token], *words: str) -> bool:
+    return all(token.is_word(word) for token, word in zip(tokens, words, strict=True))
 
 
 def _renamed_column(clause: Reader) -> RenameColumn | None:
@@ -219,6 +246,10 @@ def _clauses(clause: Reader) -> Iterator[Clause]:
         column = column_definition(clause)
         if old and column:
             yield ModifyColumn(column) if column.name == old else RenameColumn(old, column.name, column)
+    elif clause.take("CONVERT", "TO"):
+        charset = _charset(clause)
+        if charset is not None:
+            yield ConvertCharset(charset.lower())
     elif clause.take("MODIFY"):
         clause.take("COLUMN")
         clause.take("IF", "EXISTS")
@@ -227,11 +258,21 @@ def _clauses(clause: Reader) -> Iterator[Clause]:
             yield ModifyColumn(column)
 
 
+def _charset(clause: Reader) -> str | None:
+    if not (clause.take("CHARACTER", "SET") or clause.take_any("CHARSET")):
+        return None
+    clause.take_sign("=")
+    return clause.next.value if clause.left else None
+
+
 def _added(clause: Reader) -> Iterator[Clause]:
     explicit = clause.take("COLUMN")
     if not explicit and clause.left and clause.next.is_word(*_NO_COLUMN, "PARTITION", "SYSTEM"):
-        if clause.take("CONSTRAINT") and clause.left and not clause.next.is_word("PRIMARY"):
+        if clause.take("CONSTRAINT") and clause.left and not clause.next.is_word("PRIMARY", "FOREIGN"):
             clause.name()
+        foreign = cascade(clause.rest) if clause.left and clause.next.is_word("FOREIGN") else None
+        if foreign is not None:
+            yield foreign
         if clause.take("PRIMARY", "KEY"):
             while clause.left and not clause.next.is_sign("("):
                 clause.skip()
@@ -246,6 +287,9 @@ def _added(clause: Reader) -> Iterator[Clause]:
             yield AddColumn(column, exists)
             if column.name and _is_primary(part):
                 yield ChangeKey((column.name,))
+            foreign = cascade(part[1:], column.name)
+            if foreign is not None:
+                yield foreign
 
 
 def _is_primary(part: Sequence[Token]) -> bool:

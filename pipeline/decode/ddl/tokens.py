@@ -104,6 +104,17 @@ def text_of(tokens: Sequence[Token]) -> str:
     return text
 
 
+def expression_text(tokens: Sequence[Token]) -> str:
+    """The tokens of an expression as a text of the same meaning: signs of one operator stay together."""
+    text, former = "", None
+    for token in tokens:
+        joined = former is None or (former.kind == "sign" and token.kind == "sign") or "." in (former.text, token.text)
+        bracket = token.is_sign("(") and former is not None and former.kind == "word"
+        text += token.text if joined or bracket else f" {token.text}"
+        former = token
+    return text
+
+
 class Reader:
     """Reads tokens from left to right."""
 

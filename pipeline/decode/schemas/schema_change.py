@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -67,7 +68,11 @@ class _Change(msgspec.Struct, rename="camel"):
     table: _Table | None = None
 
 
+_MARIADB_GTID = re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*")
+
+
 class _Place(msgspec.Struct):
+    connector: str | None = None
     file: str | None = None
     pos: int | None = None
     server_id: int | None = None
@@ -82,6 +87,12 @@ class _Place(msgspec.Struct):
     def of_snapshot(self) -> bool:
         """Whether the connector generated the statement for a snapshot: nobody has executed it."""
         return self.snapshot not in (None, False, "false")
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether the server is a MariaDB, by the connector's name or the form of its GTIDs."""
+        gtid = self.gtid or self.gtids
+        return self.connector == "mariadb" or (gtid is not None and _MARIADB_GTID.fullmatch(gtid) is not None)
 
     @property
     def seconds(self) -> int | None:
@@ -141,7 +152,8 @@ def statement_of(value: bytes | memoryview) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A DDL statement that was executed at the source; ``database`` is that of names written without one."""
+    """A DDL statement that was executed at the source; ``database`` is that of names written without one. ``mariadb``:
+    the server is a MariaDB."""
 
     database: str
     file: str
@@ -150,6 +162,7 @@ class Executed:
     gtid: str | None
     seconds: int | None
     text: str
+    mariadb: bool = False
 
 
 def executed(value: bytes | memoryview) -> Executed | None:
@@ -162,7 +175,10 @@ def executed(value: bytes | memoryview) -> Executed | None:
     if place.file is None or place.pos is None or place.of_snapshot or not record.ddl:
         return None
     gtid = place.gtid or place.gtids
-    return Executed(record.database_name or "", place.file, place.pos, place.server_id, gtid, place.seconds, record.ddl)
+    mariadb = record.source.mariadb or place.mariadb
+    return Executed(
+        record.database_name or "", place.file, place.pos, place.server_id, gtid, place.seconds, record.ddl, mariadb
+    )
 
 
 def _record(value: bytes | memoryview) -> _Record:
@@ -221,8 +237,8 @@ def column_type(column: _ColumnText) -> MysqlType:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)
         name = f"{first}{arguments}{attributes}"
-    if (column.charset_name or "").lower() == "binary":
-        name += " character set binary"
+    if column.charset_name is not None:
+        name += f" character set {column.charset_name}"
     return parse_type(name.lower())
 
 

@@ -9,6 +9,9 @@ from operator import attrgetter
 from typing import Protocol
 
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.ddl.foreign_keys import Cascade
+from pipeline.decode.ddl.partitions import ChangePartitions
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.order import binlog_order
 from pipeline.decode.schemas.schema_change import ChangeKind, SchemaChange, schema_changes
@@ -23,13 +26,16 @@ Columns = tuple[tuple[str, MysqlType], ...]
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on."""
+    """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on.
+    ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions and foreign keys."""
 
     since: int
     columns: tuple[tuple[str, MysqlType], ...] = ()
     key: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     dropped: bool = False
+    created: bool = False
+    defined: tuple[ChangePartitions | Cascade, ...] = ()
 
 
 class SchemaSource(Protocol):
@@ -105,6 +111,15 @@ class LayeredSchemas:
         return next((found for layer in self.layers if (found := layer.key(source)) is not None), None)
 
 
+def _defined(statement: str) -> tuple[ChangePartitions | Cascade, ...]:
+    """The partitions and foreign keys that a CREATE TABLE defines."""
+    text = statement.upper()
+    if "PARTITION" not in text and "REFERENCES" not in text:
+        return ()
+    clauses = [clause for ddl in parse_ddl(statement, "") for clause in ddl.clauses]
+    return tuple(clause for clause in clauses if isinstance(clause, ChangePartitions | Cascade))
+
+
 @dataclass
 class SchemaHistory:
     """Table versions learned from schema-change records, kept by binlog position.
@@ -130,7 +145,9 @@ class SchemaHistory:
         since = binlog_order(epoch, change.file, change.position)
         dropped = change.kind is ChangeKind.DROP
         columns, unsupported = self._completed(change, since)
-        version = SchemaVersion(since, columns, change.key, unsupported, dropped)
+        created = change.kind is ChangeKind.CREATE
+        defined = _defined(change.statement) if created else ()
+        version = SchemaVersion(since, columns, change.key, unsupported, dropped, created, defined)
         known = self.tables.setdefault(change.source, [])
         at = bisect.bisect_right(known, since, key=attrgetter("since"))
         same_place = bisect.bisect_left(known, since, key=attrgetter("since"))

@@ -165,7 +165,7 @@ def data_rows(context: WriteContext, group: FileGroupWrite) -> pa.Table | None:
     """The upserts as they are stored, meta fields first; None where there are none."""
     if group.upserts is None or not group.upserts.num_rows:
         return None
-    return _with_meta(context, group, group.upserts)
+    return with_meta(context, group, group.upserts)
 
 
 def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None) -> bytes:
@@ -187,7 +187,8 @@ def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None)
     return b"".join(blocks)
 
 
-def _with_meta(context: WriteContext, group: FileGroupWrite, upserts: pa.Table) -> pa.Table:
+def with_meta(context: WriteContext, group: FileGroupWrite, upserts: pa.Table) -> pa.Table:
+    """The upserts as they are stored, meta fields first. Raises as ``aligned_columns``."""
     count = upserts.num_rows
     meta = [
         _constant(context.instant, count),

@@ -12,11 +12,11 @@ import dataclasses
 
 import pyarrow as pa
 
-from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
-from pipeline.hudi.files.base_file import base_footer, encode_base_file, naming_file, rows_at_once
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import column_ranges
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, data_rows, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, with_meta, write_file_group
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
 from pipeline.hudi.files.parquet_file import parquet_writer
 from pipeline.storage.base import Storage
@@ -39,27 +39,24 @@ def write_new_file_group(storage: Storage, context: WriteContext, group: FileGro
     return written
 
 
-def write_whole_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
-    """Write a base file with all rows of a file group (or none), which takes the place of all that the file group held.
-    Bytes and errors as ``write_file_group``."""
-    if group.upserts is not None and group.upserts.num_rows:
-        return _write_base(storage, context, group)
-    name = str(BaseFileName(group.file_id, context.instant))
-    rows = pa.schema([*(pa.field(n, pa.string()) for n in META_FIELDS), *context.arrow_schema]).empty_table()
-    data = encode_base_file(rows, context.avro_schema_json)
-    storage.write(marker_path(context.instant, group.partition_path, name), b"")
-    storage.write(in_partition(group.partition_path, name), data)
-    ranges = None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns)
-    return WriteResult(group.partition_path, group.file_id, name, len(data), 0, 0, "", "", ranges)
+def write_base_anew(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
+    """Write all rows of a file group that may exist as a new base file, which begins a new file slice, and the deletes
+    over it. So a column can take a type as which neither reader reads the older files (measured).
+
+    ``group.upserts``: all rows, none if the group has lost its rows. Bytes and errors as ``write_file_group``."""
+    written = [_write_base(storage, context, group)]
+    if group.deletes is not None and group.deletes.num_rows:
+        written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
+    return written
 
 
 def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
     name = str(BaseFileName(group.file_id, context.instant))
-    plain = data_rows(context, group)
-    assert plain is not None
+    assert group.upserts is not None
+    plain = with_meta(context, group, group.upserts)
     rows = naming_file(plain, name, plain.schema.field(_FILE_NAME))
     keys = rows.column(RECORD_KEY_FIELD)
-    span = keys[0].as_py(), keys[-1].as_py()
+    span = (keys[0].as_py(), keys[-1].as_py()) if rows.num_rows else None
     bloom = BloomFilter.simple(rows.num_rows, _BLOOM_FPP)
     bloom.add(keys)
     stored = bloom.kind, bloom.to_base64()
@@ -73,8 +70,8 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
         size_bytes=len(data),
         num_upserts=rows.num_rows,
         num_deletes=0,
-        min_record_key=span[0],
-        max_record_key=span[1],
+        min_record_key=span[0] if span else "",
+        max_record_key=span[1] if span else "",
         ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
         bloom=stored,
     )
@@ -82,7 +79,7 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
 
 def _encode(rows: pa.Table, context: WriteContext, footer: dict[str, str]) -> bytes:
     sink = pa.BufferOutputStream()
-    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES)
+    at_once = rows_at_once(rows, _ROW_GROUP_ROWS, _ROW_GROUP_BYTES) if rows.num_rows else _ROW_GROUP_ROWS
     with parquet_writer(sink, rows.schema, context.compression, context.compression_level) as writer:
         writer.write_table(rows, row_group_size=at_once)
         writer.add_key_value_metadata(footer)

@@ -51,6 +51,16 @@ class SliceReader:
         merged = self._merge(base, events) if events.keys else base
         return merged.select(self.schema.names)
 
+    def deletes(self, file_slice: FileSlice) -> pa.Table:
+        """The deletes of the slice's log files that win over every other event of their key in the log."""
+        schema = self._working_schema()
+        events = LogEvents(schema, self.ordering_field)
+        for log_file in file_slice.log_files:
+            self._take_log_file(events, log_file)
+        winners = events.winners()
+        mine = winners.take(np.flatnonzero((winners.row < 0) & ~winners.unconditional))
+        return pa.table({RECORD_KEY_FIELD: mine.keys, self.ordering_field: pa.array(mine.ordering, pa.int64())})
+
     def _take_log_file(self, events: LogEvents, log_file: LogFile) -> None:
         for block in iter_blocks(self.storage.read(log_file.path), log_file.path):
             if self._counts(block):
@@ -96,6 +106,16 @@ def read_file_slice(
     Raises CorruptDataError, UnsupportedError.
     """
     return _reader(table, columns, as_of).read(file_slice)
+
+
+def read_deletes(table: HudiTable, file_slice: FileSlice) -> pa.Table:
+    """The deletes in the log files of a slice that no newer row has overruled: record key and ordering value.
+
+    A delete without an ordering value, which Hudi Spark writes, is left out: it removed only older rows of the slice.
+    Raises CorruptDataError, UnsupportedError, StorageError.
+    """
+    field = table.config.ordering_field
+    return _reader(table, [RECORD_KEY_FIELD, field], None).deletes(file_slice)
 
 
 def read_table(storage: Storage, columns: Sequence[str] | None = None, as_of: str | None = None) -> Iterator[pa.Table]:

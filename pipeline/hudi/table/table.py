@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.errors import BinlakeError, LostOwnershipError
+from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import CommitPlan, OvertakenError, apply_commit, begin_instant, withdraw
 from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
@@ -185,7 +185,8 @@ class HudiTable(TableState):
             instant: the requested time.
             results: one for every file; none for a commit that only records ``extra``.
             extra: the caller's own keys of extraMetadata.
-            schema: a newer schema: columns added as nullable, types widened.
+            schema: a newer schema: columns added as nullable, types widened; any types if every file group gets a new
+                base file.
 
         The metadata table records the files first. Raises OvertakenError if another writer has committed since
         ``begin``, LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
@@ -211,7 +212,7 @@ class HudiTable(TableState):
         self.ownership.check(instant)
         self._check_not_overtaken(instant)
         columns = value_schema(schema) if schema is not None else self.schema
-        check_evolution(self.schema, columns)
+        self._check_columns(columns, files)
         stats = write_stats(instant, files)
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
@@ -227,6 +228,16 @@ class HudiTable(TableState):
         self._known_partitions.update(partitions)
         self.schema = columns
         return plan.completion_time
+
+    def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
+        """Raise UnsupportedError for columns under which older files cannot be read, unless every file group gets a new
+        base file: none of them is read under the new columns then."""
+        try:
+            check_evolution(self.schema, columns)
+        except UnsupportedError:
+            based = {(file.partition_path, file.file_id) for file in files if file.is_base}
+            if not based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}:
+                raise
 
     def _check_not_overtaken(self, instant: str) -> None:
         if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +18,17 @@ import pyarrow.compute as pc
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
+from pipeline.hudi.files.first_write import write_base_anew
 from pipeline.hudi.files.log_merge import Flags
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.read.slice import read_deletes
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.rewrite import rewrite
-from pipeline.schema_changes.apply.stored_rows import OWN, Pending, ddl_stream, dropped, stored_rows, values_after
+from pipeline.schema_changes.apply.stored_rows import OWN, Pending, after_statements, ddl_stream, stored_rows
 from pipeline.schema_changes.rules.evolution import retyped
+from pipeline.schema_changes.rules.retyping import is_rewritten
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
@@ -78,7 +82,8 @@ def _commit(
     stream: str,
     pool: Executor,
 ) -> str:
-    context = table.begin(table.schema_with(schema))
+    schema = _columns(table.table.schema, schema)
+    context = table.begin(schema)
     with table.undone_on_error(context.instant):
         results = _restate(table, context, news, entries, pool)
         record = CommitRecord(
@@ -104,6 +109,13 @@ def _owing(table: LakeTable, news: Sequence[Pending]) -> KeylessState | None:
     return state
 
 
+def _columns(current: pa.Schema, judged: pa.Schema) -> pa.Schema:
+    """The table's columns after the statements: those of ``judged``, in the table's order, and the table's own."""
+    taken = [judged.field(f.name).with_nullable(f.nullable) if f.name in judged.names else f for f in current]
+    known = pa.schema([*taken, *(f.with_nullable(True) for f in judged if f.name not in current.names)])
+    return current if known == current else known
+
+
 def _restate(
     table: LakeTable,
     context: WriteContext,
@@ -111,22 +123,43 @@ def _restate(
     entries: Sequence[Entry],
     pool: Executor,
 ) -> list[WriteResult]:
-    gone = set(entries[-1].gone) if entries else set()
-    if not (any(one.entry.restatements() for one in news) or (table.keyless is not None and gone)):
+    gone, current = set(entries[-1].gone) if entries else set(), table.table.schema
+    anew = any(
+        is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
+    )
+    if not (anew or any(one.entry.restatements() for one in news) or (table.keyless is not None and gone)):
         return []
 
-    def write(piece: FileSlice) -> WriteResult | None:
+    def write(piece: FileSlice) -> Sequence[WriteResult]:
+        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        if anew:
+            rows, deletes = _whole(table, piece, context.arrow_schema, news, gone)
+            group = FileGroupWrite(*place, piece.file_id, rows.sort_by(KEY), _sorted(deletes))
+            return write_base_anew(table.storage, context, group)
         rows, deletes = _changed(table, piece, context.arrow_schema, news, gone)
         if not len(rows) and not len(deletes):
-            return None
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+            return ()
         group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
-        return write_file_group(table.storage, context, group)
+        return (write_file_group(table.storage, context, group),)
 
-    pieces, results = table.table.file_slices(), list[WriteResult | None]()
+    pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
-    return [result for result in results if result is not None]
+    return [result for of_piece in results for result in of_piece]
+
+
+def _whole(
+    table: LakeTable,
+    piece: FileSlice,
+    schema: pa.Schema,
+    news: Sequence[Pending],
+    gone: set[str],
+) -> tuple[pa.Table, pa.Table]:
+    """All rows of a file slice after the statements, and its deletes: older rows that come late must not return."""
+    done = _restated(table, piece, schema, news, gone)
+    removed = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
+    deletes = read_deletes(table.table, piece)
+    return done.after.filter(pa.array(~done.removed)), pa.concat_tables([deletes, removed.cast(deletes.schema)])
 
 
 def _changed(
@@ -137,9 +170,28 @@ def _changed(
     gone: set[str],
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
+    done = _restated(table, piece, schema, news, gone)
+    deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
+    return done.after.filter(pa.array(done.changed & ~done.removed)), deletes
+
+
+@dataclass(frozen=True, slots=True)
+class _Restated:
+    """The rows of a file slice ``before`` and ``after`` statements; masks of those that the statements have ``changed``
+    and ``removed``."""
+
+    before: pa.Table
+    after: pa.Table
+    changed: Flags
+    removed: Flags
+
+
+def _restated(
+    table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending], gone: set[str]
+) -> _Restated:
     rows = stored_rows(table, piece)
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])
-    after = values_after(table, rows, news)
+    after, removed = after_statements(table, rows, news, schema)
     changed = _differs(values, after)
     if table.keyless is not None:
         live = [n for n in after.column_names if n not in gone]
@@ -149,9 +201,7 @@ def _changed(
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
     kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
-    gone_rows = dropped(table, rows, news)
-    deletes = rows.select([KEY, ORDER_FIELD]).filter(pa.array(gone_rows))
-    return whole.filter(pa.array(changed & ~gone_rows)), deletes
+    return _Restated(rows, whole, changed, removed)
 
 
 def _sorted(rows: pa.Table) -> pa.Table | None:
@@ -164,6 +214,8 @@ def _differs(before: pa.Table, after: pa.Table) -> Flags:
         new = after.column(name)
         if name not in before.column_names:
             found |= new.is_valid().to_numpy()
+        elif is_rewritten(before.column(name).type, new.type):
+            found[:] = True
         elif before.column(name) is not new:
             old = before.column(name).cast(new.type)
             same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(old.is_null(), new.is_null()))

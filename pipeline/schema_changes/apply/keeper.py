@@ -6,6 +6,7 @@ acts on rows by their ordering values, so both cases give the same table.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -16,6 +17,9 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import Control, ControlKind, SourceTable
+from pipeline.decode.ddl.foreign_keys import Cascade
+from pipeline.decode.ddl.partitions import ChangePartitions
+from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.lake.lake import Lake
@@ -25,10 +29,13 @@ from pipeline.lake.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.apply.stored_rows import Pending
+from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.rules.judged import TableSchemaState
+from pipeline.schema_changes.rules.partitions.known import Defined, KnownPartitions
 from pipeline.schema_changes.rules.plan import DdlPlan, SourceDdl
 from pipeline.schema_changes.rules.table_ddl import Entry, TableDdl, judge_table
-from pipeline.schema_changes.rules.verdicts import TableSchemaState
+from pipeline.schema_changes.rules.undetermined import Undetermined, undetermined_by
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.settings.schema_changes import SchemaChangeSettings
@@ -269,6 +276,7 @@ class DdlKeeper:
         schema = table.table.schema
         for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
             state = schema_state_of(table, schema, shard_of(origin, self._settings.tables))
+            self._describe(state, origin)
             mine = [entry for entry in table.ddl if entry.source == origin]
             effects = self._history.effects.get(origin, ())
             judged[origin] = judge_table(origin, effects, mine, state, self._applied_until(source))
@@ -286,6 +294,29 @@ class DdlKeeper:
             self._held[source] = min(held)
         else:
             self._held.pop(source, None)
+
+    def _describe(self, state: TableSchemaState, origin: SourceTable) -> None:
+        """Give a state what is known of the source's types and sessions."""
+        versions = [version for version in self._schemas.versions(origin) if version.columns]
+        since = [version.since for version in versions]
+
+        def types_before(order: int) -> Mapping[str, MysqlType]:
+            at = bisect.bisect_left(since, order)
+            return {name.lower(): kind for name, kind in versions[at - 1].columns} if at else {}
+
+        def defined_before(order: int) -> Defined | None:
+            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
+            return Defined(made[-1].since, clauses[0].defined if clauses else None) if made else None
+
+        state.types_before = types_before
+        state.partitions = KnownPartitions(defined_before)
+        state.session = Session(self._settings.source.time_zone)
+
+    def cascades(self, source: SourceTable) -> list[Undetermined]:
+        """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
+        made = [version for version in self._schemas.versions(source) if version.created]
+        return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
 
     def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
         """All statements about the open tables, with their present verdicts and whether they are carried out.
@@ -330,6 +361,7 @@ class DdlKeeper:
             columns = [(lake_name(name), kind.lake_type) for name, kind in versions[0].columns] if versions else []
             key = rules.key or (versions[0].key if versions else ())
             state = TableSchemaState(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
+            self._describe(state, origin)
             reached = self._applied_until(source)
             found[origin] = judge_table(origin, self._history.effects[origin], (), state, reached)
             self._note_held(source, [found[origin]])

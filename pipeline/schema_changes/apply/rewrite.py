@@ -23,7 +23,7 @@ from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
-from pipeline.hudi.files.first_write import write_whole_file_group
+from pipeline.hudi.files.first_write import write_base_anew
 from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.commit_record import CommitNotes, CommitRecord
@@ -103,11 +103,17 @@ def _written(
             rows = _rows_of(table, context, pieces, news, key, gone, wanted, pool)
             held = {piece.bucket for piece in pieces}
             groups = [
-                FileGroupWrite(path, bucket, _file_id(table, path, bucket), rows.get(bucket))
+                FileGroupWrite(path, bucket, _file_id(table, path, bucket), rows.get(bucket, _empty(context)))
                 for bucket in wanted
                 if bucket in rows or bucket in held
             ]
-            yield from pool.map(lambda group: write_whole_file_group(table.storage, context, group), groups)
+            for written in pool.map(lambda group: write_base_anew(table.storage, context, group), groups):
+                yield from written
+
+
+def _empty(context: WriteContext) -> pa.Table:
+    """The rows of a file group that has none."""
+    return pa.schema([pa.field(KEY, pa.string()), *context.arrow_schema]).empty_table()
 
 
 def _file_id(table: LakeTable, path: str, bucket: int) -> str:

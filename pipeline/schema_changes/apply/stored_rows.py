@@ -14,8 +14,11 @@ from pipeline.hudi.files.log_merge import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
-from pipeline.schema_changes.rules.restatement import Restatement, deleted, restated, stored_step
+from pipeline.schema_changes.rules.restatement import Restatement, deleted, removed, restated
+from pipeline.schema_changes.rules.retyping import is_rewritten
 from pipeline.schema_changes.rules.row_places import RowPlaces
+from pipeline.schema_changes.rules.stepping import as_type
+from pipeline.schema_changes.rules.steps import stored_step
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
@@ -44,33 +47,37 @@ def stored_rows(table: LakeTable, piece: FileSlice) -> pa.Table:
     return read_file_slice(table.table, piece, columns=[KEY, *table.table.schema.names])
 
 
-def values_after(table: LakeTable, rows: pa.Table, news: Sequence[Pending]) -> pa.Table:
-    """The value columns of stored rows after the statements."""
+def after_statements(
+    table: LakeTable, rows: pa.Table, news: Sequence[Pending], schema: pa.Schema
+) -> tuple[pa.Table, Flags]:
+    """The value columns of stored rows after the statements, and a mask of the rows that the statements remove.
+
+    ``schema``: the table's columns after them. A slice without rows from before a statement keeps its types until here.
+    """
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])
+    gone = np.zeros(len(rows), dtype=bool)
     for one in news:
-        if one.entry.steps:
-            steps = tuple(stored_step(step) for step in one.entry.steps)
-            effect = Restatement(one.entry.order, one.entry.seconds, steps)
-            values = restated(values, places_of(table, rows, one.shard), [effect])
-    return values
-
-
-def dropped(table: LakeTable, rows: pa.Table, news: Sequence[Pending]) -> Flags:
-    """A mask of the stored rows that were removed with a dropped table."""
-    found = np.zeros(len(rows), dtype=bool)
-    for one in news:
-        found |= deleted(places_of(table, rows, one.shard), one.entry.restatements())
-    return found
+        entry, places = one.entry, places_of(table, rows, one.shard)
+        gone |= deleted(places, entry.restatements())
+        gone |= removed(values, places, [Restatement(entry.order, entry.seconds, entry.steps)])
+        if entry.steps:
+            steps = tuple(stored_step(step) for step in entry.steps)
+            values = restated(values, places, [Restatement(entry.order, entry.seconds, steps)])
+    for at, field in enumerate(values.schema):
+        kind = schema.field(field.name).type if field.name in schema.names else field.type
+        if is_rewritten(field.type, kind):
+            values = values.set_column(at, field.with_type(kind), as_type(values.column(at), kind))
+    return values, gone
 
 
 def rows_after(table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending]) -> pa.Table:
     """The rows of a file slice that are left after the statements, with the columns of ``schema``."""
     rows = stored_rows(table, piece)
-    values = values_after(table, rows, news)
+    values, gone = after_statements(table, rows, news, schema)
     whole = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole |= {n: values.column(n).cast(schema.field(n).type) for n in values.column_names}
     whole |= {f.name: pa.nulls(len(rows), f.type) for f in schema if f.name not in whole}
-    return pa.table(whole).filter(pa.array(~dropped(table, rows, news)))
+    return pa.table(whole).filter(pa.array(~gone))
 
 
 def places_of(table: LakeTable, rows: pa.Table, shard: ShardRule | None) -> RowPlaces:

@@ -37,7 +37,7 @@ class DdlEvent:
     """A statement that was carried out at ordering value ``order``; ``place`` is the same position in readable form.
 
     ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
-    ``text`` is not the statement's own text.
+    ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB.
     """
 
     order: int
@@ -46,6 +46,7 @@ class DdlEvent:
     text: str
     database: str
     recorded: str = ""
+    mariadb: bool = False
 
     @property
     def digest(self) -> str:

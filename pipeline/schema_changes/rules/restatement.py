@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,34 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Column
-from pipeline.decode.ddl.columns import ColumnDefinition, Default
-from pipeline.decode.ddl.constants import constant_of
-from pipeline.decode.types.mysql_types import parse_type
-from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.partitions.members import members
 from pipeline.schema_changes.rules.row_places import RowPlaces
+from pipeline.schema_changes.rules.stepping import place_of, sent_otherwise, stepped
+from pipeline.schema_changes.rules.steps import Compute, Remove, Step
 
 _Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """A column was added: rows before it hold its default."""
-
-    column: ColumnDefinition
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A column was renamed: rows before it hold its values under the new name. ``move``: the old name is removed."""
-
-    old: str
-    new: str
-    column: ColumnDefinition | None = None
-    move: bool = False
-
-
-Step = Fill | Copy
+#: The ``__op`` of a row that a statement about its partition has removed.
+REMOVED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +53,25 @@ def deleted(rows: RowPlaces, restatements: Sequence[Restatement]) -> _Mask:
     return gone
 
 
-@lru_cache(maxsize=512)
-def _constant(column: ColumnDefinition) -> pa.Scalar:
-    return constant_of(column)
+def removed(rows: pa.Table, places: RowPlaces, restatements: Sequence[Restatement]) -> _Mask:
+    """A mask of the rows that were in a partition when a statement removed its rows. Undecidable rows stay.
+
+    ``rows``: value columns as they were before all these statements.
+    """
+    gone = np.zeros(len(rows), dtype=bool)
+    if not any(isinstance(step, Remove) for one in restatements for step in one.steps):
+        return gone
+    for one in restatements:
+        sure, unsure = one.before(places)
+        removals = [step.removal for step in one.steps if isinstance(step, Remove)]
+        if removals and (left := sure & ~gone).any():
+            spots = np.flatnonzero(left)
+            part = rows.take(pa.array(spots))
+            for removal in removals:
+                gone[spots[members(part, removal)]] = True
+        if one.steps and (sure.any() or unsure.any()):
+            rows = stepped(rows, one.steps, sure, unsure)
+    return gone
 
 
 def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts: Iterable[str] = ()) -> ChangeBatch:
@@ -92,6 +86,8 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
         return batch
     places = RowPlaces.incoming(batch.rows)
     values = batch.rows.drop_columns(list(META_NAMES))
+    gone = removed(values, places, restatements)
+    batch = _without(batch, gone) if gone.any() else batch
     changed = _as_texts(restated(values, places, restatements), texts)
     if changed is values:
         return batch
@@ -107,6 +103,35 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
     return replace(batch, schema=replace(batch.schema, columns=columns), rows=rows, before=before)
 
 
+def differing(batch: ChangeBatch, restatements: Sequence[Restatement]) -> str | None:
+    """Where the source sent another value for a computed column than binlake computes; None if it nowhere did.
+
+    Rows from before the statement hold computed values, rows after it come with the server's: these show whether the
+    expression was translated rightly.
+    """
+    places = RowPlaces.incoming(batch.rows)
+    for at, one in enumerate(restatements):
+        steps = [step for step in one.steps if isinstance(step, Compute)]
+        if not steps:
+            continue
+        until = next((later.order for later in restatements[at + 1 :]), np.iinfo(np.int64).max)
+        sent = (places.orders >= one.order) & (places.orders < until)
+        rows = batch.rows.filter(pa.array(sent)).drop_columns(list(META_NAMES)) if sent.any() else None
+        for step in steps if rows is not None else ():
+            why = sent_otherwise(rows, step)
+            if why is not None:
+                return why
+    return None
+
+
+def _without(batch: ChangeBatch, gone: _Mask) -> ChangeBatch:
+    """The batch with its removed rows marked by ``REMOVED``; they are counted and left out where rows are routed."""
+    at = batch.rows.column_names.index("__op")
+    field = batch.rows.schema.field(at)
+    marked = pc.if_else(pa.array(gone), pa.scalar(REMOVED, field.type), batch.rows.column(at))
+    return replace(batch, rows=batch.rows.set_column(at, field, marked))
+
+
 def _column(known: Column | None, field: pa.Field) -> Column:
     return Column(field.name, "", field.type) if known is None else replace(known, lake_type=field.type)
 
@@ -119,7 +144,7 @@ def _like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _as_texts(rows: pa.Table, texts: Iterable[str]) -> pa.Table:
     for name in texts:
-        at = _place(rows, name)
+        at = place_of(rows, name)
         if at is not None and pa.types.is_integer(rows.schema.field(at).type):
             field = pa.field(rows.column_names[at], pa.string())
             rows = rows.set_column(at, field, rows.column(at).cast(pa.string()))
@@ -133,127 +158,5 @@ def restated(rows: pa.Table, places: RowPlaces, restatements: Sequence[Restateme
     for one in restatements:
         sure, unsure = one.before(places)
         if sure.any() or unsure.any():
-            rows = _done(rows, one.steps, sure, unsure)
+            rows = stepped(rows, one.steps, sure, unsure)
     return rows
-
-
-def _done(rows: pa.Table, steps: Sequence[Step], sure: _Mask, unsure: _Mask) -> pa.Table:
-    """Apply one statement: its clauses refer to the columns before it, so that two columns may swap their names."""
-    original = rows
-    for step in steps:
-        if isinstance(step, Copy) and step.move:
-            rows = _without(rows, step.old, sure | unsure)
-    for step in steps:
-        if isinstance(step, Copy):
-            rows = _copy(rows, original, step, sure, unsure)
-    for step in steps:
-        if isinstance(step, Fill):
-            rows = _fill(rows, step, sure, unsure)
-    return rows
-
-
-def _without(rows: pa.Table, name: str, mask: _Mask) -> pa.Table:
-    at = _place(rows, name)
-    if at is None:
-        return rows
-    field = rows.schema.field(at)
-    return rows.set_column(at, field, pc.if_else(pa.array(mask), pa.scalar(None, field.type), rows.column(at)))
-
-
-def _place(rows: pa.Table, name: str) -> int | None:
-    """The index of the column of that name, without regard to case; None if there is none."""
-    return next((i for i, n in enumerate(rows.column_names) if n.lower() == name.lower()), None)
-
-
-def _fill(rows: pa.Table, step: Fill, sure: _Mask, unsure: _Mask) -> pa.Table:
-    constant = _constant(step.column)
-    at = _place(rows, step.column.name)
-    if at is None:
-        if not constant.is_valid:
-            return rows
-        values = pc.if_else(pa.array(sure | unsure), constant, pa.nulls(len(rows), constant.type))
-        return rows.append_column(pa.field(step.column.name, constant.type), values)
-    present = rows.column(at)
-    mask = sure
-    if unsure.any() and not step.column.nullable:
-        mask = sure | (unsure & present.is_null().to_numpy())
-    if not mask.any():
-        return rows
-    constant, present = _one_type(constant, present)
-    field = rows.schema.field(at).with_type(present.type)
-    return rows.set_column(at, field, pc.if_else(pa.array(mask), constant, present))
-
-
-def _one_type(constant: pa.Scalar, present: pa.ChunkedArray) -> tuple[pa.Scalar, pa.ChunkedArray]:
-    if constant.type == present.type:
-        return constant, present
-    try:
-        return constant.cast(present.type), present
-    except pa.ArrowException:
-        return constant, present.cast(constant.type)
-
-
-def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: _Mask, unsure: _Mask) -> pa.Table:
-    source, at = _place(original, step.old), _place(rows, step.new)
-    if source is None and at is None:
-        return rows
-    if source is not None:
-        values = original.column(source)
-    else:  # rows from before the old column: it is null in them, even if an earlier column had the new name
-        values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
-    kind = copied_type(values.type, step.column)
-    if kind is None:
-        return rows
-    present = rows.column(at) if at is not None else pa.chunked_array([pa.nulls(len(rows), kind)])
-    mask = sure | (unsure & present.is_null().to_numpy())
-    kind = present.type if at is not None else kind
-    copied = pc.if_else(pa.array(mask), values.cast(kind), present)
-    field = pa.field(step.new, kind)
-    return rows.append_column(field, copied) if at is None else rows.set_column(at, rows.schema.field(at), copied)
-
-
-def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataType | None:
-    """The type of a renamed column's copied values; None if the new type cannot hold them exactly."""
-    new = old if column is None or column.type is None else column.type.lake_type
-    if new == old or (pa.types.is_string(new) and pa.types.is_integer(old)):
-        return new
-    if pa.types.is_integer(new) and pa.types.is_integer(old):
-        return max(new, old, key=lambda kind: kind.bit_width)
-    if pa.types.is_decimal(new) and pa.types.is_decimal(old):
-        fits = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
-        return new if fits else None
-    return new if (old, new) == (pa.float32(), pa.float64()) else None
-
-
-def stored_step(step: Step) -> Step:
-    """The step with the names of the lake's columns."""
-    if isinstance(step, Fill):
-        return Fill(replace(step.column, name=lake_name(step.column.name)))
-    return replace(step, old=lake_name(step.old), new=lake_name(step.new))
-
-
-def step_to_json(step: Step) -> list[Any]:
-    """The step as commits record it."""
-    if isinstance(step, Fill):
-        return ["fill", _definition_to_json(step.column)]
-    return ["copy", step.old, step.new, step.move, step.column and _definition_to_json(step.column)]
-
-
-def step_from_json(said: Sequence[Any]) -> Step:
-    """The reverse of ``step_to_json``. Raises ValueError, TypeError for other data."""
-    if said[0] == "fill":
-        return Fill(_definition_from_json(said[1]))
-    return Copy(said[1], said[2], _definition_from_json(said[4]) if said[4] else None, said[3])
-
-
-def _definition_to_json(column: ColumnDefinition) -> list[Any]:
-    return [column.name, column.type_text, column.nullable, column.default.value, column.literal, column.as_bytes]
-
-
-def _definition_from_json(said: Sequence[Any]) -> ColumnDefinition:
-    name, text, nullable, default, literal, as_bytes = said
-    try:
-        kind = parse_type(text)
-    except UnsupportedError as error:
-        raise ValueError(f"unknown type {text!r}") from error
-    return ColumnDefinition(name, text, kind, nullable, Default(default), literal, as_bytes)

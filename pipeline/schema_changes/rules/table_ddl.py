@@ -13,22 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
+from pipeline.schema_changes.rules.judged import Judged, KeyChange, Ruling, TableSchemaState, Verdict
+from pipeline.schema_changes.rules.partition_clauses import note_cascade
 from pipeline.schema_changes.rules.plan import Refusal, SourceDdl
-from pipeline.schema_changes.rules.restatement import Restatement, Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.restatement import Restatement
 from pipeline.schema_changes.rules.row_places import has_binlog_place
-from pipeline.schema_changes.rules.verdicts import (
-    Judged,
-    KeyChange,
-    Ruling,
-    TableSchemaState,
-    Verdict,
-    define,
-    judge_clauses,
-    judge_definition,
-)
+from pipeline.schema_changes.rules.steps import Step, step_from_json, step_to_json
+from pipeline.schema_changes.rules.undetermined import Undetermined
+from pipeline.schema_changes.rules.verdicts import define, judge_clauses, judge_definition
 
 _SHOWN = 160
 
@@ -57,6 +53,7 @@ class Entry:
     renamed: tuple[SourceTable, SourceTable] | None = None
     deleted: tuple[int, int | None] | None = None
     rewrite: KeyChange | None = None
+    undetermined: tuple[Undetermined, ...] = ()
 
     @property
     def is_refusal(self) -> bool:
@@ -100,6 +97,7 @@ def entries_to_text(entries: Iterable[Entry]) -> str:
             "renamed": e.renamed and [[s.database, s.table] for s in e.renamed],
             "deleted": e.deleted,
             "rewrite": e.rewrite and [list(e.rewrite.columns), e.rewrite.held],
+            "undetermined": [[one.column, one.why] for one in e.undetermined],
         }
         said.append(item | {name: value for name, value in more.items() if value not in (None, [], ())})
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
@@ -128,6 +126,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         renamed=(SourceTable(*renamed[0]), SourceTable(*renamed[1])) if renamed else None,
         deleted=_moment(item.get("deleted")),
         rewrite=KeyChange(tuple(item["rewrite"][0]), item["rewrite"][1]) if item.get("rewrite") else None,
+        undetermined=tuple(Undetermined(column, why) for column, why in item.get("undetermined", ())),
     )
 
 
@@ -182,6 +181,7 @@ def judge_table(
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
+            _note_partitions(mine, state)
         elif not all(_is_repeated(effect, [*known.values(), *found.news], state) for effect in mine):
             before, unchanged = entry, copy.copy(state)
             entry = _judged(source, mine, state)
@@ -189,6 +189,7 @@ def judge_table(
                 found.held = entry
                 state.schema, state.key = unchanged.schema, unchanged.key
                 break
+            _note_partitions(mine, state)
             if entry != before:
                 found.news.append(entry)
         if entry is not None:
@@ -233,16 +234,24 @@ def _note_refusals(
         found.refusals.append(replace(opened.pop(), until=order, until_seconds=seconds))
 
 
+def _note_partitions(effects: Iterable[Effect], state: TableSchemaState) -> None:
+    for effect in effects:
+        state.partitions.note(effect.event.order, effect.action, effect.clauses)
+
+
 def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> Entry:
     """The statement of these effects, judged."""
     event, rulings, steps = effects[0].event, list[Ruling](), list[Step]()
     texts, deleted, renamed, rewrite = list[str](), None, None, None
+    undetermined: list[Undetermined] = []
+    state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
     for effect in effects:
         judged, removed = _by_action(effect, state)
         rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
+        undetermined += judged.undetermined
         deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
     return Entry(
@@ -261,6 +270,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         renamed=renamed,
         deleted=deleted,
         rewrite=rewrite,
+        undetermined=tuple(undetermined),
     )
 
 
@@ -288,7 +298,11 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
         define(effect.clauses, state)
     if effect.action is Action.CREATE and effect.to is not None:
         return Judged([Ruling(Verdict.FOLLOW, f"another table is now called {effect.to}: its rows go here")]), None
-    return Judged(), None
+    judged = Judged()
+    for clause in effect.clauses if effect.action is Action.CREATE else ():
+        if isinstance(clause, Cascade):
+            note_cascade(clause, judged)
+    return judged, None
 
 
 def _renamed(effect: Effect, state: TableSchemaState) -> Judged:

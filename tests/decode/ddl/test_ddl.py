@@ -14,10 +14,12 @@ import pytest
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.columns import ColumnDefinition, Default
 from pipeline.decode.ddl.constants import constant_of
+from pipeline.decode.ddl.partitions import ChangePartitions
 from pipeline.decode.ddl.statements import (
     AddColumn,
     ChangeKey,
     Clause,
+    ConvertCharset,
     DropColumn,
     ModifyColumn,
     RenameColumn,
@@ -47,8 +49,14 @@ def names(text: str) -> list[Any]:
             short.append(("drop", clause.name))
         elif isinstance(clause, RenameColumn):
             short.append(("rename", clause.old, clause.new))
-        else:
+        elif isinstance(clause, ChangeKey):
             short.append(("key", *clause.columns))
+        elif isinstance(clause, ConvertCharset):
+            short.append(("charset", clause.charset))
+        elif isinstance(clause, ChangePartitions):
+            short.append((str(clause.action), *clause.names))
+        else:
+            short.append(("cascade", *clause.columns, *clause.actions))
     return short
 
 
@@ -85,9 +93,20 @@ def names(text: str) -> list[Any]:
         ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY USING BTREE (`a`, b(10))", [("key",), ("key", "a", "b")]),
         ("ALTER TABLE t ADD CONSTRAINT p PRIMARY KEY (a)", [("key", "a")]),
         ("ALTER TABLE t ADD id INT NOT NULL AUTO_INCREMENT PRIMARY KEY", [("add", "id", "INT"), ("key", "id")]),
-        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1", []),
-        ("ALTER TABLE t PARTITION BY HASH (a) PARTITIONS 4", []),
-        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (5)), DROP PARTITION q", []),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1", [("charset", "latin1")]),
+        ("ALTER TABLE t PARTITION BY HASH (a) PARTITIONS 4", [("define",)]),
+        ("ALTER TABLE t ADD c INT PARTITION BY HASH (a)", [("define",), ("add", "c", "INT")]),
+        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (5))", [("add",)]),
+        ("ALTER TABLE t DROP PARTITION IF EXISTS a, `b`", [("drop", "a", "b")]),
+        ("ALTER TABLE t TRUNCATE PARTITION ALL", [("truncate",)]),
+        ("ALTER TABLE t REORGANIZE PARTITION a, b INTO (PARTITION c VALUES IN (1))", [("reorganize", "a", "b")]),
+        ("ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u WITHOUT VALIDATION", [("exchange", "a")]),
+        ("ALTER TABLE t ENGINE=InnoDB REMOVE PARTITIONING", [("remove",)]),
+        (
+            "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a, b) REFERENCES d.u (x) ON UPDATE CASCADE ON DELETE SET NULL",
+            [("cascade", "a", "b", "ON UPDATE CASCADE", "ON DELETE SET NULL")],
+        ),
+        ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u (x) ON DELETE RESTRICT", []),
         ("ALTER ONLINE IGNORE TABLE IF EXISTS t WAIT 5 ADD c INT, ALGORITHM=INPLACE, LOCK=NONE", [("add", "c", "INT")]),
         ("/* note */ ALTER /*!80000 TABLE*/ t -- to the end\n ADD # too\n c /* , d INT */ INT", [("add", "c", "INT")]),
         ("ALTER TABLE t ADD c INT COMMENT 'it''s unsigned, \\'so\\' DEFAULT 5'", [("add", "c", "INT")]),

@@ -1,0 +1,1 @@
+"""Partitions of source tables: which rows a statement about a partition removes."""

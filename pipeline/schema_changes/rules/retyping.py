@@ -1,0 +1,78 @@
+"""Changes of a column's type: the former type, the type of the lake's column, and the step for rows from before."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipeline.decode.ddl.columns import ColumnDefinition
+from pipeline.decode.types.mysql_types import MysqlType, parse_type
+from pipeline.schema_changes.rules.conversion.declared import zerofill_width
+from pipeline.schema_changes.rules.conversion.lossless import keeps_values
+from pipeline.schema_changes.rules.conversion.numbers import INTEGERS
+from pipeline.schema_changes.rules.conversion.session import Session
+from pipeline.schema_changes.rules.conversion.undetermined import why_undetermined
+from pipeline.schema_changes.rules.evolution import common_type
+from pipeline.schema_changes.rules.steps import Convert
+from pipeline.schema_changes.rules.undetermined import Undetermined
+
+#: MySQL types to assume where only the lake's type is known: each converts as all types with that lake type do.
+_ASSUMED = {
+    pa.int32(): "int",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "longtext",
+    pa.date32(): "date",
+    pa.bool_(): "bit(1)",
+}
+_NO_IMPLICIT_DEFAULT = frozenset({"date", "datetime", "timestamp", "geometry"})
+#: Characters of the longest whole number, with its sign.
+_DIGITS = 20
+
+
+def assumed_type(kind: pa.DataType) -> MysqlType | None:
+    """The MySQL type that a lake type stands for; None if it may stand for types that convert differently."""
+    if pa.types.is_decimal(kind):
+        return parse_type(f"decimal({kind.precision},{kind.scale})")
+    text = _ASSUMED.get(kind)
+    return parse_type(text) if text is not None else None
+
+
+def conversion(
+    column: ColumnDefinition, old: MysqlType | None, before: pa.DataType, after: pa.DataType, session: Session
+) -> tuple[Convert | None, Undetermined | None]:
+    """The step that gives rows from before a statement the values of the new type; None if they stay as they are.
+
+    Args:
+        column: the new definition, of a supported type.
+        old: the former MySQL type; None if it is not known.
+        before: the type of the lake's column before the statement.
+        after: its type from then on.
+        session: of the statement.
+    """
+    new = column.type
+    assert new is not None
+    former = old or assumed_type(before) or (new if before == after == new.lake_type else None)
+    if former is None:
+        return Convert(column, None, session), Undetermined(column.name, "its former type is not known")
+    why = why_undetermined(former, new, session)
+    if why is not None:
+        return Convert(column, former, session), Undetermined(column.name, why)
+    alike = after == before or common_type(before, after)[0] == after
+    fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
+    if keeps_values(former, new) and alike and not fills:
+        return None, None
+    return Convert(column, former, session), None
+
+
+def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:
+    """Whether files with the one type cannot be read as the other, so that all rows are written anew."""
+    return bool(before != after and common_type(before, after)[0] != after)
+
+
+def keeps_key_text(column: ColumnDefinition, old: MysqlType | None, before: pa.DataType) -> bool:
+    """Whether the record keys of a key column are the same texts in the new type: a whole number that becomes text."""
+    new = column.type
+    former = old or assumed_type(before)
+    if new is None or former is None or former.base not in INTEGERS or zerofill_width(former) is not None:
+        return False
+    return new.base in ("varchar", "char") and (new.length or 1) >= _DIGITS
