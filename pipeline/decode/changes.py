@@ -266,8 +266,7 @@ def ordering_value(epoch: int, file_number: int, position: int) -> int:
     The parts take 11, 20 and 32 bits, so the value is at most 2**63 - 1. Raises OverflowError when a part does not fit.
     The row number inside the event is not part of it: rows of one event are ordered before the write. Snapshot rows
     have file number 0 and the snapshot's seconds since the Unix epoch as position, so that every streamed row of the
-    same epoch is newer; rows of an incremental snapshot come just after the position at which they were read. One LONG
-    is used because it is the only ordering type that both judges read alike (measured).
+    same epoch is newer. One LONG is used because it is the only ordering type that both judges read alike (measured).
     """
     if not (0 <= epoch < 1 << EPOCH_BITS and 0 <= file_number < 1 << FILE_BITS and 0 <= position < 1 << POSITION_BITS):
         raise OverflowError(f"ordering parts out of range: epoch {epoch}, file {file_number}, position {position}")

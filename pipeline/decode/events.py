@@ -19,8 +19,6 @@ from pipeline.decode.slices import Slices
 _I64 = npt.NDArray[np.int64]
 NO_POSITION = -1
 NO_PLACE = -2
-#: The op of a row of an incremental snapshot (``op`` r, ``source.snapshot`` incremental).
-INCREMENTAL = "r incremental"
 
 
 @dataclass
@@ -29,8 +27,7 @@ class RowEvents:
 
     Attributes:
         at: indices of the records in the chunk, ascending.
-        ops: Debezium's letter. ``d`` also for flat records marked as deleted; "" for a flat record without one;
-            INCREMENTAL for a row of an incremental snapshot.
+        ops: Debezium's letter. ``d`` also for flat records marked as deleted; "" for a flat record without one.
         databases, tables: the source's names; None where the message does not have them.
         files, positions: binlog place. "" and NO_POSITION where it is null; None as file where a flat record has no
             place fields at all.
@@ -64,8 +61,6 @@ class RowEvents:
     def add_envelopes(self, envelopes: list[Any], at: Sequence[int]) -> None:
         """Add the events of decoded envelopes."""
         sources, ops = [e.source for e in envelopes], [e.op for e in envelopes]
-        if "r" in ops:
-            ops = [op_of(op, source.snapshot) for op, source in zip(ops, sources, strict=True)]
         self.at += at
         self.ops += ops
         self.databases += [s.db for s in sources]
@@ -110,11 +105,6 @@ class RowEvents:
         return RowEvents(**parts)
 
 
-def op_of(letter: str, snapshot: object) -> str:
-    """The op of an event: its letter, or INCREMENTAL. ``snapshot``: the value of ``source.snapshot``."""
-    return INCREMENTAL if letter == "r" and snapshot == "incremental" else letter
-
-
 def selected(values: list[Any] | Slices, chosen: Sequence[int]) -> list[Any] | Slices:
     """The values at these indices."""
     return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]
@@ -123,13 +113,10 @@ def selected(values: list[Any] | Slices, chosen: Sequence[int]) -> list[Any] | S
 def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: bool) -> RowEvents:
     """Events of flat messages; the whole message is the row image."""
     files, positions = _either(flats, "file"), _either(flats, "pos")
-    ops = ["d" if f.deleted in ("true", True) else f.op if isinstance(f.op, str) else "" for f in flats]
-    if "r" in ops:
-        ops = [op_of(op, snapshot) for op, snapshot in zip(ops, _either(flats, "snapshot"), strict=True)]
     placed = [file is not UNSET and position is not UNSET for file, position in zip(files, positions, strict=True)]
     return RowEvents(
         at=at,
-        ops=ops,
+        ops=["d" if f.deleted in ("true", True) else f.op if isinstance(f.op, str) else "" for f in flats],
         databases=_known(_either(flats, "db"), None),
         tables=_known(_either(flats, "table"), None),
         files=[(file or "") if there else None for file, there in zip(files, placed, strict=True)],
@@ -201,9 +188,6 @@ def places(events: RowEvents, offsets: _I64, options: DecodeOptions) -> Places:
         snapshot = np.array([op == "r" for op in events.ops])
         source_ms = np.array(events.source_ms, dtype=np.int64)
         orders = np.where(snapshot, order.snapshot_orders(epochs, source_ms), orders)
-    if INCREMENTAL in events.ops:
-        read_later = np.array([op == INCREMENTAL for op in events.ops])
-        orders = np.where(read_later, order.incremental_orders(streamed), orders)
     if events.befores is None and (options.flat_tombstone_deletes or None in events.files):
         by_offset = np.array([options.flat_tombstone_deletes or file is None for file in events.files])
         orders = np.where(by_offset, order.offset_orders(epochs, offsets), orders)

@@ -53,18 +53,6 @@ def snapshot_orders(epochs: npt.NDArray[np.int64], source_ms: npt.NDArray[np.int
     return np.where(fits, (epochs << _EPOCH_SHIFT) | seconds, OUT_OF_RANGE)
 
 
-def incremental_orders(streamed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Ordering values of rows of an incremental snapshot: just after the event at their binlog position.
-
-    Debezium reads such a row between two watermarks, drops it if a change of its key lies between them, and sends it
-    with the position of the second one (recorded). So the row is newer than every event up to that position, and older
-    than every later one. Two events are at least a header of 19 bytes apart, so no event has the next position.
-
-    ``streamed``: the ordering values of their positions, OUT_OF_RANGE where a part does not fit.
-    """
-    return np.where(streamed == OUT_OF_RANGE, OUT_OF_RANGE, streamed + 1)
-
-
 def offset_orders(epochs: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Ordering values of records without a binlog position: their Kafka offset below the epoch."""
     fits = (offsets >= 0) & (offsets < 1 << _EPOCH_SHIFT) & _epochs_fit(epochs)

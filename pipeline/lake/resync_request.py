@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
@@ -17,7 +16,6 @@ from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.table_requests import ResyncRequest
 from pipeline.settings import Settings
-from pipeline.source.signals import SnapshotSignal, send_signal
 from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import open_storage
 from pipeline.upsert.fanout import destination, shard_of
@@ -25,27 +23,16 @@ from pipeline.upsert.keyless import ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD
 
 
-@dataclass(frozen=True, slots=True)
-class ResyncCall:
-    """A request for the stream, and the signal for the connector that belongs to it."""
+def resync_request(
+    settings: Settings, ledger: Ledger, table: SourceTable, earlier: ResyncRequest | None = None
+) -> ResyncRequest:
+    """The request to fetch a table anew by Debezium's incremental snapshot. The stream sends the signal: it must know
+    the request before the first row comes.
 
-    settings: Settings
-    request: ResyncRequest
-    signal: SnapshotSignal
+    ``table``: the lake table. ``earlier``: its last request.
 
-    def send(self) -> None:
-        """Send the signal. Raises ConfigError, TransientError."""
-        topic = self.settings.source.debezium.signal_topic
-        assert topic is not None
-        send_signal(self.settings.kafka.client_properties(), topic, self.signal)
-
-
-def resync_request(settings: Settings, ledger: Ledger, table: SourceTable) -> ResyncCall:
-    """The request to fetch a table anew by Debezium's incremental snapshot.
-
-    The request must be made before its signal is sent: its ordering value has to be below all rows that the signal
-    brings. ``table``: the lake table. Raises ConfigError where settings are missing, UnsupportedError for a table that
-    cannot be fetched in this way, CorruptDataError, StorageError.
+    Raises ConfigError where settings are missing, UnsupportedError for a table that cannot be fetched in this way,
+    CorruptDataError, StorageError.
     """
     debezium = settings.source.debezium
     if settings.source.format in ("canal", "maxwell"):
@@ -68,8 +55,9 @@ def resync_request(settings: Settings, ledger: Ledger, table: SourceTable) -> Re
     renamed = TableNames.load(root, settings.name).at(settings.table_rules(table).path)
     names = [called.name for called in renamed.history] if renamed is not None else [origin]
     prefix = debezium.topic_prefix or _prefix(names, list(recorded.positions_of(settings.name)))
-    request = ResyncRequest(new_uuid(), names[-1], _newest_order(settings, ledger, origin, opened), now_ms())
-    return ResyncCall(settings, request, SnapshotSignal(request.id, prefix, names[-1]))
+    newest = _newest_order(settings, ledger, origin, opened)
+    order = max(newest, earlier.order + 1) if earlier is not None else newest  # its rows have the next value
+    return ResyncRequest(new_uuid(), names[-1], prefix, order, newest, now_ms())
 
 
 def _origin(

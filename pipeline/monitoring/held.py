@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
-from pipeline.position.held_tables import ResyncStep
+from pipeline.position.held_tables import Resync, ResyncStep
 from pipeline.position.ledger import Ledger
-from pipeline.position.table_requests import NO_REQUEST, Requests
+from pipeline.position.table_requests import NO_REQUEST, Requests, ResyncRequest
 from pipeline.source.offsets import Offsets
 
 
@@ -49,7 +49,8 @@ class HeldTable:
 
 
 _STEPS = {
-    ResyncStep.ASKED: "the connector has not answered yet: see that it runs and reads source.debezium.signal_topic",
+    ResyncStep.ASKED: "the stream has not signalled the connector yet: see that it runs",
+    ResyncStep.SIGNALLED: "the connector has not answered yet: see that it runs and reads its signal topic",
     ResyncStep.READING: "the connector reads the table",
     ResyncStep.APPLYING: "the connector has read the table; the stream applies its rows",
 }
@@ -66,7 +67,8 @@ def held_tables(ledger: Ledger, requests: Requests, kafka: KafkaFacts | None, co
     """
     for table in ledger.behind:
         yield _behind(table, ledger, kafka, conf)
-    for table, resync in ledger.resyncs.items():
+    new = {table: Resync(r.resync.id) for table, r in requests.items() if r.resync and _is_new(ledger, table, r.resync)}
+    for table, resync in {**ledger.resyncs, **new}.items():
         if resync.step is ResyncStep.DONE:
             continue
         asked = requests.get(table, NO_REQUEST).resync
@@ -75,6 +77,12 @@ def held_tables(ledger: Ledger, requests: Requests, kafka: KafkaFacts | None, co
         if resync.active:
             state, why, command = "resync", _STEPS[resync.step], ""
         yield HeldTable(str(table), state, since_ms, 0, None, None, why, command)
+
+
+def _is_new(ledger: Ledger, table: SourceTable, request: ResyncRequest) -> bool:
+    """Whether the stream has not seen a request yet."""
+    known = ledger.resyncs.get(table)
+    return known is None or known.id != request.id
 
 
 def _behind(table: SourceTable, ledger: Ledger, kafka: KafkaFacts | None, conf: str) -> HeldTable:

@@ -48,6 +48,7 @@ class ResyncStep(StrEnum):
     """How far a resync has come."""
 
     ASKED = "asked"
+    SIGNALLED = "signalled"
     READING = "reading"
     APPLYING = "applying"
     DONE = "done"
@@ -60,8 +61,8 @@ class Resync:
 
     Args:
         id: of the request.
-        step: ASKED until the connector tells of it, READING until it has read the table, APPLYING until the stream has
-            applied all records up to ``until``.
+        step: ASKED until the signal is sent, SIGNALLED until the connector tells of it, READING until it has read the
+            table, APPLYING until the stream has applied all records up to ``until``.
         until: the ends of the table's topics after the connector had read the table.
         why: why it has failed.
     """

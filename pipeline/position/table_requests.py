@@ -28,14 +28,19 @@ class ResyncRequest:
     Args:
         id: of the signal to the connector, which its notifications repeat.
         origin: the table at the source.
-        order: an ordering value that is at least that of every row stored so far, and less than that of every row that
-            the connector reads because of the signal. At the end, stored rows up to it are deleted.
+        prefix: the connector's ``topic.prefix``, which the signal must have as its key.
+        order: an ordering value that is at least that of every row stored so far, and less than that of every change
+            that the stream has not read yet. Rows that the connector reads because of the signal come just after it,
+            and at the end stored rows up to it are deleted.
+        place: the binlog place, as an ordering value, before which the connector reads no row of the signal.
         asked_ms: when it was asked, in ms since the epoch.
     """
 
     id: str
     origin: SourceTable
+    prefix: str
     order: int
+    place: int
     asked_ms: int
 
 
@@ -98,15 +103,22 @@ def resumed(request: TableRequest) -> TableRequest:
 def _to_json(table: SourceTable, request: TableRequest) -> dict[str, Any]:
     entry: dict[str, Any] = {"table": _names(table), "paused": request.paused, "asked_ms": request.asked_ms}
     if (resync := request.resync) is not None:
-        entry["resync"] = [resync.id, _names(resync.origin), resync.order, resync.asked_ms]
+        entry["resync"] = [
+            resync.id,
+            _names(resync.origin),
+            resync.prefix,
+            resync.order,
+            resync.place,
+            resync.asked_ms,
+        ]
     return entry
 
 
 def _from_json(entry: Mapping[str, Any]) -> TableRequest:
     resync = None
     if "resync" in entry:
-        name, origin, order, asked_ms = entry["resync"]
-        resync = ResyncRequest(str(name), SourceTable(*origin), int(order), int(asked_ms))
+        name, origin, prefix, order, place, asked_ms = entry["resync"]
+        resync = ResyncRequest(str(name), SourceTable(*origin), str(prefix), int(order), int(place), int(asked_ms))
     return TableRequest(bool(entry["paused"]), int(entry["asked_ms"]), resync)
 
 

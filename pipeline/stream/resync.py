@@ -1,11 +1,14 @@
 """Fetches tables anew by an incremental snapshot of Debezium, and deletes the rows that the source no longer has.
 
-``binlake table resync`` asks the connector for the snapshot. Its rows come in the table's own topic. They have the
-position at which they were read, so they win against every earlier change and lose to every later one
-(``decode.order``). A stored row that the snapshot does not bring again, and that no later change touches, keeps an
-ordering value from before the request. When the connector has read the whole table and the stream has applied
-everything up to there, these rows are deleted by one commit, in the way of a TRUNCATE at that ordering value. A record
-that arrives after it still wins, because it is newer.
+``binlake table resync`` makes a request, and the stream, once it knows the request, signals the connector. The rows of
+the snapshot come in the table's own topic. They get the ordering value just after the request's (``upsert.prepare``):
+above every row stored before, and below every change that the stream reads later. So a stored row from before is
+replaced, and a later change wins wherever the snapshot row was read. Their own binlog position would not do: Debezium's
+read-only snapshots on MariaDB send rows that a change up to that position has outdated (measured).
+
+A stored row that the snapshot does not bring again, and that no later change touches, keeps an ordering value of before
+the request. When the connector has read the whole table and the stream has applied everything up to there, these rows
+are deleted by one commit, in the way of a TRUNCATE at that ordering value. A record that arrives after it still wins.
 
 A resync that reads the source itself, without the connector, begins with the same request and ends with the same
 commit (``OldRows.remove_old_rows``).
@@ -40,6 +43,10 @@ _PAUSE_S = 30.0
 
 class Connector(Protocol):
     """What the stream must know of the connector while a table is fetched anew."""
+
+    def signal(self, request: ResyncRequest) -> None:
+        """Ask the connector to read a table. Raises TransientError, ConfigError."""
+        ...
 
     def notifications(self) -> Iterable[bytes]:
         """The values of the notifications since the last call; at the first call all. Raises TransientError,
@@ -134,16 +141,30 @@ class Resyncs:
         request = self._control.request(table).resync
         if request is None or request.id != resync.id:
             return False
-        heard = self._heard(resync, request, table)
+        heard = self._signalled(resync, request) if resync.step is ResyncStep.ASKED else resync
+        heard = self._heard(heard, request, table)
         if heard is not resync:
             self._ledger.note_resync(table, heard)
         if heard.step is not ResyncStep.APPLYING or not self._has_applied(table, heard.until):
             return heard is not resync
         return self._finish(table, heard, request) or heard is not resync
 
+    def _signalled(self, resync: Resync, request: ResyncRequest) -> Resync:
+        """The resync after its signal was sent. If the process dies before it is noted, the signal is sent twice, and
+        the connector reads the table twice."""
+        if self._connector is None:
+            return resync
+        try:
+            self._connector.signal(request)
+        except BinlakeError as error:
+            fields = {"event": "not_signalled", "table": str(request.origin), "error": error.what}
+            _log.warning("%s: the connector could not be signalled: %s", request.origin, error, extra=fields)
+            return resync
+        return dataclasses.replace(resync, step=ResyncStep.SIGNALLED)
+
     def _heard(self, resync: Resync, request: ResyncRequest, table: SourceTable) -> Resync:
         """The resync after the notifications about it."""
-        for told in self._told if resync.step in (ResyncStep.ASKED, ResyncStep.READING) else ():
+        for told in self._told if resync.step in (ResyncStep.SIGNALLED, ResyncStep.READING) else ():
             if told.get("id") != resync.id:
                 continue
             more, kind = told.get("additional_data") or {}, told.get("type")

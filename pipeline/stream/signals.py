@@ -5,26 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipeline.errors import ConfigError
+from pipeline.position.table_requests import ResyncRequest
 from pipeline.settings import Settings
 from pipeline.source.log_tail import LogTail
 from pipeline.source.offsets import Offsets
 from pipeline.source.positions import end_offsets
+from pipeline.source.signals import SnapshotSignal, send_signal
 
 _ASK_S = 10.0
 
 
 @dataclass
 class SignalledConnector:
-    """The connector of a stream, by its topic of notifications. See ``resync.Connector``."""
+    """The connector of a stream, by its topics of notifications and of ``signals``. See ``resync.Connector``."""
 
     config: dict[str, str]
     tail: LogTail
+    signals: str | None
 
     @staticmethod
     def of(settings: Settings) -> SignalledConnector | None:
         """The connector that the settings describe; None if they name no topic of notifications."""
-        topic, config = settings.source.debezium.notification_topic, settings.kafka.client_properties()
-        return SignalledConnector(config, LogTail(config, topic)) if topic is not None else None
+        debezium, config = settings.source.debezium, settings.kafka.client_properties()
+        if debezium.notification_topic is None:
+            return None
+        return SignalledConnector(config, LogTail(config, debezium.notification_topic), debezium.signal_topic)
+
+    def signal(self, request: ResyncRequest) -> None:
+        """See ``resync.Connector``."""
+        if self.signals is None:
+            raise ConfigError(
+                "the settings do not name the connector's topic of signals", do_next="set source.debezium.signal_topic"
+            )
+        send_signal(self.config, self.signals, SnapshotSignal(request.id, request.prefix, request.origin))
 
     def notifications(self) -> Iterable[bytes]:
         """See ``resync.Connector``."""

@@ -67,6 +67,7 @@ class StreamPolicy:
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
             truncates=table.truncates if table else NOTHING_TRUNCATED,
             skipped=source in self.ledger.behind and source != batch.only,
+            resync=self._control.request(source).resync,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:

@@ -19,7 +19,7 @@ from pipeline.source.offsets import OffsetRange
 from pipeline.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
 from pipeline.upsert.fanout import fan_out, shard_of
 from pipeline.upsert.parcel import Parcel
-from pipeline.upsert.prepare import UNCOUNTED_REASONS, TableFacts, prepare
+from pipeline.upsert.prepare import UNCOUNTED_REASONS, SnapshotRank, TableFacts, prepare
 from pipeline.upsert.target import needs_before_images
 
 _NEW = TableState()
@@ -117,7 +117,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         report.stretches.append(stretch)
     state, shard = plan.states.get(source, _NEW), shard_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
-    facts = TableFacts(plan.ddl.of(origin), applied_until, state.truncates, state.refused)
+    facts = TableFacts(plan.ddl.of(origin), applied_until, state.truncates, state.refused, _ranked(state))
     prepared = prepare(batch, plan.tables.rules(source), shard, facts)
     for one in prepared.rejected:
         quarantined = _records_of(one.rows, records, state, one.reason, one.detail)
@@ -151,6 +151,10 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         ),
     )
     return list(accepted.parcels)
+
+
+def _ranked(state: TableState) -> SnapshotRank | None:
+    return SnapshotRank(state.resync.place, state.resync.order + 1) if state.resync is not None else None
 
 
 def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) -> None:

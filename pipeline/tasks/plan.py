@@ -14,6 +14,7 @@ from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.position.binlog_height import Stretch
+from pipeline.position.table_requests import ResyncRequest
 from pipeline.schema_changes.rules.plan import DdlPlan
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.settings import TablesSettings
@@ -32,12 +33,14 @@ class TableState:
         truncates: the rows that TRUNCATE has removed from the table.
         refused: why this table's records are quarantined; None if they are not.
         skipped: whether the table is behind; its records are ignored here and applied when it is caught up.
+        resync: what ranks the snapshot rows of a table that was fetched anew; None if it never was.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     refused: str | None = None
     skipped: bool = False
+    resync: ResyncRequest | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.decode.changes import META_NAMES, ChangeBatch, TableSchema
+from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, UNKNOWN_PLACE, ChangeBatch, TableSchema
 from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
@@ -46,6 +46,15 @@ UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW})
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRank:
+    """What ranks the snapshot rows of a table that was fetched anew: those that were read at the binlog place ``since``
+    or later get the ordering value ``order``."""
+
+    since: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
     """Facts that decide, besides the settings, which rows of a source table go on.
 
@@ -54,12 +63,14 @@ class TableFacts:
         applied_until: partition of the batch's topic -> offset below which the lake table has applied everything.
         truncates: the rows that TRUNCATE has removed from the lake table.
         refused: why the lake table accepts no rows; None if it accepts them.
+        rank: of snapshot rows; None for a table that was never fetched anew.
     """
 
     ddl: SourceDdl = NO_DDL
     applied_until: Mapping[int, int] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     refused: str | None = None
+    rank: SnapshotRank | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +194,9 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     if found.batch is None or found.target is None:
         return prepared
     try:
-        gone_until = _gone_until(found.batch, facts.truncates.order_of(shard))
-        routed = route(found.batch, found.target, facts.applied_until, gone_until)
+        ranked = _ranked(found.batch, facts.rank)  # only now: statements are placed by the snapshot's own order
+        gone_until = _gone_until(ranked, facts.truncates.order_of(shard))
+        routed = route(ranked, found.target, facts.applied_until, gone_until)
         prepared.accepted = replace(_accepted(found.batch, found.target, routed), doubt=found.doubt)
     except UnsupportedError as error:
         prepared.rejected.append(Rejected(found.batch, TABLE_REFUSED, str(error)))
@@ -229,6 +241,20 @@ def _gone_until(batch: ChangeBatch, truncated: int) -> int | Int64s:
     removed some."""
     gone = batch.rows.column("__op").to_numpy() == REMOVED
     return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
+
+
+def _ranked(batch: ChangeBatch, rank: SnapshotRank | None) -> ChangeBatch:
+    """The batch with the ordering values of snapshot rows by their rank."""
+    if rank is None:
+        return batch
+    orders, places = batch.rows.column("__order").to_numpy(), batch.rows.column("__place").to_numpy()
+    unplaced = (orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1) == 0
+    snapshot = unplaced & (places != UNKNOWN_PLACE) & (places >= rank.since)
+    if not snapshot.any():
+        return batch
+    at = batch.rows.column_names.index("__order")
+    ranked = pa.array(np.where(snapshot, rank.order, orders), pa.int64())
+    return replace(batch, rows=batch.rows.set_column(at, batch.rows.schema.field(at), ranked))
 
 
 def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:

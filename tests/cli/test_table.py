@@ -15,6 +15,7 @@ from pipeline.position.binlog_height import climbed
 from pipeline.position.held_tables import Resync, ResyncStep, Stop
 from pipeline.position.table_requests import ResyncRequest, TableRequest, change_request
 from pipeline.settings import Settings
+from pipeline.source.signals import SnapshotSignal
 from pipeline.storage import open_storage
 from tests.cli.fed_lake import FedLake
 
@@ -84,7 +85,9 @@ def test_status_names_the_command_that_helps(lake: FedLake) -> None:
     ledger.note_resync(SourceTable("shop", "a"), Resync("one", ResyncStep.READING))
     ledger.save(state)
     change_request(
-        state, SourceTable("shop", "a"), lambda _: TableRequest(resync=ResyncRequest("one", B, 1, 1_760_000_000_000))
+        state,
+        SourceTable("shop", "a"),
+        lambda _: TableRequest(resync=ResyncRequest("one", B, "s", 1, 1, 1_760_000_000_000)),
     )
     assert "resync: shop.a since" in lake.run("status", "--no-kafka").stdout
 
@@ -100,13 +103,19 @@ def with_topics(lake: FedLake, **more: Any) -> Settings:  # noqa: ANN401 - any Y
 def test_the_request_stands_between_all_stored_rows_and_all_rows_that_it_brings(lake: FedLake) -> None:
     settings, ledger = with_topics(lake), lake.runner.ledger
     newest = max(order for order, _ in ledger.heights[B]["s.shop.b"].values())
-    call = resync_request(settings, ledger, B)
-    assert call.request.order == newest > ordering_value(0, 3, 200)
-    assert (call.signal.prefix, call.signal.table, call.signal.id) == ("s", B, call.request.id)
-    said = json.loads(call.signal.value())
-    assert said["data"] == {"data-collections": ["shop\\.b"], "type": "INCREMENTAL"}
+    asked = resync_request(settings, ledger, B)
+    assert asked.order == asked.place == newest > ordering_value(0, 3, 200)
+    assert (asked.prefix, asked.origin) == ("s", B)
+    again = resync_request(settings, ledger, B, asked)  # its rows come after those of the first
+    assert (again.order, again.place) == (newest + 1, newest)
+    said = json.loads(SnapshotSignal(asked.id, asked.prefix, asked.origin).value())
+    assert said == {
+        "id": asked.id,
+        "type": "execute-snapshot",
+        "data": {"data-collections": ["shop\\.b"], "type": "INCREMENTAL"},
+    }
     ledger.climb(climbed({}, []))  # a ledger that was lost knows no heights: the stored rows do
-    assert resync_request(settings, ledger, B).request.order == ordering_value(0, 3, 202)
+    assert resync_request(settings, ledger, B).order == ordering_value(0, 3, 202)
 
 
 def test_tables_that_cannot_be_fetched_anew(lake: FedLake) -> None:
@@ -121,10 +130,10 @@ def test_tables_that_cannot_be_fetched_anew(lake: FedLake) -> None:
     document = json.loads(lake.conf.read_text())
     document["source"] = {"debezium": {"signal_topic": "x", "notification_topic": "y", "topic_prefix": "given"}}
     given = resync_request(Settings.parse(json.dumps(document)), ledger, B)
-    assert given.signal.prefix == "given"
+    assert given.prefix == "given"
 
 
-def test_a_signal_that_kafka_does_not_take_leaves_no_request(lake: FedLake) -> None:
+def test_a_signal_topic_that_kafka_does_not_know_leaves_no_request(lake: FedLake) -> None:
     with_topics(lake)
     assert lake.run("table resync", "shop.b").exit_code != 0
     assert not (lake.path / ".binlake/shop/requests.json").exists()

@@ -50,24 +50,6 @@ def test_op_tells_not_snapshot() -> None:
     assert cells(decoded(values, SCHEMA), "__order") == [7 << 32 | 100] * 2
 
 
-def test_rows_of_an_incremental_snapshot_stand_just_after_their_position() -> None:
-    """Newer than every event up to it, also where no event came since; older than every later one."""
-    at = [
-        envelope({"id": 1}, pos=100),
-        envelope({"id": 1}, op="r", pos=100, snapshot="incremental"),
-        envelope({"id": 1}, pos=119),
-        envelope({"id": 1}, op="r", pos=100, snapshot="true"),
-        envelope({"id": 1}, op="r", pos=100, snapshot=3),
-    ]
-    one_by_one = [cells(decoded([value], SCHEMA, epoch=2), "__order")[0] for value in at]
-    assert cells(decoded([*at], SCHEMA, epoch=2), "__order") == one_by_one
-    before, read, after, initial, _ = one_by_one
-    assert initial < before < read < after
-    assert reasons(decoded([envelope({"id": 1}, op="r", file="bin", snapshot="incremental")], SCHEMA)) == {
-        0: "order_out_of_range"
-    }
-
-
 def test_an_epoch_that_does_not_fit() -> None:
     found = decoded([envelope({"id": 1}), envelope({"id": 1}, op="r")], SCHEMA, epoch=2048)
     assert reasons(found) == {0: "order_out_of_range", 1: "order_out_of_range"}

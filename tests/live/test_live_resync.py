@@ -188,7 +188,8 @@ def keep(servers: str, topic: str, retention_ms: int) -> None:
     """Set the retention of a topic; the test broker's is unlimited."""
     entry = ConfigEntry("retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    for done in AdminClient({"bootstrap.servers": servers}).incremental_alter_configs([resource]).values():
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.incremental_alter_configs([resource]).values():
         done.result()
 
 

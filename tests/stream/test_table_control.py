@@ -22,7 +22,7 @@ from pipeline.hudi.services.restore import restore
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
-from pipeline.position.held_tables import ResyncStep
+from pipeline.position.held_tables import Resync, ResyncStep
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import ResyncRequest, TableRequest, change_request, paused, resumed
 from pipeline.source.offsets import Offsets
@@ -51,6 +51,7 @@ class World:
     rows: dict[str, Rows] = field(default_factory=lambda: {table: {} for table in TABLES})
     log: TopicLog = field(default_factory=TopicLog)
     told: list[bytes] = field(default_factory=list)
+    signals: list[str] = field(default_factory=list)
     pos: int = 1000
     deaths: int = 0
     sections: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +98,14 @@ class World:
         told = {"id": signal, "type": kind, "aggregate_type": "Incremental Snapshot", "additional_data": more}
         self.told.append(json.dumps(told).encode())
 
+    def read_outdated(self, table: str, key: int, owner: str) -> None:
+        """A row that was read before a change of its key, and sent after it."""
+        self._event(table, "r", key, owner, "incremental")
+
+    def signal(self, request: ResyncRequest) -> None:
+        """See pipeline.stream.resync.Connector."""
+        self.signals.append(request.id)
+
     def notifications(self) -> Iterable[bytes]:
         """See pipeline.stream.resync.Connector."""
         told, self.told = self.told, []
@@ -113,7 +122,9 @@ class World:
 
     def ask_for_resync(self, table: str, signal: str) -> None:
         order = ordering_value(0, 3, self.pos)
-        request = ResyncRequest(signal, SourceTable("shop", table), order, 1)
+        earlier = self.runner.tables.request(SourceTable("shop", table)).resync
+        place, order = order, order if earlier is None else max(order, earlier.order + 1)
+        request = ResyncRequest(signal, SourceTable("shop", table), "s", order, place, 1)
         self.ask(SourceTable("shop", table), lambda known: TableRequest(known.paused, known.asked_ms, request))
 
     # -- the stream ------------------------------------------------------------------------------------------------
@@ -261,12 +272,16 @@ def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     spoil(world, "b")
     world.ask_for_resync("b", "one")
     world.work()
-    assert world.runner.ledger.resyncs[B].step is ResyncStep.ASKED
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.SIGNALLED
+    assert world.signals == ["one"]
     world.tell("one", "STARTED", "b")
     world.put("b", 5, "changed before its chunk")
     world.read_chunk("b", range(6))
     world.put("b", 5, "changed after its chunk")
     world.delete("b", 0)
+    world.read_outdated("b", 0, "it was read before it was deleted")
+    world.put("b", 5, "changed once more")
+    world.read_outdated("b", 5, "it was read before it was changed")
     world.work()
     assert world.runner.ledger.resyncs[B].step is ResyncStep.READING
     assert 77 in world.lake("b")
@@ -283,10 +298,31 @@ def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     world.check()
 
 
+def test_a_second_resync_without_a_change_in_between(tmp_path: Path) -> None:
+    """The rows of the first one must go if the source no longer has them."""
+    world = started(tmp_path)
+    for signal in ("one", "two", "three"):
+        world.ask_for_resync("b", signal)
+        world.work()
+        world.read_chunk("b", range(100))
+        world.tell(signal, "TABLE_SCAN_COMPLETED", "b")
+        world.work()
+        world.check()
+        assert world.runner.ledger.resyncs[B] == Resync(
+            signal, ResyncStep.DONE, world.log.end().within({"s.shop.b": {0: 0}})
+        )
+        world.delete("b", len(world.signals), said=False)
+        world.put("b", 9, signal, said=False)
+    world.put("b", 9, "streamed")
+    world.work()
+    assert world.lake("b")[9] == "streamed"
+
+
 def test_a_resync_of_an_empty_table(tmp_path: Path) -> None:
     world = started(tmp_path)
     world.rows["b"].clear()
     world.ask_for_resync("b", "one")
+    world.work()
     world.tell("one", "TABLE_SCAN_COMPLETED", "b", "EMPTY")
     world.work()
     world.check()
@@ -297,6 +333,7 @@ def test_rows_that_come_after_the_end_of_a_resync_are_not_lost(tmp_path: Path) -
     world = started(tmp_path)
     spoil(world, "b")
     world.ask_for_resync("b", "one")
+    world.work()
     world.tell("one", "TABLE_SCAN_COMPLETED", "b")
     world.work()
     assert world.lake("b") == {}
@@ -310,6 +347,7 @@ def test_a_restore_does_not_undo_a_resync_for_good(tmp_path: Path) -> None:
     world = started(tmp_path)
     spoil(world, "b")
     world.ask_for_resync("b", "one")
+    world.work()
     world.read_chunk("b", range(100))
     world.work()
     world.tell("one", "TABLE_SCAN_COMPLETED", "b")
@@ -344,7 +382,7 @@ def test_a_resync_that_the_connector_gives_up_deletes_nothing(
     world.ask_for_resync("b", "one")
     world.tell("another", kind, "b", status)
     world.work()
-    assert world.runner.ledger.resyncs[B].step is ResyncStep.ASKED
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.SIGNALLED
     world.tell("one", kind, "b", status)
     world.work()
     resync = world.runner.ledger.resyncs[B]

@@ -14,7 +14,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.lake.names import TableNames, source_of
 from pipeline.position.ledger import Ledger
-from pipeline.position.table_requests import TableRequest, change_request, paused, resumed
+from pipeline.position.table_requests import NO_REQUEST, TableRequest, change_request, load_requests, paused, resumed
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
 
@@ -52,15 +52,16 @@ def resync(
     if from_source:
         _resync_from_source(Settings.load(conf), name)
         return
-    from pipeline.lake.resync_request import resync_request  # needs Kafka and tables; the other commands do not
+    from pipeline.lake.resync_request import resync_request  # needs tables and Kafka; the other commands do not
+    from pipeline.source.log_tail import partitions_of
 
     settings = Settings.load(conf)
     state, ledger = _stream_of(settings)
     source = _known(settings, ledger, name)
-    call = resync_request(settings, ledger, source)
-    call.send()  # a signal without a request brings rows and deletes none
-    change_request(state, source, lambda request: dataclasses.replace(request, resync=call.request))
-    say(f"{source}: the connector is asked for all rows of {call.request.origin} (signal {call.request.id}).")
+    asked = resync_request(settings, ledger, source, load_requests(state).get(source, NO_REQUEST).resync)
+    partitions_of(settings.kafka.client_properties(), str(settings.source.debezium.signal_topic))  # it must be there
+    change_request(state, source, lambda request: dataclasses.replace(request, resync=asked))
+    say(f"{source}: the stream asks the connector for all rows of {asked.origin} (signal {asked.id}).")
     say("binlake status shows how far it has come. The table stays readable; its old rows go at the end.")
 
 

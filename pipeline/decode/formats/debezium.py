@@ -2,8 +2,7 @@
 
 Heads are decoded message by message, row images in bulk. Facts about the order (measured on recorded events): the
 number in ``source.file``, ``source.pos`` and ``source.row`` order streamed rows; ``source.ts_ms`` has whole seconds;
-``op`` gives the kind of a record, and ``source.snapshot`` does not, but it tells the rows of an incremental snapshot,
-which have a place in the binlog, from those of the initial one. A flat record without file and position fields is
+``op`` gives the kind of a record, and ``source.snapshot`` does not. A flat record without file and position fields is
 ordered by its Kafka offset.
 """
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.decode.changes import ControlKind
-from pipeline.decode.events import INCREMENTAL, NO_POSITION, Places, RowEvents, places
+from pipeline.decode.events import NO_POSITION, Places, RowEvents, places
 from pipeline.decode.messages.chunk import Chunk, TableEvents
 from pipeline.decode.messages.part import decode_rows
 from pipeline.decode.options import Form
@@ -21,7 +20,7 @@ from pipeline.decode.order import OUT_OF_RANGE
 from pipeline.decode.quarantine import Fault, Reason
 
 _I64 = npt.NDArray[np.int64]
-_ROW_OPS = frozenset({*"crud", INCREMENTAL})
+_ROW_OPS = frozenset("crud")
 
 
 def read(chunk: Chunk) -> None:

@@ -42,7 +42,6 @@ class Source(msgspec.Struct, gc=False):
     pos: _Position
     row: _Row = 0
     ts_ms: Long = 0
-    snapshot: Any = None
 
 
 class TracedSource(Source, gc=False):
@@ -91,7 +90,6 @@ _FLAT_FIELDS: tuple[tuple[str, Any], ...] = (
             ("ts_ms", Long | None),
             ("server_id", Long | None),
             ("gtid", str | None),
-            ("snapshot", Any),
         )
         for name in (field_name, f"source_{field_name}")
     ),

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
-from pipeline.decode.events import INCREMENTAL, RowEvents
+from pipeline.decode.events import RowEvents
 from pipeline.decode.quarantine import Buffer
 from pipeline.decode.slices import Slices
 from pipeline.decode.templates.cells import Cells
@@ -24,7 +23,6 @@ from pipeline.decode.templates.template import (
     POS,
     ROW,
     SERVER_ID,
-    SNAPSHOT,
     TS_MS,
     Template,
     learn,
@@ -162,7 +160,7 @@ def _events(found: _Pass, rows: _I64, at: list[int], *, traced: bool) -> RowEven
     first, last = (np.where(before, found.marks[BEFORE + n], found.marks[AFTER + n]) for n in (0, 1))
     return RowEvents(
         at=at,
-        ops=_ops(found, cells, rows),
+        ops=_LETTERS[found.text[found.value[OP, rows]]].tolist(),
         databases=_of_templates([t.database for t in found.templates], found.template[rows]),
         tables=_of_templates([t.table for t in found.templates], found.template[rows]),
         files=_repeated(cells, rows, FILE),
@@ -174,16 +172,6 @@ def _events(found: _Pass, rows: _I64, at: list[int], *, traced: bool) -> RowEven
         images=Slices(found.joined, first, last, rows, cells),
         befores=Slices(found.joined, found.marks[BEFORE], found.marks[BEFORE + 1], rows),
     )
-
-
-def _ops(found: _Pass, cells: Cells, rows: _I64) -> list[str]:
-    letters = _LETTERS[found.text[found.value[OP, rows]]]
-    reads = letters == "r"
-    if reads.any():
-        incremental = pc.equal(cells.texts(rows, {SNAPSHOT: (TEXT,)})[SNAPSHOT], "incremental")
-        letters[reads & pc.fill_null(incremental, False).to_numpy(zero_copy_only=False)] = INCREMENTAL
-    listed: list[str] = letters.tolist()
-    return listed
 
 
 def _of_templates(names: list[str], template: npt.NDArray[np.int8]) -> list[str | None]:

@@ -24,8 +24,8 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _Path = tuple[str, ...]
 #: Slots of the values in an event's head; those of the row's columns follow.
-OP, FILE, POS, ROW, TS_MS, SERVER_ID, GTID, SNAPSHOT = range(8)
-FIRST_COLUMN = 8
+OP, FILE, POS, ROW, TS_MS, SERVER_ID, GTID = range(7)
+FIRST_COLUMN = 7
 _HEAD: dict[_Path, int] = {
     ("op",): OP,
     ("source", "file"): FILE,
@@ -34,7 +34,6 @@ _HEAD: dict[_Path, int] = {
     ("source", "ts_ms"): TS_MS,
     ("source", "server_id"): SERVER_ID,
     ("source", "gtid"): GTID,
-    ("source", "snapshot"): SNAPSHOT,
 }
 #: Members whose values are part of the template, so that all its messages are of one table.
 _FIXED = frozenset({("source", "db"), ("source", "table")})

@@ -137,7 +137,6 @@ def test_all_kinds_of_messages_mixed() -> None:
     kinds: list[Callable[[int], bytes | None]] = [
         lambda n: envelope(row, pos=n),
         lambda n: envelope(row, pos=n, op="r", ts_ms=1_700_000_000_000 + n),
-        lambda n: envelope(row, pos=n, op="r", snapshot=("incremental", "true", None, False, "incrémental")[n % 5]),
         lambda n: envelope(other, row, op="u", pos=n),
         lambda n: envelope(None, row, op="d", pos=n),
         lambda n: envelope(None, None, op="d", pos=n),
