@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.decode.changes import SourceTable
+from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlLog
+from pipeline.settings.schema_changes import SchemaChangeSettings
 from tests.schema_changes.test_schema_changes import COLUMNS, started
 
 
@@ -90,3 +93,15 @@ def test_a_table_that_only_looks_like_a_shadow_is_one_of_its_own(tmp_path: Path)
     source.put("_audit_new", 1, name="mine")
     follower.run()
     follower.check("_audit_new")
+
+
+def test_debezium_names_the_new_database_alone() -> None:
+    """A name without a database is then of the only other database that has such a table."""
+    log, rules = DdlLog(), SchemaChangeSettings()
+    log.add(DdlEvent(1 << 32 | 100, 1, "1:100", "RENAME TABLE t TO other.t", "other"))
+    shop, other = SourceTable("shop", "t"), SourceTable("other", "t")
+    history = log.history(lambda _: rules, [shop])
+    assert history.identity(other, 1 << 32 | 101).identity == shop
+    assert history.called == {shop: [Called(shop), Called(other, "1:100")]}
+    several = log.history(lambda _: rules, [shop, SourceTable("third", "t")])
+    assert several.identity(other, 1 << 32 | 101).identity != shop, "it could be either"

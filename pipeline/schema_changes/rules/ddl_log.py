@@ -246,7 +246,17 @@ class _HistoryBuilder:
         columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
         return (*columns, ChangeKey(version.key))
 
+    def _meant(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> SourceTable:
+        """The table that is renamed. For ``RENAME TABLE t TO other.t`` Debezium names the database ``other`` alone
+        (recorded), so a name without a database may be of the only other database that has such a table."""
+        if old in self.known and old != new:
+            return old
+        others = [one for one in self.known if one.table == old.table and one.database != old.database]
+        there = [one for one in others if self.history.identity(one, event.order).identity is not None]
+        return there[0] if len(there) == 1 else old
+
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
+        old = self._meant(event, old, new)
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
         self.known |= {old, new}
         if identity is None:
