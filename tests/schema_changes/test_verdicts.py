@@ -49,7 +49,6 @@ def verdicts(text: str, at: TableSchemaState) -> list[str]:
         ("MODIFY no VARCHAR(20)", ("no",), "convert"),
         ("MODIFY no VARCHAR(9)", ("no",), "refuse"),
         ("MODIFY name VARCHAR(9)", ("no",), "convert"),
-        ("CHANGE no num INT", ("no",), "refuse"),
         ("CHANGE day d DATE", ("no",), "refuse"),
         ("CHANGE name NAME VARCHAR(9)", ("no",), "apply"),
         ("CHANGE name n INT", ("no",), "copy"),
