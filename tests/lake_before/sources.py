@@ -68,7 +68,8 @@ class Shop(DdlSource):
         """From now on all events of a table have such a column."""
         self.tables[table].columns[name] = "varchar(10)"
 
-    def _event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
+    def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:
+        """A row event; one of ``visits`` has no key, and its position decides on the partition."""
         value = self._value(table, op, after, before)
         keyed = table != KEYLESS and op != "t"
         partition = self.pos // 10 % 2 if table == KEYLESS else key % 2
@@ -177,7 +178,7 @@ class Bank(Shop):
         said = {"status": status, "id": self._transaction, "event_count": count, "data_collections": counts}
         self.log.add("b.transaction", said | {"ts_ms": 0}, {"id": self._transaction})
 
-    def _event(self, table: str, op: str, after: Row | None, before: Row | None, key: int) -> None:
+    def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:
         self._counts[table] = self._counts.get(table, 0) + 1
         value = self._value(table, op, after, before)
         value["transaction"] = {"id": self._transaction, "data_collection_order": self._counts[table]}

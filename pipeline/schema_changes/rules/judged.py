@@ -19,6 +19,8 @@ from pipeline.settings import TableRules
 
 #: The name of a refusal of the whole table, among the refusals of its columns.
 KEY_OF_TABLE = ""
+#: The name of a refusal because of partitions, which another key does not lift.
+PARTITIONS_OF_TABLE = "(partitions)"
 #: MySQL types by column name (lower case), as they were before an ordering value.
 TypesBefore = Callable[[int], Mapping[str, MysqlType]]
 
@@ -125,7 +127,8 @@ def say(judged: Judged, verdict: Verdict, text: str) -> None:
 
 
 def refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Judged) -> None:
-    """Refuse the rows from an ordering value on, because of a column or (``KEY_OF_TABLE``) of the table as a whole."""
+    """Refuse the rows from an ordering value on, because of a column or of the table as a whole (``KEY_OF_TABLE``,
+    ``PARTITIONS_OF_TABLE``)."""
     state.refused.setdefault(name, (order, why))
     say(judged, Verdict.REFUSE, why)
 

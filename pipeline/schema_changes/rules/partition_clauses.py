@@ -8,7 +8,7 @@ from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.partitions import ChangePartitions, PartitionAction
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.judged import (
-    KEY_OF_TABLE,
+    PARTITIONS_OF_TABLE,
     Judged,
     TableSchemaState,
     Verdict,
@@ -63,12 +63,12 @@ def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaSt
         judged.undetermined.append(Undetermined(WHOLE_ROWS, f"{what}: the rows stay in the lake"))
         say(judged, Verdict.KEEP, f"{what}: the rows stay in the lake")
     elif policy == "refuse":
-        refuse(KEY_OF_TABLE, what, order, state, judged)
+        refuse(PARTITIONS_OF_TABLE, what, order, state, judged)
     else:
         try:
             removal = removal_of(clause, state.partitions.before(order), state.schema)
         except UnsupportedError as error:
-            refuse(KEY_OF_TABLE, f"{what}: {error.what}", order, state, judged)
+            refuse(PARTITIONS_OF_TABLE, f"{what}: {error.what}", order, state, judged)
             return
         judged.steps.append(Remove(removal))
         say(judged, Verdict.DELETE, f"{what}: the rows from before are deleted")
