@@ -286,7 +286,7 @@ class Follower:
         engine = LocalEngine(self.source.log)
         event = self._runner.run(len(self.told), end, 0, engine)
         self.told.append(event)
-        for table in list(self._runner.ledger.behind):
+        for table in self._runner.ledger.late:
             while table in self._runner.ledger.behind:
                 caught_up = self._runner.catch_up(table, engine)
                 assert caught_up is not None, event
