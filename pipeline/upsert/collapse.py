@@ -1,7 +1,10 @@
 """Keeps the newest change of each key: the last one in the order of the source.
 
-The order is (ordering value, row inside the event, Kafka offset), compared as numbers. Only a primary-key change can
-produce a delete and an upsert with equal values of all three, and these are changes of different keys.
+The order is (ordering value, Kafka offset, row inside the message), compared as numbers. All events of a key are in one
+partition of a topic, so their offsets are in the order of the source. The row inside the binlog event is not: MariaDB
+11.4 gives all events of a transaction one position by default (``binlog_legacy_event_pos``), and rows count from 0 in
+each (measured). Only a primary-key change can produce a delete and an upsert with equal values of all three, and these
+are changes of different keys.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ def newest(table: pa.Table, codes: Int64s, size: int) -> Int64s:
         codes: int64 of n in ``[0, size)``.
         size: upper bound of the codes.
     """
-    columns = [_numbers(table, name) for name in ("__order", "__row", "__offset")]
+    columns = [_numbers(table, name) for name in ("__order", "__offset", "__row")]
     last = np.full(size, -1, dtype=np.int64)
     if _in_order(columns):
         last[codes] = np.arange(len(codes))  # for repeated codes numpy keeps the last assignment

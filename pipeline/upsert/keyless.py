@@ -1,6 +1,9 @@
 """Tables without a key: a row is identified by its whole content, as in a multiset.
 
-An insert becomes a row whose record key is its place in the binlog, so that a redelivered insert is the same row. A
+An insert becomes a row whose record key is its place in the binlog and its digest, so that a redelivered insert is the
+same row. The place alone is not enough: MariaDB 11.4 gives all events of a transaction one position by default
+(``binlog_legacy_event_pos``), and rows count from 0 in each (measured). Two rows of equal content at one place are
+taken for one row that was sent twice. A
 delete (or the old half of an update) removes one live row of equal content, which a digest column finds. The commit
 records the newest ``WINDOW`` applied places, so that a redelivery is recognised. A delete whose row has not arrived yet
 (events without a key are spread over the topic's partitions) is recorded as a debt, and removes the row when it
@@ -35,7 +38,8 @@ LiveRows = Mapping[str, list[LiveRow]]
 FindLive = Callable[[frozenset[str]], LiveRows]
 
 
-#: One half of an event: ordering value, row inside the event, and 1 for a row that is added, 0 for one that is removed.
+#: One half of an event: ordering value, row inside the event, and twice the first 32 bits of the digest, plus 1 for a
+#: row that is added. Earlier versions recorded 1 for a row that is added, and 0 for one that is removed.
 Half = tuple[int, int, int]
 
 
@@ -121,9 +125,13 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
         order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
         place = order & ((1 << FILE_BITS + POSITION_BITS) - 1)
         streamed = place >> POSITION_BITS and place != offset  # neither a snapshot row nor ordered by Kafka's offset
-        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
+        key = (
+            f"{order}-{row}-{marks[at][:8]}"
+            if streamed
+            else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
+        )
         comes = bool(ops[at] == Op.UPSERT)
-        half = (order, row, int(comes)) if streamed else None
+        half = (order, row, int(marks[at][:8], 16) << 1 | int(comes)) if streamed else None
         yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)
 
 
@@ -145,7 +153,7 @@ def resolve(events: pa.Table, target: Target, state: KeylessState, find_live: Fi
     taken: dict[str, tuple[int, bool, int, str]] = {}
     superseded = 0
     for event in ordered:
-        if event.half in state.applied:
+        if event.half in state.applied or (event.order, event.row, int(event.upsert)) in state.applied:
             superseded += event.record
             continue
         if event.half is not None:

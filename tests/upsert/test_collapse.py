@@ -22,11 +22,17 @@ def table_of(ranks: list[tuple[int, int, int]]) -> pa.Table:
     return pa.table(arrays, names=["__order", "__row", "__offset"])
 
 
+def rank(numbers: tuple[int, int, int]) -> tuple[int, int, int]:
+    """(ordering value, row, offset) in the order in which they count."""
+    order, row, offset = numbers
+    return order, offset, row
+
+
 def oracle(rows: list[tuple[int, tuple[int, int, int]]]) -> list[int]:
     """Index of the newest row of every code; of equals the last."""
     best: dict[int, int] = {}
-    for at, (code, rank) in enumerate(rows):
-        if code not in best or rows[best[code]][1] <= rank:
+    for at, (code, numbers) in enumerate(rows):
+        if code not in best or rank(rows[best[code]][1]) <= rank(numbers):
             best[code] = at
     return sorted(best.values())
 
@@ -34,7 +40,7 @@ def oracle(rows: list[tuple[int, tuple[int, int, int]]]) -> list[int]:
 def found(rows: list[tuple[int, tuple[int, int, int]]]) -> list[int]:
     """What the product says."""
     codes = np.array([code for code, _ in rows], dtype=np.int64)
-    return [int(at) for at in newest(table_of([rank for _, rank in rows]), codes, 6)]
+    return [int(at) for at in newest(table_of([numbers for _, numbers in rows]), codes, 6)]
 
 
 @given(ROWS)
@@ -44,7 +50,7 @@ def test_rows_in_any_order(rows: list[tuple[int, tuple[int, int, int]]]) -> None
 
 @given(ROWS)
 def test_rows_in_order(rows: list[tuple[int, tuple[int, int, int]]]) -> None:
-    rows.sort(key=lambda row: row[1])
+    rows.sort(key=lambda row: rank(row[1]))
     assert found(rows) == oracle(rows)
 
 
@@ -52,8 +58,8 @@ def test_each_part_of_the_order_counts() -> None:
     file_9, file_10 = ordering_value(0, 9, 4_000_000_000), ordering_value(0, 10, 4)
     for older, newer in (
         ((file_9, 5, 9), (file_10, 0, 1)),  # file numbers are numbers: 10 comes after 9, whatever the position
-        ((7, 1, 9), (7, 2, 1)),  # then the row inside the event
-        ((7, 1, 1), (7, 1, 2)),  # a repeated record: the later one
+        ((7, 2, 1), (7, 1, 9)),  # then the offset: events of a transaction may have one position, and rows from 0 each
+        ((7, 1, 1), (7, 2, 1)),  # then the row inside the message
     ):
         assert found([(0, older), (0, newer)]) == [1]
         assert found([(0, newer), (0, older)]) == [0]

@@ -156,9 +156,10 @@ def test_a_key_passed_on_inside_one_event() -> None:
     assert effects(made.parcels) == [("", "1", Op.DELETE, 9), ("", "2", Op.UPSERT, 9), ("", "3", Op.UPSERT, 9)]
 
 
-def test_record_numbers_overrule_offsets() -> None:
+def test_offsets_overrule_record_numbers() -> None:
+    """MariaDB 11.4 gives all events of a transaction one position, and rows count from 0 in each of them."""
     made = routed(PLAIN, [Change(9, 1, None, row(1)), Change(9, 0, row(1), None)])
-    assert effects(made.parcels) == [("", "1", Op.UPSERT, 9)]
+    assert effects(made.parcels) == [("", "1", Op.DELETE, 9)]
 
 
 @pytest.mark.parametrize("code", ["a,b:c", "", ",", ":", "a,id:2", "é😀", "__null__"])
