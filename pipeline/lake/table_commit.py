@@ -22,6 +22,7 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
+from pipeline.schema_changes.rules.table_ddl import gone_after
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
@@ -216,7 +217,8 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
     order = table_input.truncates.whole  # a table without a key is never merged from several source tables
     fresh = rows.filter(pc.greater(rows.column("__order"), order))
     state.debts = [debt for debt in state.debts if debt[1] > order]
-    resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order))
+    gone = gone_after(table_input.notes.ddl or table.ddl)
+    resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order), gone)
     superseded = records(rows) - records(fresh) + resolved.superseded
     return _Rows(groups | _by_place(resolved.rows, resolved.paths, target), state, superseded)
 

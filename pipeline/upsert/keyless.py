@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import mmh3
@@ -135,7 +135,9 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
         yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)
 
 
-def resolve(events: pa.Table, target: Target, state: KeylessState, find_live: FindLive) -> Resolved:
+def resolve(
+    events: pa.Table, target: Target, state: KeylessState, find_live: FindLive, gone: Collection[str] = ()
+) -> Resolved:
     """Turn whole-row events into keyed rows, and update ``state``.
 
     Args:
@@ -143,9 +145,11 @@ def resolve(events: pa.Table, target: Target, state: KeylessState, find_live: Fi
         target: the table; its partition layout gives the paths.
         state: changed in place.
         find_live: called once, with the digests that some delete of this batch needs.
+        gone: columns that the source no longer has. Later images lack them, so no digest may contain them, also not
+            that of a row from before the DROP COLUMN.
     """
     values = [n for n in events.column_names if n not in (*META_NAMES, "__part")]
-    marks = digests(events, values)
+    marks = digests(events, [n for n in values if n not in gone])
     ordered = list(_events(events, marks))
     wanted = frozenset(e.digest for e in ordered if not e.upsert) | {d for d, _, _ in state.debts if d in set(marks)}
     live = {d: sorted(rows) for d, rows in find_live(wanted).items()} if wanted else {}

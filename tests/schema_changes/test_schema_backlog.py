@@ -236,6 +236,33 @@ def test_another_primary_key(tmp_path: Path, framed: bool, kind: str) -> None:
 
 
 @FORMS
+def test_rows_without_a_key_are_found_after_a_column_is_dropped(tmp_path: Path, framed: bool) -> None:
+    """Rows from before the statement come in one batch with it, and are deleted and updated without the column."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        source.create("t", COLUMNS, key=())
+        source.put("t", 0, name="stored", qty=0)
+        yield
+        for key in range(1, 6):
+            source.put("t", key, name="same", qty=key)
+        source.delete("t", 1)
+        source.drop("t", "qty")
+        source.delete("t", 2)
+        source.put("t", 3, name="changed")
+        yield
+        source.delete("t", 0)
+        source.delete("t", 4)
+        source.put("t", 6, name="new")
+        yield
+        source.add("t", "qty", "int", None)
+        source.put("t", 5, qty=50)
+        source.delete("t", 3)
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
 def test_a_table_without_a_key_gets_one_and_loses_it_again(tmp_path: Path, framed: bool) -> None:
     def script(source: DdlSource) -> Iterator[None]:
         source.create("t", COLUMNS, key=())

@@ -29,7 +29,7 @@ from pipeline.schema_changes.apply.rewrite import rewrite
 from pipeline.schema_changes.apply.stored_rows import OWN, Pending, after_statements, ddl_stream, stored_rows
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.retyping import is_rewritten
-from pipeline.schema_changes.rules.table_ddl import Entry
+from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
 from pipeline.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD
@@ -123,7 +123,7 @@ def _restate(
     entries: Sequence[Entry],
     pool: Executor,
 ) -> list[WriteResult]:
-    gone, current = set(entries[-1].gone) if entries else set(), table.table.schema
+    gone, current = gone_after(entries), table.table.schema
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
     )
@@ -153,7 +153,7 @@ def _whole(
     piece: FileSlice,
     schema: pa.Schema,
     news: Sequence[Pending],
-    gone: set[str],
+    gone: frozenset[str],
 ) -> tuple[pa.Table, pa.Table]:
     """All rows of a file slice after the statements, and its deletes: older rows that come late must not return."""
     done = _restated(table, piece, schema, news, gone)
@@ -167,7 +167,7 @@ def _changed(
     piece: FileSlice,
     schema: pa.Schema,
     news: Sequence[Pending],
-    gone: set[str],
+    gone: frozenset[str],
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
     done = _restated(table, piece, schema, news, gone)
@@ -187,7 +187,7 @@ class _Restated:
 
 
 def _restated(
-    table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending], gone: set[str]
+    table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending], gone: frozenset[str]
 ) -> _Restated:
     rows = stored_rows(table, piece)
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])

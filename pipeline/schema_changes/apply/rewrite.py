@@ -28,7 +28,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.stored_rows import Pending, ddl_stream, rows_after
-from pipeline.schema_changes.rules.table_ddl import Entry
+from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD
@@ -59,7 +59,7 @@ def rewrite(
         context = table.begin(table.schema_with(schema))
         fields = key or (ROW_FIELD,)
         with table.undone_on_error(context.instant):
-            results = list(_written(table, context, news, key, entries[-1].gone, pool))
+            results = list(_written(table, context, news, key, gone_after(entries), pool))
             record = CommitRecord(
                 stream=ddl_stream(stream),
                 batch=0,
@@ -87,7 +87,7 @@ def _written(
     context: WriteContext,
     news: Sequence[Pending],
     key: tuple[str, ...],
-    gone: Sequence[str],
+    gone: frozenset[str],
     pool: Executor,
 ) -> Iterator[WriteResult]:
     """Write every file group: partition by partition, and of a large one some buckets at a time."""
@@ -126,7 +126,7 @@ def _rows_of(
     pieces: Sequence[FileSlice],
     news: Sequence[Pending],
     key: tuple[str, ...],
-    gone: Sequence[str],
+    gone: frozenset[str],
     wanted: Sequence[int],
     pool: Executor,
 ) -> Mapping[int, pa.Table]:
@@ -144,7 +144,7 @@ def _rows_of(
     return {b: _newest(rows.filter(pa.array(buckets == b))) for b in np.unique(buckets).tolist()}
 
 
-def _keyed(rows: pa.Table, key: tuple[str, ...], gone: Sequence[str]) -> pa.Table:
+def _keyed(rows: pa.Table, key: tuple[str, ...], gone: frozenset[str]) -> pa.Table:
     """The rows with the record keys of the new key."""
     if key:
         if any(rows.column(name).null_count for name in key):

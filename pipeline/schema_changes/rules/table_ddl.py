@@ -75,6 +75,11 @@ class Entry:
         return f"{self.place} {self.statement}: {told}"
 
 
+def gone_after(entries: Sequence[Entry]) -> frozenset[str]:
+    """The lake's columns that the source no longer has after the statements of a table."""
+    return frozenset(entries[-1].gone) if entries else frozenset()
+
+
 def entries_to_text(entries: Iterable[Entry]) -> str:
     """The entries as a commit records them."""
     said = []
