@@ -240,9 +240,11 @@ class BatchSequence:
         source = report.target.source
         if report.clash is not None:
             raise UnsupportedError(report.clash, do_next="correct tables.routes or overrides", table=str(source))
-        table = self._lake.get_or_create(self._settings.table_rules(source), report.target, report.columns)
-        if not table.ddl and (entries := self._ddl.entries_for(source)):  # the table did not exist before
-            notes = dataclasses.replace(table_input.notes, ddl=tuple(entries))
+        fresh = self._ddl.fresh(source)
+        rules = self._settings.table_rules(source)
+        table = self._lake.get_or_create(rules, report.target, fresh.columns(report.columns))
+        if not table.ddl and fresh.entries:  # the table did not exist before
+            notes = dataclasses.replace(table_input.notes, ddl=fresh.entries)
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:
             table.refresh(stream)

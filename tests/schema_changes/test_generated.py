@@ -164,6 +164,37 @@ def test_a_default_that_is_the_time_of_the_statement(tmp_path: Path, definition:
     assert {shown.format(row["x"]) for key, row in follower.stored("t").items() if key != 1} == {shown.format(moment)}
 
 
+@pytest.mark.parametrize(
+    ("zone", "kind", "text", "utc"),
+    [
+        ("Europe/Berlin", "timestamp", "2020-07-01 12:00:00", "2020-07-01 10:00:00.000"),
+        ("+08:00", "timestamp(3)", "2020-01-01 00:00:00.25", "2019-12-31 16:00:00.250"),
+        ("+08:00", "timestamp", "2020-01-01 00:00:00+02:00", "2019-12-31 22:00:00.000"),
+    ],
+)
+def test_the_text_of_a_timestamp_is_in_the_sources_time_zone(
+    tmp_path: Path, zone: str, kind: str, text: str, utc: str
+) -> None:
+    source, follower = begun(tmp_path)
+    follower.more["source"] = {"time_zone": zone}
+    follower.run()
+    source.execute(f"ALTER TABLE t ADD x {kind} NOT NULL DEFAULT '{text}'", "t", {"id": "int", "n": "int", "x": kind})
+    follower.run()
+    assert {f"{row['x']:%F %T.%f}"[:-3] for row in follower.stored("t").values()} == {utc}
+
+
+@pytest.mark.parametrize("text", ["0000-00-00 00:00:00", "1900-01-01 00:00:00", "noon"])
+def test_a_timestamp_that_is_no_moment_is_not_determined(tmp_path: Path, text: str) -> None:
+    source, follower = begun(tmp_path)
+    follower.run()
+    columns = {"id": "int", "n": "int", "x": "timestamp"}
+    source.execute(f"ALTER TABLE t ADD x TIMESTAMP DEFAULT '{text}'", "t", columns)
+    follower.run()
+    assert {row["x"] for row in follower.stored("t").values()} == {None}
+    [told] = [str(u) for event in follower.told for ddl in event.ddl for u in ddl.undetermined]
+    assert told.startswith(f"not determined: x: '{text}'")
+
+
 def test_fractions_of_the_statements_time_are_not_determined(tmp_path: Path) -> None:
     source, follower = begun(tmp_path)
     follower.run()

@@ -366,3 +366,24 @@ def test_rows_from_before_another_key_that_come_late(tmp_path: Path, key: tuple[
     else:
         found = {reason for reason, _ in follower.quarantined()}
         assert found == {"late_row"}
+
+
+@FORMS
+def test_a_column_that_no_row_of_a_first_start_has(tmp_path: Path, framed: bool) -> None:
+    """It is in the lake, also while it is null in all rows; a column that was dropped again is not."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        source.add("t", "short", "int", None)
+        source.add("t", "tier", "int", None)
+        source.add("t", "moment", "datetime", None)
+        source.rename("t", "moment", "since")
+        source.drop("t", "short")
+
+    _, followers = followed(tmp_path, script, framed=framed)
+    for follower in followers:
+        follower.check("t")
+        [columns] = {tuple(row) for row in follower.stored("t").values()}
+        assert {"tier", "since"} <= set(columns)
+    assert not {"short", "moment"} & set(columns)

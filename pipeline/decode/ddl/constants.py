@@ -23,7 +23,7 @@ def constant_of(column: ColumnDefinition) -> pa.Scalar:
     This is the column's default. Without a default it is NULL, or for NOT NULL the value that MySQL uses for the type.
 
     Raises UnsupportedError, with the reason, where the constant is unknown: the default is computed, or a TIMESTAMP's
-    text depends on a session's time zone.
+    text is without an offset, so that it depends on a session's time zone.
     """
     kind = column.type
     if kind is None:

@@ -27,6 +27,7 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.names import LakeName
 from pipeline.lake.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
+from pipeline.schema_changes.apply.fresh_table import FreshTable
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.apply.stored_rows import Pending
 from pipeline.schema_changes.rules.conversion.session import Session
@@ -78,7 +79,7 @@ class DdlKeeper:
         self._plans: dict[SourceTable, SourceDdl] = {}
         self._settled: dict[str, tuple[int, int, int]] = {}
         self._paused_until: dict[str, float] = {}
-        self._fresh: dict[SourceTable, list[Entry]] = {}
+        self._fresh: dict[SourceTable, FreshTable] = {}
         self._holds = holds
         self._held: dict[SourceTable, int] = {}
         self._reached: dict[SourceTable, int] = {}
@@ -185,9 +186,9 @@ class DdlKeeper:
         shadows = self._history.shadows | self._shadows_of(topics)
         return DdlPlan(self._history.names, frozenset(shadows), tables)
 
-    def entries_for(self, source: SourceTable) -> Sequence[Entry]:
-        """The statements that the first commit of a new lake table records."""
-        return self._fresh.get(source, ())
+    def fresh(self, source: SourceTable) -> FreshTable:
+        """What statements say about a lake table that does not exist yet; nothing about any other table."""
+        return self._fresh.get(source, FreshTable())
 
     def lake_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The lake tables that DDL concerns besides those these topics have fed: of renamed tables, and new tables."""
@@ -351,22 +352,22 @@ class DdlKeeper:
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
         concerned = self._history.effects.keys() - elsewhere
-        fresh: dict[SourceTable, list[Entry]] = {}
+        self._fresh = {}
         for origin in sorted(concerned, key=str):
             source = destination(origin, self._settings.tables)
             rules = self._settings.table_rules(source)
             if source in self._mine or not self._settings.tables.selects(origin):
                 continue
             versions = [version for version in self._schemas.versions(origin) if version.columns]
-            columns = [(lake_name(name), kind.lake_type) for name, kind in versions[0].columns] if versions else []
+            defined = versions[0].columns if versions else ()
+            columns = pa.schema([(lake_name(name), kind.lake_type) for name, kind in defined])
             key = rules.key or (versions[0].key if versions else ())
-            state = TableSchemaState(pa.schema(columns), tuple(map(lake_name, key)), None, rules)
+            state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules)
             self._describe(state, origin)
             reached = self._applied_until(source)
             found[origin] = judge_table(origin, self._history.effects[origin], (), state, reached)
             self._note_held(source, [found[origin]])
-            fresh.setdefault(source, []).extend(found[origin].entries)
-        self._fresh = fresh
+            self._fresh[source] = self.fresh(source).with_origin(found[origin].entries, columns, state)
         return found
 
 

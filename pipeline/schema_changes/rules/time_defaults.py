@@ -1,7 +1,8 @@
-"""Defaults that are the time of the statement: rows that existed hold the time at which the statement began.
+"""Defaults whose value depends on the statement's session: its time, and its time zone.
 
-The log gives this time in whole seconds. DATETIME and DATE hold it in the time zone of the session, which the log does
-not give: ``source.time_zone`` is assumed. TIMESTAMP is an instant.
+The log gives the time at which the statement began in whole seconds. It does not give the session's time zone:
+``source.time_zone`` is assumed. A DATETIME or DATE holds the statement's time in that zone, and the text of a TIMESTAMP
+is in that zone.
 """
 
 from __future__ import annotations
@@ -14,11 +15,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.ddl.columns import ColumnDefinition, Default
+from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.errors import UnsupportedError
+from pipeline.schema_changes.rules.conversion.columns import converted
 from pipeline.schema_changes.rules.conversion.session import Session
 
 _NOW = re.compile(r"(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE)
 _TODAY = re.compile(r"(?:CURRENT_DATE|CURDATE)(?:\s*\(\s*\))?", re.IGNORECASE)
+_DATETIME = MysqlType("datetime", 6, text="datetime(6)")
+
+
+def with_session(column: ColumnDefinition, session: Session) -> ColumnDefinition:
+    """The column with a constant default that no longer depends on the session.
+
+    Raises UnsupportedError, with the reason, where the log does not determine it.
+    """
+    if is_time(column):
+        return _at_time(column, session)
+    if column.type is not None and column.type.base == "timestamp" and column.literal is not None:
+        return _in_zone(column, column.type, column.literal, session)
+    return column
 
 
 def is_time(column: ColumnDefinition) -> bool:
@@ -27,11 +43,23 @@ def is_time(column: ColumnDefinition) -> bool:
     return not column.generated and bool(_NOW.fullmatch(text) or _TODAY.fullmatch(text))
 
 
-def at_time(column: ColumnDefinition, session: Session) -> ColumnDefinition:
-    """The column with the statement's time as a constant default.
+def _in_zone(column: ColumnDefinition, kind: MysqlType, literal: str, session: Session) -> ColumnDefinition:
+    """A TIMESTAMP with its text in UTC."""
+    try:
+        local = datetime.fromisoformat(literal)
+    except ValueError as error:
+        raise UnsupportedError(f"{literal!r} cannot be read as {kind.text}") from error
+    if local.tzinfo is None:
+        instant = converted(_DATETIME, kind, pa.array([local], pa.timestamp("us", tz="UTC")), session)[0].as_py()
+    else:
+        instant = local.astimezone(UTC)
+    if instant is None:
+        raise UnsupportedError(f"{literal!r} is no moment that {kind.text} holds")
+    return replace(column, literal=instant.isoformat(sep=" "))
 
-    Raises UnsupportedError, with the reason, where the log does not determine it.
-    """
+
+def _at_time(column: ColumnDefinition, session: Session) -> ColumnDefinition:
+    """The column with the statement's time as a constant default."""
     if session.seconds is None:
         raise UnsupportedError(f"DEFAULT {column.expression} is the statement's time, which the log does not give")
     found = _NOW.fullmatch(column.expression.strip())

@@ -39,7 +39,7 @@ from pipeline.schema_changes.rules.partition_clauses import (
 )
 from pipeline.schema_changes.rules.retyping import is_rewritten
 from pipeline.schema_changes.rules.steps import Compute, Convert, Fill
-from pipeline.schema_changes.rules.time_defaults import at_time, is_time
+from pipeline.schema_changes.rules.time_defaults import with_session
 from pipeline.schema_changes.rules.type_verdicts import (
     computes,
     convert_charset,
@@ -153,7 +153,7 @@ def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: 
         if computes(column, state, judged):
             say(judged, Verdict.FILL, f"{column.name} is {column.expression} in rows before")
             return
-        column = at_time(column, state.session) if is_time(column) else column
+        column = with_session(column, state.session)
         constant = constant_of(column)
     except UnsupportedError as error:
         judged.undetermined.append(Undetermined(column.name, error.what))
