@@ -1,13 +1,14 @@
 """Tables without a key: a row is identified by its whole content, as in a multiset.
 
-An insert becomes a row whose record key is its place in the binlog and its digest, so that a redelivered insert is the
-same row. The place alone is not enough: MariaDB 11.4 gives all events of a transaction one position by default
-(``binlog_legacy_event_pos``), and rows count from 0 in each (measured). Two rows of equal content at one place are
-taken for one row that was sent twice. A
+An insert becomes a row whose record key is its place in the binlog, so that a redelivered insert is the same row. A
 delete (or the old half of an update) removes one live row of equal content, which a digest column finds. The commit
 records the newest ``WINDOW`` applied places, so that a redelivery is recognised. A delete whose row has not arrived yet
 (events without a key are spread over the topic's partitions) is recorded as a debt, and removes the row when it
 arrives.
+
+MariaDB since 11.4 gives all events of a transaction one position, and row numbers begin at 0 in each event (measured;
+``binlog_legacy_event_pos``). Events at one place are therefore told apart by their content. Events of equal content at
+one place, from two statements of a transaction, cannot be told from a redelivery: the second one is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import mmh3
 import numpy as np
@@ -38,9 +39,11 @@ LiveRows = Mapping[str, list[LiveRow]]
 FindLive = Callable[[frozenset[str]], LiveRows]
 
 
-#: One half of an event: ordering value, row inside the event, and twice the first 32 bits of the digest, plus 1 for a
-#: row that is added. Earlier versions recorded 1 for a row that is added, and 0 for one that is removed.
+#: One half of an event: ordering value, row inside the event, and a mark: bit 0 is 1 for a row that is added, 0 for one
+#: that is removed; the bits above are of the digest of its content, or 0 for any content.
 Half = tuple[int, int, int]
+#: Hex digits of the digest in the mark of a half.
+_MARK_DIGITS = 7
 
 
 @dataclass
@@ -69,6 +72,11 @@ class KeylessState:
     def copy(self) -> KeylessState:
         """A copy for changes, so that a failed commit leaves this state unchanged."""
         return KeylessState(set(self.applied), list(self.debts))
+
+    def of_any_content(self) -> KeylessState:
+        """A copy whose halves stand for any content: a statement has changed the content of rows from before it, which
+        may be delivered again."""
+        return KeylessState({(order, row, mark & 1) for order, row, mark in self.applied}, list(self.debts))
 
 
 @dataclass
@@ -125,13 +133,10 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
         order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
         place = order & ((1 << FILE_BITS + POSITION_BITS) - 1)
         streamed = place >> POSITION_BITS and place != offset  # neither a snapshot row nor ordered by Kafka's offset
-        key = (
-            f"{order}-{row}-{marks[at][:8]}"
-            if streamed
-            else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
-        )
+        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
         comes = bool(ops[at] == Op.UPSERT)
-        half = (order, row, int(marks[at][:8], 16) << 1 | int(comes)) if streamed else None
+        content = int(marks[at][:_MARK_DIGITS], 16) + 1
+        half = (order, row, content << 1 | int(comes)) if streamed else None
         yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)
 
 
@@ -156,18 +161,29 @@ def resolve(
     paths = target.layout.paths(events).to_pylist()
     taken: dict[str, tuple[int, bool, int, str]] = {}
     superseded = 0
+    inserted = {(order, row) for order, row, mark in state.applied if mark & 1}
     for event in ordered:
-        if event.half in state.applied or (event.order, event.row, int(event.upsert)) in state.applied:
-            superseded += event.record
-            continue
-        if event.half is not None:
-            state.applied.add(event.half)
+        half = event.half
+        if half is not None:
+            if _is_applied(half, state):
+                superseded += event.record
+                continue
+            state.applied.add(half)
+            if event.upsert and half[:2] in inserted:  # another row has this place, and the key made of it
+                event = replace(event, key=f"{event.key}-{half[2] >> 1:x}")
+            elif event.upsert:
+                inserted.add(half[:2])
         if not event.upsert:
             _go(event, live, state, taken)
         elif not _come(event, live, state, taken, paths):
             superseded += 1
     state.applied = set(sorted(state.applied)[-WINDOW:])
     return _table(events, values, marks, taken, superseded)
+
+
+def _is_applied(half: Half, state: KeylessState) -> bool:
+    order, row, mark = half
+    return half in state.applied or (order, row, mark & 1) in state.applied
 
 
 def _come(

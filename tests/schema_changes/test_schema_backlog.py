@@ -263,6 +263,26 @@ def test_rows_without_a_key_are_found_after_a_column_is_dropped(tmp_path: Path, 
 
 
 @FORMS
+def test_a_row_without_a_key_that_is_delivered_again_after_a_statement(tmp_path: Path, framed: bool) -> None:
+    """It comes as it was before the statement, and is stored as it is after it."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        source.create("t", COLUMNS, key=())
+        for key in range(4):
+            source.put("t", key, name="same", qty=key)
+        old = list(source.log.records["s.shop.t", 0])
+        yield
+        source.drop("t", "qty")
+        source.add("t", "tier", "int", 3, "DEFAULT 3")
+        yield
+        source.log.records["s.shop.t", 0] += old
+        source.delete("t", 2)
+
+    source, followers = followed(tmp_path, script, framed=framed)
+    check_all(source, followers)
+
+
+@FORMS
 def test_a_table_without_a_key_gets_one_and_loses_it_again(tmp_path: Path, framed: bool) -> None:
     def script(source: DdlSource) -> Iterator[None]:
         source.create("t", COLUMNS, key=())

@@ -92,19 +92,23 @@ def _commit(
             counts=Counts(),
             source=table.source,
             origin=table.origin,
-            keyless=_owing(table, news),
+            keyless=_keyless_after(table, entries, news, schema),
             notes=CommitNotes(ddl=tuple(entries)),
         )
         table.commit(context, results, record)
     return context.instant
 
 
-def _owing(table: LakeTable, news: Sequence[Pending]) -> KeylessState | None:
-    """The state of a table without a key, without the outstanding deletes of a table that was dropped."""
+def _keyless_after(
+    table: LakeTable, entries: Sequence[Entry], news: Sequence[Pending], schema: pa.Schema
+) -> KeylessState | None:
+    """The state of a table without a key after statements, without the outstanding deletes of a dropped table."""
+    if table.keyless is None:
+        return None
+    restates = any(one.entry.restatements() for one in news) or bool(retyped(table.table.schema, schema))
+    restates |= gone_after(entries) != gone_after(table.ddl)
+    state = table.keyless.of_any_content() if restates else table.keyless.copy()
     until = max((one.entry.deleted[0] for one in news if one.entry.deleted is not None), default=-1)
-    if table.keyless is None or until < 0:
-        return table.keyless
-    state = table.keyless.copy()
     state.debts = [debt for debt in state.debts if debt[1] > until]
     return state
 
