@@ -385,3 +385,26 @@ def test_a_column_takes_the_name_of_a_dropped_one(tmp_path: Path, framed: bool, 
     for follower in followers:
         follower.check("t")
         assert follower.quarantined() == []
+
+
+@FORMS
+def test_a_column_moves_away_for_another_one(tmp_path: Path, framed: bool) -> None:
+    """The rows of a first start lack the column that takes the name in the end, and hold another one of that name."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        source.add("t", "day", "varchar(20)", None)
+        source.rename("t", "day", "away")
+        source.rename("t", "qty", "day")
+        source.rename("t", "away", "qty")
+        yield
+        for key in range(20, 24):
+            source.put("t", key, day=key, qty=f"text {key}")
+        yield
+        source.put("t", 1, day=7)
+
+    _, followers = followed(tmp_path, script, framed=framed)
+    for follower in followers:
+        follower.check("t")
+        assert follower.quarantined() == []
