@@ -45,10 +45,32 @@ KINDS_IN_MAKE_TEST = frozenset(
         "create table",
         "drop table",
         "truncate",
+        "add time column",
+        "create like",
+        "create select",
+        "rename table",
+        "move table",
+        "swap tables",
+        "rename chain",
+        "rename and back",
+        "name used again",
+        "add primary key",
+        "new primary key",
+        "drop primary key",
+        "create partitioned",
+        "partition by",
+        "truncate partition",
+        "drop partition",
+        "add partition",
+        "reorganize partition",
+        "remove partitioning",
+        "pt-osc",
+        "gh-ost",
+        "charset of table",
     }
 )
 #: The first dozen of which no failure is open.
-SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14)
+SEEDS = (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14)
 CASES = Path(__file__).parent / "cases"
 #: Cases that the lake does not follow yet, a line each: each leaves the list with its mend.
 OPEN = frozenset((CASES / "open.txt").read_text().split())

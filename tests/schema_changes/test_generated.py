@@ -42,6 +42,9 @@ EXPRESSIONS = (
     ("int", "YEAR(d) * 100 + MONTH(d)"),
     ("int", "DAY(m)"),
     ("int", "n IN (5, 0)"),
+    ("bigint", "n DIV 3"),
+    ("int", "-n DIV (id + 2) * 3 + 1"),
+    ("int", "id - n DIV 2 DIV 2"),
 )
 
 
@@ -75,6 +78,8 @@ def test_expressions_have_the_values_that_the_server_computes(server: EmbeddedMa
     "text",
     [
         "n / 2",
+        "p DIV 2",
+        "n DIV 1.5",
         "p * 2",
         "RAND()",
         "UUID()",

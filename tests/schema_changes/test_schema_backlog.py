@@ -407,3 +407,51 @@ def test_a_column_that_no_row_of_a_first_start_has(tmp_path: Path, framed: bool)
         [columns] = {tuple(row) for row in follower.stored("t").values()}
         assert {"tier", "since"} <= set(columns)
     assert not {"short", "moment"} & set(columns)
+
+
+@FORMS
+@pytest.mark.parametrize("kind", ["int", "bigint", "varchar(20)"])
+@pytest.mark.parametrize("clauses", ["DROP COLUMN name, RENAME COLUMN b TO name", "RENAME COLUMN b TO name, DROP name"])
+def test_a_column_takes_the_name_of_a_dropped_one(tmp_path: Path, framed: bool, kind: str, clauses: str) -> None:
+    """Its type may be another one than that of the dropped column."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        old = "int" if kind == "bigint" else "varchar(20)"
+        source.create("t", {"id": "int", "name": old, "b": kind})
+        for key in range(4):
+            big = 2**40 + key if kind == "bigint" else key
+            source.put("t", key, name=key if old == "int" else f"x{key}", b=f"b{key}" if kind[0] == "v" else big)
+        yield
+        for row in source.tables["t"].rows.values():
+            row["name"] = row.pop("b")
+        source.execute(f"ALTER TABLE t {clauses}", "t", {"id": "int", "name": kind})
+        yield
+        source.put("t", 1, name="new" if kind[0] == "v" else 7)
+
+    _, followers = followed(tmp_path, script, framed=framed)
+    for follower in followers:
+        follower.check("t")
+        assert follower.quarantined() == []
+
+
+@FORMS
+def test_a_column_moves_away_for_another_one(tmp_path: Path, framed: bool) -> None:
+    """The rows of a first start lack the column that takes the name in the end, and hold another one of that name."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        source.add("t", "day", "varchar(20)", None)
+        source.rename("t", "day", "away")
+        source.rename("t", "qty", "day")
+        source.rename("t", "away", "qty")
+        yield
+        for key in range(20, 24):
+            source.put("t", key, day=key, qty=f"text {key}")
+        yield
+        source.put("t", 1, day=7)
+
+    _, followers = followed(tmp_path, script, framed=framed)
+    for follower in followers:
+        follower.check("t")
+        assert follower.quarantined() == []

@@ -214,6 +214,8 @@ def _sorted(rows: pa.Table) -> pa.Table | None:
 
 def _differs(before: pa.Table, after: pa.Table) -> Flags:
     found = np.zeros(len(before), dtype=bool)
+    for name in set(before.column_names) - set(after.column_names):
+        found |= before.column(name).is_valid().to_numpy()
     for name in after.column_names:
         new = after.column(name)
         if name not in before.column_names:

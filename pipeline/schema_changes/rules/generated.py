@@ -1,9 +1,9 @@
 """Generated columns and defaults that are expressions over their own row, computed as the server computes them.
 
 The expression is translated from MySQL to DuckDB by sqlglot. Only operations with the same result in both are
-translated: whole numbers and decimals with + - *, text, dates and conditions on numbers and null. Division, comparison
-of text (a collation decides), and every function whose result the two give differently, or that is not deterministic,
-are not determined.
+translated: whole numbers and decimals with + - *, DIV of whole numbers, text, dates and conditions on numbers and null.
+Other division, comparison of text (a collation decides), and every function whose result the two give differently, or
+that is not deterministic, are not determined.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.retyping import assumed_type
 
 _STRUCTURE = (exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg)
-_NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Abs)
+_NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Abs)
 _CONDITIONS = (exp.If, exp.Case, exp.Coalesce, exp.Nullif, exp.Is, exp.And, exp.Or, exp.Not)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 _TEXTS = (exp.Concat, exp.Upper, exp.Lower)
@@ -78,6 +78,8 @@ def _evaluate(tree: exp.Expression, rows: pa.Table, text: str) -> pa.Array:
     for literal in list(tree.find_all(exp.Literal)):
         if literal.is_string:
             _check_type(literal, pa.string(), text)
+        elif not literal.is_int:
+            _check_divided(literal, text)
     sql = _null_safe(tree).sql(dialect="duckdb")
     cursor = _connection().cursor()
     try:
@@ -102,9 +104,11 @@ def _wide(rows: pa.Table) -> pa.Table:
 
 
 def _null_safe(tree: exp.Expression) -> exp.Expression:
-    """CONCAT is null in MySQL where one of its arguments is; in DuckDB only ``||`` is."""
+    """CONCAT is null in MySQL where one of its arguments is; in DuckDB only ``||`` is. DIV is put in brackets."""
 
     def piped(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.IntDiv) and not isinstance(node.parent, exp.Paren):
+            return exp.paren(node.copy(), copy=False)
         if not isinstance(node, exp.Concat):
             return node
         parts: list[exp.Expression] = [exp.cast(part.copy(), "text") for part in node.expressions]
@@ -124,12 +128,20 @@ def _check_type(node: exp.Expression, kind: pa.DataType, text: str) -> None:
     whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
     if isinstance(above, _NEEDS_NUMBERS) and not whole:
         raise _not_known(text, f"{kind} is compared or computed by rules of the server")
+    if not pa.types.is_integer(kind):
+        _check_divided(node, text)
     if isinstance(above, exp.Mul) and pa.types.is_decimal(kind):
         raise _not_known(text, "a product of decimals may have more digits than fit here")
     if isinstance(above, exp.Concat) and not (whole or pa.types.is_string(kind)):
         raise _not_known(text, f"{kind} is printed by rules of the server")
     if pa.types.is_floating(kind):
         raise _not_known(text, "real numbers are rounded by rules of the server")
+
+
+def _check_divided(node: exp.Expression, text: str) -> None:
+    """Refuse what is no whole number under DIV."""
+    if node.find_ancestor(exp.IntDiv) is not None:
+        raise _not_known(text, "DIV of other than whole numbers is rounded by rules of the server")
 
 
 def _place(rows: pa.Table, name: str) -> str | None:

@@ -174,7 +174,9 @@ def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: Mask, unsure: Ma
         return rows
     if source is not None:
         values = original.column(source)
-    else:  # rows from before the old column: it is null in them, even if an earlier column had the new name
+    elif sure.all():  # rows from before the old column: an earlier column that had the new name is not this one
+        return rows.remove_column(at)
+    else:
         values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
     kind = copied_type(values.type, step.column)
     if kind is None:

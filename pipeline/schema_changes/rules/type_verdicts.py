@@ -83,14 +83,21 @@ def _keeps_key(column: ColumnDefinition, kind: pa.DataType, order: int, state: T
     return keeps_key_text(column, state.type_before(column.name, order), kind)
 
 
-def replace_type(column: ColumnDefinition, name: str, state: TableSchemaState) -> bool:
-    """Give a column that was dropped and comes back its new type; the values before are no longer of interest."""
-    kind, new = state.schema.field(name).type, column.type
-    policy = state.rules.schema_changes.convert
-    if new is None or policy != "follow" or state.shard is not None or common_type(kind, new.lake_type)[0] is not None:
+def replace_type(new: pa.DataType, name: str, state: TableSchemaState) -> bool:
+    """Give a column that was dropped and comes back its new lake type; the values before are no longer of interest."""
+    kind, policy = state.schema.field(name).type, state.rules.schema_changes.convert
+    if policy != "follow" or state.shard is not None or common_type(kind, new)[0] is not None:
         return False
-    state.schema = state.schema.set(state.schema.get_field_index(name), pa.field(name, new.lake_type))
+    state.schema = state.schema.set(state.schema.get_field_index(name), pa.field(name, new))
     return True
+
+
+def widen(new: pa.DataType, name: str, state: TableSchemaState) -> None:
+    """Give a column the type that holds its values and those of ``new``, if there is one and the policy allows it."""
+    policy = state.rules.schema_changes
+    common, change = common_type(state.schema.field(name).type, new, policy)
+    if common is not None and not (change is TypeChange.WIDER and policy.widen == "refuse"):
+        state.schema = state.schema.set(state.schema.get_field_index(name), pa.field(name, common))
 
 
 def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:

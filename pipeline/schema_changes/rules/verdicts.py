@@ -49,6 +49,7 @@ from pipeline.schema_changes.rules.type_verdicts import (
     modify,
     replace_type,
     settle,
+    widen,
 )
 from pipeline.schema_changes.rules.undetermined import Undetermined
 
@@ -63,7 +64,7 @@ def judge_clauses(
     judged = Judged()
     key: ChangeKey | None = None
     before = state.key
-    for clause in clauses:
+    for clause in sorted(clauses, key=lambda one: not isinstance(one, DropColumn)):  # a dropped name is free for others
         if isinstance(clause, AddColumn):
             _add(clause.column, order, state, judged)
         elif isinstance(clause, DropColumn):
@@ -142,7 +143,7 @@ def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: 
         say(judged, Verdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
         return
     returns = name in state.gone if name is not None else False
-    replaced = returns and name is not None and replace_type(column, name, state)
+    replaced = returns and name is not None and replace_type(column.type.lake_type, name, state)
     if name is not None and not replaced and not fits(column, name, order, state, judged, follows=False):
         return
     settle(column, name, state)
@@ -228,6 +229,8 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
         copy_column(clause, (state.schema.field(old).type, kind), former, state, judged)
     if former is not None and clause.column is None:
         state.types[clause.new.lower()] = former
+    if new is not None and new in state.gone and kind is not None and not replace_type(kind, new, state):
+        widen(kind, new, state)
     if new is None and kind is not None:
         state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
     if clause.column is not None:
