@@ -84,7 +84,7 @@ def test_statements_follow_one_another() -> None:
     assert done({"a": [1.5]}, early, step("CHANGE a b INT")) == {"a": [1.5]}
     assert done({"a": [5]}, early, Copy("a", "b", move=True)) == {"a": [None], "b": [5]}
     assert done({"x": [5]}, early, step("RENAME COLUMN a TO b")) == {"x": [5]}
-    one = {"id": [1], "b": [5]}
+    one: dict[str, list[object]] = {"id": [1], "b": [5]}
     assert done(one, early, step("RENAME COLUMN a TO b")) == {"id": [1]}, "of a column b that was dropped"
 
 
