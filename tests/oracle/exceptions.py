@@ -1,12 +1,14 @@
-"""What Debezium itself does not deliver as the server holds it: the only differences that are no failure.
+"""What Debezium itself does not deliver as the server holds it, and what the lake says that the log does not determine:
+the only differences that are no failure.
 
-Each exception names one loss of the connector, applies to single cells or values, and is counted. What the generator
+Each exception names one loss, applies to single cells or values, and is counted. What the generator
 leaves out because the connector ends at it is said where it is left out (``generate/``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from demo.truth import TruthTable
@@ -32,6 +34,10 @@ CHARSET = ConnectorLoss(
     "changed character set", "after CONVERT TO or MODIFY with another character set, rows are decoded with the old one"
 )
 
+UNDETERMINED = ConnectorLoss(
+    "not determined", "the log does not determine the value; the lake's commits name the column, and the cell is null"
+)
+
 
 @dataclass
 class Excuses:
@@ -39,9 +45,14 @@ class Excuses:
 
     used: Counter[str] = field(default_factory=Counter)
     _zero_columns: set[str] = field(default_factory=set)
+    _undetermined: frozenset[str] = frozenset()
 
-    def look_at(self, truth: TruthTable) -> None:
-        """Begin with a table: which of its columns have dates that the connector cannot express."""
+    def look_at(self, truth: TruthTable, undetermined: Collection[str]) -> None:
+        """Begin with a table: which of its columns have dates that the connector cannot express.
+
+        ``undetermined``: the columns that the lake's commits name so.
+        """
+        self._undetermined = frozenset(undetermined)
         self._zero_columns.clear()
         for at, column in enumerate(truth.columns):
             if column.data_type in ("date", "datetime", "timestamp"):
@@ -52,6 +63,9 @@ class Excuses:
     def excused(self, column: str, source: Value, lake: Value) -> bool:
         """Whether a loss of the connector explains why a cell differs."""
         if column in self._zero_columns and {source, lake} == {None, 0}:
+            return True
+        if column in self._undetermined and lake is None:
+            self.used[UNDETERMINED.name] += 1
             return True
         is_text = isinstance(source, str) and isinstance(lake, str)
         if is_text and _REPLACEMENT in str(lake) and _REPLACEMENT not in str(source):

@@ -1,0 +1,6 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30);
+
+-- the connector takes its snapshot here
+
+ALTER TABLE t ADD COLUMN c INT NOT NULL /*!50100 DEFAULT 5 */ COMMENT 'five', ADD COLUMN d INT /*M! NOT NULL DEFAULT 6 */ AFTER id;
