@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import mmh3
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, Op
+from pipeline.hudi.files.log_merge import Flags
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import Target
 
@@ -77,6 +78,21 @@ class KeylessState:
         """A copy whose halves stand for any content: a statement has changed the content of rows from before it, which
         may be delivered again."""
         return KeylessState({(order, row, mark & 1) for order, row, mark in self.applied}, list(self.debts))
+
+    def pay(self, digests: Sequence[str], removed: Flags) -> Flags:
+        """A mask of the live rows that outstanding deletes remove; these deletes are outstanding no longer.
+
+        Args:
+            digests: of n live rows.
+            removed: mask of n, rows that are removed already.
+        """
+        paid = np.zeros(len(digests), dtype=bool)
+        for debt in list(self.debts):
+            at = next((at for at, d in enumerate(digests) if d == debt[0] and not (removed[at] or paid[at])), None)
+            if at is not None:
+                paid[at] = True
+                self.debts.remove(debt)
+        return paid
 
 
 @dataclass

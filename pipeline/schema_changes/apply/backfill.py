@@ -85,14 +85,15 @@ def _commit(
     schema = _columns(table.table.schema, schema)
     context = table.begin(schema)
     with table.undone_on_error(context.instant):
-        results = _restate(table, context, news, entries, pool)
+        keyless = _keyless_after(table, entries, news, schema)
+        results = _restate(table, context, news, entries, pool, keyless)
         record = CommitRecord(
             stream=ddl_stream(stream),
             batch=0,
             counts=Counts(),
             source=table.source,
             origin=table.origin,
-            keyless=_keyless_after(table, entries, news, schema),
+            keyless=keyless,
             notes=CommitNotes(ddl=tuple(entries)),
         )
         table.commit(context, results, record)
@@ -126,27 +127,32 @@ def _restate(
     news: Sequence[Pending],
     entries: Sequence[Entry],
     pool: Executor,
+    keyless: KeylessState | None,
 ) -> list[WriteResult]:
+    """Write the rows that the statements change. Deletes that ``keyless`` owes are carried out on them: they came with
+    the content that the rows have only now."""
     gone, current = gone_after(entries), table.table.schema
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
     )
-    if not (anew or any(one.entry.restatements() for one in news) or (table.keyless is not None and gone)):
+    if not (anew or any(one.entry.restatements() for one in news) or (keyless is not None and gone)):
         return []
 
     def write(piece: FileSlice) -> Sequence[WriteResult]:
         place = (piece.partition_path, bucket_of_file_id(piece.file_id))
         if anew:
-            rows, deletes = _whole(table, piece, context.arrow_schema, news, gone)
+            rows, deletes = _whole(table, piece, context.arrow_schema, news, gone, keyless)
             group = FileGroupWrite(*place, piece.file_id, rows.sort_by(KEY), _sorted(deletes))
             return write_base_anew(table.storage, context, group)
-        rows, deletes = _changed(table, piece, context.arrow_schema, news, gone)
+        rows, deletes = _changed(table, piece, context.arrow_schema, news, gone, keyless)
         if not len(rows) and not len(deletes):
             return ()
         group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
         return (write_file_group(table.storage, context, group),)
 
     pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
+    if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt
+        return [result for piece in pieces for result in write(piece)]
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
     return [result for of_piece in results for result in of_piece]
@@ -158,9 +164,10 @@ def _whole(
     schema: pa.Schema,
     news: Sequence[Pending],
     gone: frozenset[str],
+    keyless: KeylessState | None,
 ) -> tuple[pa.Table, pa.Table]:
     """All rows of a file slice after the statements, and its deletes: older rows that come late must not return."""
-    done = _restated(table, piece, schema, news, gone)
+    done = _restated(table, piece, schema, news, gone, keyless)
     removed = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
     deletes = read_deletes(table.table, piece)
     return done.after.filter(pa.array(~done.removed)), pa.concat_tables([deletes, removed.cast(deletes.schema)])
@@ -172,9 +179,10 @@ def _changed(
     schema: pa.Schema,
     news: Sequence[Pending],
     gone: frozenset[str],
+    keyless: KeylessState | None,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
-    done = _restated(table, piece, schema, news, gone)
+    done = _restated(table, piece, schema, news, gone, keyless)
     deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
     return done.after.filter(pa.array(done.changed & ~done.removed)), deletes
 
@@ -191,18 +199,24 @@ class _Restated:
 
 
 def _restated(
-    table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending], gone: frozenset[str]
+    table: LakeTable,
+    piece: FileSlice,
+    schema: pa.Schema,
+    news: Sequence[Pending],
+    gone: frozenset[str],
+    keyless: KeylessState | None,
 ) -> _Restated:
     rows = stored_rows(table, piece)
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])
     after, removed = after_statements(table, rows, news, schema)
     changed = _differs(values, after)
-    if table.keyless is not None:
+    if keyless is not None:
         live = [n for n in after.column_names if n not in gone]
         typed = pa.table({n: after.column(n).cast(schema.field(n).type) for n in live})
         marks = pa.array(digests(typed, live) if len(rows) else [], pa.string())
         changed |= ~pc.fill_null(pc.equal(rows.column(DIGEST_FIELD), marks), False).to_numpy()
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
+        removed |= keyless.pay(marks.to_pylist(), removed)
     kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
     return _Restated(rows, whole, changed, removed)
