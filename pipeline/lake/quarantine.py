@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.clock import now_ms
-from pipeline.decode.changes import Op, Quarantined, SourceTable, TableSchema
+from pipeline.decode.changes import META_FIELDS, Op, Quarantined, SourceTable, TableSchema
 from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableInput, write_and_commit
@@ -25,7 +25,7 @@ from pipeline.settings import CompactionSettings, RetentionSettings, Settings, T
 from pipeline.source.offsets import NO_RANGES, Ranges
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.parcel import pack
-from pipeline.upsert.route import KEY, Counts
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts
 from pipeline.upsert.target import Target
 
 _STAMP = pa.timestamp("us", tz="UTC")
@@ -154,6 +154,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         "__order": columns["offset"],
         "__row": np.zeros(len(rows), dtype=np.int32),
         "__offset": columns["offset"],
+        "__partition": columns["partition"],
     }
-    ordering = [("__op", pa.int8()), ("__order", pa.int64()), ("__row", pa.int32()), ("__offset", pa.int64())]
+    ordering = [field for field in META_FIELDS if field.name in ORDER_COLUMNS]
     return pa.table(columns, schema=pa.schema([(KEY, pa.string()), *COLUMNS, *ordering]))

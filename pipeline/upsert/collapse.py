@@ -1,10 +1,10 @@
 """Keeps the newest change of each key: the last one in the order of the source.
 
-The order is (ordering value, Kafka offset, row inside the message), compared as numbers. All events of a key are in one
-partition of a topic, so their offsets are in the order of the source. The row inside the binlog event is not: MariaDB
-11.4 gives all events of a transaction one position by default (``binlog_legacy_event_pos``), and rows count from 0 in
-each (measured). Only a primary-key change can produce a delete and an upsert with equal values of all three, and these
-are changes of different keys.
+The order is (ordering value, Kafka offset, row inside the message), compared as numbers. The row inside the binlog
+event is not enough: MariaDB 11.4 gives all events of a transaction one position by default
+(``binlog_legacy_event_pos``), and rows count from 0 in each (measured). Offsets of different partitions cannot be
+compared: where changes of one key with one ordering value are in several partitions, the row decides before the offset.
+Only a primary-key change can produce a delete and an upsert with equal values, and these are changes of different keys.
 """
 
 from __future__ import annotations
@@ -48,17 +48,28 @@ def newest(table: pa.Table, codes: Int64s, size: int) -> Int64s:
     """Indices of the newest row of every code, int64 ascending.
 
     Args:
-        table: n rows with ``__order`` (int64), ``__row`` (int32), ``__offset`` (int64).
+        table: n rows with ``__order`` (int64), ``__row`` (int32), ``__offset`` (int64), ``__partition`` (int32).
         codes: int64 of n in ``[0, size)``.
         size: upper bound of the codes.
     """
-    columns = [_numbers(table, name) for name in ("__order", "__offset", "__row")]
+    orders, rows, offsets = (_numbers(table, name) for name in ("__order", "__row", "__offset"))
+    last = _last([orders, offsets, rows], codes, size)
+    partitions = _numbers(table, "__partition")
+    rivals = (orders == orders[last[codes]]) & (partitions != partitions[last[codes]])
+    if rivals.any():
+        spread = codes[rivals]
+        last[spread] = _last([orders, rows, offsets], codes, size)[spread]
+    kept = last[last >= 0]
+    kept.sort()
+    return kept
+
+
+def _last(columns: list[Int64s], codes: Int64s, size: int) -> Int64s:
+    """The index of the last row of every code in the lexicographic order of the columns; -1 for a code without rows."""
     last = np.full(size, -1, dtype=np.int64)
     if _in_order(columns):
         last[codes] = np.arange(len(codes))  # for repeated codes numpy keeps the last assignment
     else:
         ranked = np.lexsort(columns[::-1])
         last[codes[ranked]] = ranked
-    kept = last[last >= 0]
-    kept.sort()
-    return kept
+    return last

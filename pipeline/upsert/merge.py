@@ -54,6 +54,7 @@ def truncated(stored: pa.Table, truncates: Truncates) -> pa.Table:
         "__op": np.full(count, MOVED_AWAY, dtype=np.int8),
         "__order": orders[mask],
         "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
-        "__offset": np.full(count, np.iinfo(np.int64).max, dtype=np.int64),
+        "__offset": np.full(count, -1, dtype=np.int64),
+        "__partition": np.full(count, -1, dtype=np.int32),
     }
     return pa.table({KEY: gone.column(KEY), **columns})

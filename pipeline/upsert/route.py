@@ -26,7 +26,7 @@ KEY = "_hoodie_record_key"
 #: ``__op`` of the delete that an update adds at the previous place of its row. It is not a record of its own.
 MOVED_AWAY = 2
 #: Columns of a parcel besides the key and the value columns.
-ORDER_COLUMNS = ("__op", "__order", "__row", "__offset")
+ORDER_COLUMNS = ("__op", "__order", "__row", "__offset", "__partition")
 
 
 @dataclass

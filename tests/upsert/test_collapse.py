@@ -15,11 +15,12 @@ ROWS = st.lists(st.tuples(st.integers(0, 5), _RANKS), max_size=40)
 
 
 def table_of(ranks: list[tuple[int, int, int]]) -> pa.Table:
-    """Rows with these ordering values, row numbers and offsets."""
+    """Rows of one partition with these ordering values, row numbers and offsets."""
     columns: list[tuple[int, ...]] = list(zip(*ranks, strict=True)) or [(), (), ()]
     kinds = [pa.int64(), pa.int32(), pa.int64()]
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
-    return pa.table(arrays, names=["__order", "__row", "__offset"])
+    table = pa.table(arrays, names=["__order", "__row", "__offset"])
+    return table.append_column("__partition", pa.array([0] * len(ranks), pa.int32()))
 
 
 def rank(numbers: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -64,6 +65,13 @@ def test_each_part_of_the_order_counts() -> None:
         assert found([(0, older), (0, newer)]) == [1]
         assert found([(0, newer), (0, older)]) == [0]
         assert found([(0, newer), (1, older), (0, older)]) == [0, 1]
+
+
+def test_offsets_of_different_partitions_are_not_compared() -> None:
+    """Two rows of one event, in another order of offsets: the row inside the event decides, for this key alone."""
+    rows = table_of([(7, 1, 3), (7, 0, 9), (7, 1, 3), (7, 0, 9)])
+    rows = rows.set_column(3, "__partition", pa.array([0, 1, 0, 0], pa.int32()))
+    assert newest(rows, np.array([0, 0, 1, 1]), 2).tolist() == [0, 3]
 
 
 def test_snapshot_rows_lose_to_any_streamed_row_of_their_epoch() -> None:

@@ -23,6 +23,7 @@ PARCEL = pa.schema(
         ("__order", pa.int64()),
         ("__row", pa.int32()),
         ("__offset", pa.int64()),
+        ("__partition", pa.int32()),
     ]
 )
 EVENTS = st.lists(
@@ -39,7 +40,7 @@ EVENTS = st.lists(
 
 def parcel_rows(events: Sequence[tuple[str, int, int, int]]) -> pa.Table:
     """Rows of (key, op, order, row); value and offset are the place in the list."""
-    rows = [(key, at, op, order, row, at) for at, (key, op, order, row) in enumerate(events)]
+    rows = [(key, at, op, order, row, at, 0) for at, (key, op, order, row) in enumerate(events)]
     return pa.Table.from_pylist([dict(zip(PARCEL.names, r, strict=True)) for r in rows], schema=PARCEL)
 
 
