@@ -44,7 +44,8 @@ class Lessons:
         again |= self._ddl.learn(outcome.report.controls)
         for source in outcome.report.held:
             known = outcome.report.tables.get(source)
-            if known is None or not known.counts.read:  # all rows before the statement are applied
+            applied = known is None or not known.counts.read  # all rows before the statement are
+            if applied and source in self._ddl.held:
                 self._ddl.release(source)
                 again = True
         if self._registry.waits_for(outcome.report) and not last:
