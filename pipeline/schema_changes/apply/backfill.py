@@ -140,11 +140,16 @@ def _restate(
 
     def write(piece: FileSlice) -> Sequence[WriteResult]:
         place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        done = _restated(table, piece, context.arrow_schema, news, gone, keyless)
+        deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
         if anew:
-            rows, deletes = _whole(table, piece, context.arrow_schema, news, gone, keyless)
-            group = FileGroupWrite(*place, piece.file_id, rows.sort_by(KEY), _sorted(deletes))
-            return write_base_anew(table.storage, context, group)
-        rows, deletes = _changed(table, piece, context.arrow_schema, news, gone, keyless)
+            kept = read_deletes(table.table, piece)  # older rows that come late must not return
+            deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
+            rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
+            return write_base_anew(
+                table.storage, context, FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes))
+            )
+        rows = done.after.filter(pa.array(done.changed & ~done.removed))
         if not len(rows) and not len(deletes):
             return ()
         group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
@@ -156,35 +161,6 @@ def _restate(
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
     return [result for of_piece in results for result in of_piece]
-
-
-def _whole(
-    table: LakeTable,
-    piece: FileSlice,
-    schema: pa.Schema,
-    news: Sequence[Pending],
-    gone: frozenset[str],
-    keyless: KeylessState | None,
-) -> tuple[pa.Table, pa.Table]:
-    """All rows of a file slice after the statements, and its deletes: older rows that come late must not return."""
-    done = _restated(table, piece, schema, news, gone, keyless)
-    removed = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
-    deletes = read_deletes(table.table, piece)
-    return done.after.filter(pa.array(~done.removed)), pa.concat_tables([deletes, removed.cast(deletes.schema)])
-
-
-def _changed(
-    table: LakeTable,
-    piece: FileSlice,
-    schema: pa.Schema,
-    news: Sequence[Pending],
-    gone: frozenset[str],
-    keyless: KeylessState | None,
-) -> tuple[pa.Table, pa.Table]:
-    """The rows of a file slice that the statements change, in their new form; and the rows that they remove."""
-    done = _restated(table, piece, schema, news, gone, keyless)
-    deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
-    return done.after.filter(pa.array(done.changed & ~done.removed)), deletes
 
 
 @dataclass(frozen=True, slots=True)
