@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -73,13 +73,14 @@ class SourceTable:
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
 
-    @classmethod
-    def named(cls, database: str, table: str) -> SourceTable | None:
+    @staticmethod
+    @lru_cache(maxsize=4096)  # one call for each message of some formats
+    def named(database: str, table: str) -> SourceTable | None:
         """The table of these names; None if MySQL can have no such table, so that a forged event names it.
 
         MySQL and MariaDB allow 1 to 64 characters and no U+0000 (manual, "Schema Object Names").
         """
-        return cls(database, table) if _is_identifier(database) and _is_identifier(table) else None
+        return SourceTable(database, table) if _is_identifier(database) and _is_identifier(table) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def test_policies_are_told_once_and_where_tables_differ() -> None:
     """
     found = policies(Settings.parse(text), [SourceTable("shop", "t"), SourceTable("shop", "u")])
     assert [f.detail for f in found] == [
-        "add fill, drop keep, rename copy, widen apply, narrow keep, convert follow, partitions follow, "
+        "add fill, drop keep, rename copy, widen apply, narrow keep, convert follow, key rewrite, partitions follow, "
         "drop_table keep, "
         "recreate_table delete, rename_table follow, shadow_tables filter",
         "shop.u: add null, rename keep",
