@@ -48,6 +48,7 @@ def commit(
     rows: dict[str, Any] = {"_hoodie_record_key": ["1"], "id": pa.array([1], pa.int64())}
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}
+    rows |= {"__partition": pa.array([ranges[0][1]], pa.int32())}
     report = TableReport(TableSchema(source, (), ("id",)), target, COLUMNS, {r[0] for r in ranges}, Counts(read=1))
     work = TableInput(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
