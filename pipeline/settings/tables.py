@@ -11,12 +11,14 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from pipeline.policies import CompactionPolicy, MetadataPolicy, RetentionPolicy
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
+from pipeline.settings.merging import MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.templates import QUARANTINE_DIRECTORY, check_relative, placeholders
 from pipeline.validation import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
 Compression = Literal["zstd", "snappy", "none"]
+Conflicts = Literal["queue", "row", "column"]
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
 #: The name of a later lake table of one source name, see ``later_table``.
@@ -112,6 +114,8 @@ class TableRules:
     retention: RetentionSettings | None = None
     columns: ColumnsRule | None = None
     schema_changes: SchemaChangeSettings = field(default_factory=SchemaChangeSettings)
+    merge: MergeRule = field(default_factory=MergeRule)
+    conflicts: Conflicts = "queue"
 
 
 class TableSettings(Section):
@@ -141,6 +145,11 @@ class TableSettings(Section):
     """Which columns are written, masked and computed."""
     schema_changes: SchemaChangeSettings = Field(default_factory=SchemaChangeSettings)
     """What DDL at the source does to the lake table and its rows."""
+    merge: MergeSettings = Field(default_factory=MergeSettings)
+    """How events of one record key become a row."""
+    conflicts: Conflicts = "queue"
+    """What commits of several writers may do side by side. ``queue``: of two, the later one writes again. ``row``: they
+    may write different file groups. ``column``: they may also write different columns of one file group."""
 
 
 class TableOverride(TableSettings):
@@ -162,6 +171,8 @@ class TablesSettings(Section):
     routes: tuple[RouteSettings, ...] = ()
     """Source tables that get another name in the lake, or are merged into one. ``include`` and ``exclude`` match the
     source's names; ``path`` and ``overrides`` match the names that the routes give."""
+    stitched: tuple[StitchedSettings, ...] = ()
+    """Lake tables whose columns come from several sources. A source table that one of them matches goes there."""
     defaults: TableSettings = Field(default_factory=TableSettings)
     """The rules of all tables."""
     overrides: tuple[TableOverride, ...] = ()
@@ -215,7 +226,7 @@ class TablesSettings(Section):
         if (taken := self.override_of(source)) is not None:
             override = self.overrides[taken]
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
-        given["columns"] = given["columns"].rule()
+        given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()
         if not given["metadata"].enabled:
             given["metadata"] = None
         if given["compaction"].mode == "off":
