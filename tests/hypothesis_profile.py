@@ -20,14 +20,15 @@ def is_nightly() -> bool:
     return settings.get_current_profile_name().startswith(NIGHTLY)
 
 
-def scaled(nightly: int, least: int = 5) -> int:
+def scaled(nightly: int, least: int = 5, divisor: int = USUAL_DIVISOR) -> int:
     """How many examples, seeds or rounds this run takes.
 
     Args:
         nightly: how many a nightly run takes.
         least: how many a usual run takes at least, if the nightly run does.
+        divisor: a usual run takes one of so many.
     """
-    return nightly if is_nightly() else max(nightly // USUAL_DIVISOR, min(nightly, least))
+    return nightly if is_nightly() else max(nightly // divisor, min(nightly, least))
 
 
 settings.register_profile("binlake", deadline=None, print_blob=True, max_examples=_EXAMPLES // USUAL_DIVISOR)

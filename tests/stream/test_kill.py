@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 
 from embedded.jars import spark_packages
 from pipeline.spark.java import java_environment
+from tests.hypothesis_profile import scaled
 from tests.services.kafka import Broker
 from tests.stream.played import Play, play
 from tests.stream.soundness import check_offsets, check_table
 
-KILLS = 3
+KILLS = scaled(3, least=2)
 _START_S = 90.0
 
 

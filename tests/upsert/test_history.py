@@ -10,7 +10,7 @@ from tests.hypothesis_profile import scaled
 from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
 
 _SETTINGS = settings(
-    max_examples=scaled(60),
+    max_examples=scaled(60, divisor=10),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -117,7 +117,7 @@ def test_skipping_loses_no_row(spark: SparkSession, tmp_path: Path, part: str | 
 def test_random_predicates(spark: SparkSession, tmp_path: Path) -> None:
     """Random rows, random predicates: the same rows with and without skipping."""
     spared = 0
-    for seed in range(scaled(4, least=2)):
+    for seed in range(scaled(4, least=1)):
         chance = random.Random(seed)
         table = small_table(tmp_path / str(seed), ("region", None)[seed % 2], chance)
         rows = list(table.rows().values())

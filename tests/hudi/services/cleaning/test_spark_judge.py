@@ -22,6 +22,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN
 from tests.hudi.lake import SCHEMA, Change, row_of, storage_at, upserts
 from tests.hudi.services.cleaning.aged import Aged
+from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
@@ -121,7 +122,7 @@ def test_taking_turns_with_hudi(tmp_path: Path, hudi: SparkSession, hudi_spark: 
     """Hudi writes, cleans and archives after our cleans and archivals, and we after its own, three times."""
     aged = Aged(tmp_path, indexed)
     order = 500
-    for _ in range(3):
+    for _ in range(scaled(3, least=2)):
         aged.live(3)
         assert clean(aged.table, CLEANING) is not None
         archive(aged.table, BOUNDS, CLEANING)
