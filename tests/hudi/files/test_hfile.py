@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
-from pipeline.hudi.files import hfile
-from pipeline.hudi.files.hfile import Codec
-from pipeline.hudi.files.hfile_reader import HFileReader
-from pipeline.hudi.files.hfile_writer import HFileWriter, encode_hfile
+from pipeline.hudi.files.hfile import layout
+from pipeline.hudi.files.hfile.layout import Codec
+from pipeline.hudi.files.hfile.reader import HFileReader
+from pipeline.hudi.files.hfile.writer import HFileWriter, encode_hfile
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.files.varint import read_varint, write_varint
 from tests.paths import GOLDEN
@@ -36,7 +36,7 @@ def _java_file(vector: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: v["name"])
 def test_writes_java_bytes(vector: dict[str, Any]) -> None:
-    writer = HFileWriter(Codec[vector["compression"]], vector["block_size"], hfile.JAVA_BYTES_PER_CHECKSUM)
+    writer = HFileWriter(Codec[vector["compression"]], vector["block_size"], layout.JAVA_BYTES_PER_CHECKSUM)
     for key, value in _entries(vector):
         writer.append(key, value)
     info = {name: text.encode() for name, text in vector["file_info"].items()}
@@ -75,7 +75,7 @@ def test_reads_the_gzip_files_of_a_real_metadata_table() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-@pytest.mark.parametrize("block_size", [300, hfile.BLOCK_SIZE])
+@pytest.mark.parametrize("block_size", [300, layout.BLOCK_SIZE])
 def test_lookups_over_many_blocks(codec: Codec, block_size: int) -> None:
     entries = [(b"key%06d" % number, b"v" * (number % 97)) for number in range(0, 6000, 2)]
     data = encode_hfile(entries, "{}", 0, codec, block_size)
@@ -111,8 +111,8 @@ def test_one_checksum_of_four_bytes_for_any_block() -> None:
     """Hudi's reader loses the entries that fit into the checksum bytes; four are fewer than any entry has."""
     entries = [(b"%05d" % number, b"") for number in range(40_000)]
     data = encode_hfile(entries, "{}", 0, Codec.NONE)
-    _, on_disk, plain, *_ = hfile.BLOCK_HEADER.unpack_from(data)
-    assert on_disk - plain == 4 < hfile.ENTRY_EXTRA
+    _, on_disk, plain, *_ = layout.BLOCK_HEADER.unpack_from(data)
+    assert on_disk - plain == 4 < layout.ENTRY_EXTRA
 
 
 @pytest.mark.parametrize("keys", [(b"b", b"a"), (b"a", b"a")])
@@ -154,5 +154,5 @@ def test_refuses_other_dialects() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 255, 256, 65535, 65536, 1 << 40])
 def test_integers(number: int) -> None:
-    assert hfile.read_vint(hfile.write_vint(number), 0) == (number, len(hfile.write_vint(number)))
+    assert layout.read_vint(layout.write_vint(number), 0) == (number, len(layout.write_vint(number)))
     assert read_varint(write_varint(number), 0) == (number, len(write_varint(number)))

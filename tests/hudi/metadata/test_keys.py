@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
-from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.files.names import parse_log_name
 from pipeline.hudi.metadata.records.keys import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.column_stats import ColumnRange, Value, ValueType
-from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.metadata.records.merge import encode_record, merge_listings, merge_stats, merge_values
 from pipeline.hudi.metadata.records.record_reader import decode_record, is_current

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.metadata.records.reader import MetadataReader

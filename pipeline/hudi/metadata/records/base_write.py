@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms
-from pipeline.hudi.files.hfile import MAX_RECORD_KEY, MIN_RECORD_KEY, SCHEMA_KEY
-from pipeline.hudi.files.hfile_writer import HFileWriter
+from pipeline.hudi.files.hfile.layout import MAX_RECORD_KEY, MIN_RECORD_KEY, SCHEMA_KEY
+from pipeline.hudi.files.hfile.writer import HFileWriter
 from pipeline.hudi.metadata.records.records import record_schema
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.delete_block import decode_deletes
-from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, LogBlock, whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
 from pipeline.hudi.metadata.records.layout import file_group_id, file_group_index

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline.clock import now_ms
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.delete_block import encode_deletes
-from pipeline.hudi.files.hfile_writer import encode_hfile
+from pipeline.hudi.files.hfile.writer import encode_hfile
 from pipeline.hudi.files.log_file import BlockType, Header, encode_block, encode_delete_block
 from pipeline.hudi.files.names import LogFileName
 from pipeline.hudi.metadata.records.delta import KeyedRecords

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.files import hfile
-from pipeline.hudi.files.hfile import Codec, write_vint
+from pipeline.hudi.files.hfile import layout
+from pipeline.hudi.files.hfile.layout import Codec, write_vint
 from pipeline.hudi.files.varint import write_varint
 
-_ENTRY = hfile.ENTRY_HEAD.pack
+_ENTRY = layout.ENTRY_HEAD.pack
 _TRAILER_NUMBERS = (1, 2, 3, 5, 6, 7, 8, 9, 10)
 _U64 = (1 << 64) - 1
 
@@ -20,15 +20,15 @@ class HFileWriter:
     Args:
         codec: block compression.
         block_size: uncompressed bytes after which a data block is closed.
-        bytes_per_checksum: see ``hfile.ONE_CHECKSUM``; another value only to reproduce Java's bytes.
+        bytes_per_checksum: see ``layout.ONE_CHECKSUM``; another value only to reproduce Java's bytes.
         level: gzip level.
     """
 
     def __init__(
         self,
         codec: Codec = Codec.GZIP,
-        block_size: int = hfile.BLOCK_SIZE,
-        bytes_per_checksum: int = hfile.ONE_CHECKSUM,
+        block_size: int = layout.BLOCK_SIZE,
+        bytes_per_checksum: int = layout.ONE_CHECKSUM,
         level: int = 4,
     ) -> None:
         self._codec, self._block_size, self._per_checksum, self._level = codec, block_size, bytes_per_checksum, level
@@ -46,13 +46,13 @@ class HFileWriter:
         """Add one entry; keys must come strictly ascending by bytes. Raises CorruptDataError if they do not."""
         if self._entries and key <= self._last_key:
             raise CorruptDataError("HFile keys must be strictly ascending", do_next="report this as a bug", key=key)
-        size = len(key) + len(value) + hfile.ENTRY_EXTRA
+        size = len(key) + len(value) + layout.ENTRY_EXTRA
         if self._pending and self._pending_bytes + size > self._block_size:
             self._flush()
         if not self._pending:
             self._pending_first = key
-        head = _ENTRY(len(key) + hfile.KEY_EXTRA, len(value), len(key))
-        self._pending += (head, key, hfile.KEY_TAIL, value, b"\x00")
+        head = _ENTRY(len(key) + layout.KEY_EXTRA, len(value), len(key))
+        self._pending += (head, key, layout.KEY_TAIL, value, b"\x00")
         self._pending_bytes += size
         self._last_key = key
         self._entries += 1
@@ -63,7 +63,7 @@ class HFileWriter:
         if not self._pending:
             return
         start = self._offset
-        size = self._block(hfile.DATA_MAGIC, b"".join(self._pending), self._block_start)
+        size = self._block(layout.DATA_MAGIC, b"".join(self._pending), self._block_start)
         if self._first_offset < 0:
             self._first_offset = start
         self._last_offset = start
@@ -74,11 +74,11 @@ class HFileWriter:
 
     def _block(self, magic: bytes, data: bytes, previous: int = -1) -> int:
         """Put one block out; returns its size on storage, header and checksum bytes included."""
-        packed = hfile.compress(self._codec, data, self._level)
-        with_header = hfile.BLOCK_HEADER.size + len(packed)
-        tail = hfile.checksum_bytes(with_header, self._per_checksum)
+        packed = layout.compress(self._codec, data, self._level)
+        with_header = layout.BLOCK_HEADER.size + len(packed)
+        tail = layout.checksum_bytes(with_header, self._per_checksum)
         self._out.append(
-            hfile.BLOCK_HEADER.pack(magic, len(packed) + tail, len(data), previous, 0, self._per_checksum, with_header)
+            layout.BLOCK_HEADER.pack(magic, len(packed) + tail, len(data), previous, 0, self._per_checksum, with_header)
         )
         self._out += (packed, bytes(tail))
         self._offset += with_header + tail
@@ -95,21 +95,21 @@ class HFileWriter:
         self._flush()
         meta_index = [self._meta_block(name, value) for name, value in (meta or {}).items()]
         load_on_open = self._offset
-        self._block(hfile.INDEX_MAGIC, b"".join(self._index))
-        self._block(hfile.INDEX_MAGIC, b"".join(meta_index))
+        self._block(layout.INDEX_MAGIC, b"".join(self._index))
+        self._block(layout.INDEX_MAGIC, b"".join(meta_index))
         info_at = self._offset
         entries = {"MAX_MEMSTORE_TS_KEY": bytes(8), **file_info, **self._own_info(created_ms)}
-        self._block(hfile.FILE_INFO_MAGIC, _file_info(entries))
+        self._block(layout.FILE_INFO_MAGIC, _file_info(entries))
         numbers = (info_at, load_on_open, self._uncompressed(), len(self._index), len(meta_index), self._entries, 1)
         self._out.append(_trailer((*numbers, self._first_offset, self._last_offset), self._codec))
         return b"".join(self._out)
 
     def _meta_block(self, name: str, value: bytes) -> bytes:
         start = self._offset
-        return _index_entry(start, self._block(hfile.META_MAGIC, value), name.encode())
+        return _index_entry(start, self._block(layout.META_MAGIC, value), name.encode())
 
     def _uncompressed(self) -> int:
-        return self._key_bytes + self._value_bytes + self._entries * hfile.ENTRY_EXTRA
+        return self._key_bytes + self._value_bytes + self._entries * layout.ENTRY_EXTRA
 
     def _own_info(self, created_ms: int) -> dict[str, bytes]:
         count = max(self._entries, 1)
@@ -152,9 +152,9 @@ def _trailer(numbers: tuple[int, ...], codec: Codec) -> bytes:
         write_varint(number << 3) + write_varint(value & _U64)
         for number, value in zip(_TRAILER_NUMBERS, numbers, strict=True)
     )
-    fields += _length_delimited(11, hfile.COMPARATOR) + write_varint(12 << 3) + write_varint(codec)
-    head = hfile.TRAILER_MAGIC + write_varint(len(fields)) + fields
-    return head + bytes(hfile.TRAILER_BYTES - 1 - len(head)) + b"\x03"
+    fields += _length_delimited(11, layout.COMPARATOR) + write_varint(12 << 3) + write_varint(codec)
+    head = layout.TRAILER_MAGIC + write_varint(len(fields)) + fields
+    return head + bytes(layout.TRAILER_BYTES - 1 - len(head)) + b"\x03"
 
 
 def encode_hfile(
@@ -162,7 +162,7 @@ def encode_hfile(
     schema: str,
     created_ms: int,
     codec: Codec = Codec.GZIP,
-    block_size: int = hfile.BLOCK_SIZE,
+    block_size: int = layout.BLOCK_SIZE,
 ) -> bytes:
     """An HFile of (key, value) pairs that are strictly ascending by key, with its Avro schema (JSON text).
 
@@ -171,4 +171,4 @@ def encode_hfile(
     writer = HFileWriter(codec, block_size)
     for key, value in entries:
         writer.append(key, value)
-    return writer.finish({hfile.SCHEMA_KEY: schema.encode()}, created_ms)
+    return writer.finish({layout.SCHEMA_KEY: schema.encode()}, created_ms)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.errors import CorruptDataError, UnsupportedError
-from pipeline.hudi.files import hfile
-from pipeline.hudi.files.hfile import Codec, read_vint
+from pipeline.hudi.files.hfile import layout
+from pipeline.hudi.files.hfile.layout import Codec, read_vint
 from pipeline.hudi.files.varint import read_varint
 
 #: Bytes read from the end at once: they hold trailer, file info and indexes of all but huge files.
@@ -66,22 +66,22 @@ class HFileReader:
     def _open(self) -> None:
         start = max(0, self._size - _TAIL_BYTES)
         tail = self._read(start, self._size - start)
-        if len(tail) < hfile.TRAILER_BYTES or len(tail) != self._size - start:
+        if len(tail) < layout.TRAILER_BYTES or len(tail) != self._size - start:
             raise self._corrupt("shorter than a trailer")
-        trailer = self._trailer(tail[-hfile.TRAILER_BYTES :])
+        trailer = self._trailer(tail[-layout.TRAILER_BYTES :])
         if trailer.load_on_open < start:
             start = trailer.load_on_open
             tail = self._read(start, self._size - start)
         self._codec, self.entries = trailer.codec, trailer.entries
-        data_index, next_block = self._block_at(tail, trailer.load_on_open - start, hfile.INDEX_MAGIC)
-        meta_index, next_block = self._block_at(tail, next_block, hfile.INDEX_MAGIC)
-        file_info, _ = self._block_at(tail, trailer.file_info_offset - start, hfile.FILE_INFO_MAGIC)
+        data_index, next_block = self._block_at(tail, trailer.load_on_open - start, layout.INDEX_MAGIC)
+        meta_index, next_block = self._block_at(tail, next_block, layout.INDEX_MAGIC)
+        file_info, _ = self._block_at(tail, trailer.file_info_offset - start, layout.FILE_INFO_MAGIC)
         self._first_keys, self._places = self._data_index(data_index, trailer.data_index_count)
         self._meta = dict(_index_entries(meta_index, trailer.meta_index_count))
         self.file_info = _file_info(file_info)
 
     def _trailer(self, data: bytes) -> _Trailer:
-        if data[:8] != hfile.TRAILER_MAGIC or data[-1] != 3:
+        if data[:8] != layout.TRAILER_MAGIC or data[-1] != 3:
             raise self._corrupt("no version 3 trailer")
         numbers = _trailer_numbers(data)
         if numbers.get(8, 1) > 1:
@@ -92,7 +92,7 @@ class HFileReader:
             data_index_count=numbers.get(5, 0),
             meta_index_count=numbers.get(6, 0),
             entries=numbers.get(7, 0),
-            codec=hfile.codec_of(numbers.get(12, Codec.NONE)),
+            codec=layout.codec_of(numbers.get(12, Codec.NONE)),
         )
 
     def _data_index(self, data: bytes, count: int) -> tuple[list[bytes], list[tuple[int, int]]]:
@@ -103,19 +103,19 @@ class HFileReader:
 
     def _block_at(self, data: bytes, offset: int, magic: bytes) -> tuple[bytes, int]:
         """(plain bytes of the block that starts at ``at``, offset after it)."""
-        if offset < 0 or offset + hfile.BLOCK_HEADER.size > len(data):
+        if offset < 0 or offset + layout.BLOCK_HEADER.size > len(data):
             raise self._corrupt("an offset points outside")
-        actual_magic, on_disk, plain_size, _, _, _, with_header = hfile.BLOCK_HEADER.unpack_from(data, offset)
-        end = offset + hfile.BLOCK_HEADER.size + on_disk
-        if actual_magic != magic or end > len(data) or with_header > hfile.BLOCK_HEADER.size + on_disk:
+        actual_magic, on_disk, plain_size, _, _, _, with_header = layout.BLOCK_HEADER.unpack_from(data, offset)
+        end = offset + layout.BLOCK_HEADER.size + on_disk
+        if actual_magic != magic or end > len(data) or with_header > layout.BLOCK_HEADER.size + on_disk:
             raise self._corrupt(f"a block of type {actual_magic!r} where {magic!r} was expected, or cut short")
-        packed = data[offset + hfile.BLOCK_HEADER.size : offset + with_header]
-        return hfile.decompress(self._codec, packed, plain_size), end
+        packed = data[offset + layout.BLOCK_HEADER.size : offset + with_header]
+        return layout.decompress(self._codec, packed, plain_size), end
 
     @property
     def schema(self) -> str | None:
         """The Avro schema of the values (JSON text), if the file has it."""
-        data = self.file_info.get(hfile.SCHEMA_KEY)
+        data = self.file_info.get(layout.SCHEMA_KEY)
         try:
             return None if data is None else data.decode()
         except UnicodeDecodeError as error:
@@ -126,12 +126,12 @@ class HFileReader:
         location = self._meta.get(name.encode())
         if location is None:
             return None
-        return self._block_at(self._read(*location), 0, hfile.META_MAGIC)[0]
+        return self._block_at(self._read(*location), 0, layout.META_MAGIC)[0]
 
     def _block(self, number: int) -> _Block:
         block = self._blocks.get(number)
         if block is None:
-            data, _ = self._block_at(self._read(*self._places[number]), 0, hfile.DATA_MAGIC)
+            data, _ = self._block_at(self._read(*self._places[number]), 0, layout.DATA_MAGIC)
             block = self._entries_of(data)
             self._blocks[number] = block
             if len(self._blocks) > _CACHED_BLOCKS:
@@ -230,7 +230,7 @@ def _mvcc_size(first: int) -> int:
 
 def _decode_entries(data: bytes) -> _Block:
     keys, values = [], []
-    unpack, offset, end = hfile.ENTRY_HEAD.unpack_from, 0, len(data)
+    unpack, offset, end = layout.ENTRY_HEAD.unpack_from, 0, len(data)
     while offset < end:
         key_size, value_size, row_size = unpack(data, offset)
         start = offset + 8 + key_size

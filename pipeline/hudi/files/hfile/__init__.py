@@ -1,0 +1,1 @@
+"""HFiles, in which Hudi's metadata table keeps its records: layout, reader and writer."""
