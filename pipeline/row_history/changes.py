@@ -15,7 +15,7 @@ from pipeline.decode.formats.reader import decode
 from pipeline.decode.formats.trace import Trace, trace_of
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.selection import Mask, rows_where
-from pipeline.hudi.files.file_group_write import aligned_columns
+from pipeline.hudi.files.stored_rows import aligned_columns
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.row_history.row_change import KEYLESS, TRUNCATE, NoRow, Row, RowChange

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, Op
-from pipeline.hudi.files.log_merge import Flags
+from pipeline.hudi.files.log_rows import Flags
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import Target
 

@@ -20,7 +20,7 @@ from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.delete_block import decode_deletes
-from pipeline.hudi.files.hfile_reader import HFileReader
+from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
 from pipeline.hudi.files.parquet_file import decode_parquet, footer_of
 from pipeline.hudi.metadata.records.record_reader import decode_record

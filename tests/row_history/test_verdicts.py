@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.decode.formats.trace import NO_TRACE, Trace, trace_of
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.order import OrderKind, OrderPlace
-from pipeline.hudi.files.log_merge import LogEvents
+from pipeline.hudi.files.log_events import LogEvents
 from pipeline.row_history.verdicts import Fate, Version, verdicts
 from tests.decode.formats import format_recordings
 from tests.decode.recordings import topics
@@ -36,7 +36,7 @@ def winner_of_the_reader(events: Sequence[tuple[int | None, bool]]) -> int:
         else:
             log._add_deletes(pa.table({"_hoodie_record_key": ["k"], "ordering": pa.array([order], pa.int64())}))
         log.instants.append("")
-    return int(log.winners().block[0])
+    return int(log.merged().winners.block[0])
 
 
 @given(EVENTS)

@@ -21,23 +21,22 @@ _AVRO_VERSION = 3
 
 
 def decode_data_block(block: LogBlock, columns: Sequence[str] | None, path: str) -> pa.Table:
-    """The rows of a PARQUET_DATA or AVRO_DATA block, in the block's order.
+    """The rows of a PARQUET_DATA or AVRO_DATA block, in the block's order; those of a partial block are partial.
 
     Args:
         block: from ``iter_blocks``.
         columns: columns to read; those the block lacks are left out. None reads all.
         path: the log file, for errors.
 
-    Raises CorruptDataError, UnsupportedError for blocks with a part of the columns and for compacted blocks.
+    Raises CorruptDataError, UnsupportedError for compacted blocks.
     """
-    for header in (Header.IS_PARTIAL, Header.COMPACTED_BLOCK_TIMES):
-        if block.header.get(header, "false") != "false":
-            raise UnsupportedError(
-                f"a log block is marked {header.name}",
-                do_next="read the table with Hudi",
-                path=path,
-                offset=block.offset,
-            )
+    if block.header.get(Header.COMPACTED_BLOCK_TIMES, "false") != "false":
+        raise UnsupportedError(
+            f"a log block is marked {Header.COMPACTED_BLOCK_TIMES.name}",
+            do_next="read the table with Hudi",
+            path=path,
+            offset=block.offset,
+        )
     if block.block_type is BlockType.PARQUET_DATA:
         return decode_parquet(block.content, columns, path, block.offset, block.header.get(Header.SCHEMA))
     if block.block_type is BlockType.AVRO_DATA:

@@ -1,4 +1,8 @@
-"""A task's write for one file group: one log file with the upserts, then the deletes, of this commit.
+"""A task's write for one file group: one log file with the upserts, the partial rows and the deletes of this commit.
+
+Partial rows have some of the table's columns. Their blocks are marked IS_PARTIAL: readers change these columns of the
+row that the key has, null included. They need a row that lives: a row that readers do not know cannot be made of a
+partial one (measured: nulls in hudi-rs 0.5.0, shifted columns in Hudi Spark 1.2.0).
 
 The file's name and bytes depend on the commit and the rows alone, so a retried or speculative task overwrites its own
 file with the same bytes. The marker is written first, so that a rollback finds the file of a dead task.
@@ -8,22 +12,21 @@ Column statistics for the metadata table come from the Arrow columns as they are
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
-from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
+from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD, avro_schema
+from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_data_block, encode_delete_block
+from pipeline.hudi.files.log_ranges import LogRanges, log_ranges
 from pipeline.hudi.files.names import LogFileName, in_partition, marker_path, parse_base_name, parse_log_name
 from pipeline.hudi.files.parquet_file import encode_parquet
+from pipeline.hudi.files.stored_rows import stored_rows
 from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.storage.base import Storage
 
@@ -55,6 +58,8 @@ class FileGroupWrite:
 
     ``upserts``: ``_hoodie_record_key`` (string) and table columns, the ordering column among them, sorted by key.
     ``deletes``: ``_hoodie_record_key`` and the ordering column (int64), sorted by key.
+    ``partials``: tables of rows that live, each with ``_hoodie_record_key``, the ordering column without nulls, and the
+    columns to change, sorted by key. ``only_inserts``: every upsert has a key that has no row.
     """
 
     partition_path: str
@@ -62,14 +67,25 @@ class FileGroupWrite:
     file_id: str
     upserts: pa.Table | None = None
     deletes: pa.Table | None = None
+    partials: tuple[pa.Table, ...] = ()
+    only_inserts: bool = False
+
+    @property
+    def num_partials(self) -> int:
+        """The number of partial rows."""
+        return sum(rows.num_rows for rows in self.partials)
 
 
 @dataclass(frozen=True)
 class WriteResult:
     """The commit's data about a written log or base file; nothing is read back.
 
-    ``ranges``: statistics of the indexed columns; None for a table without column statistics. ``bloom``: of a base
-    file, the filter of its record keys as (kind, base64 text).
+    ``ranges``: statistics of the indexed columns over the rows that have them; None for a table without column
+    statistics. ``lacking``: indexed columns that some rows of the file lack, because they are partial. ``bloom``: of a
+    base file, the filter of its record keys as (kind, base64 text).
+
+    ``num_upserts`` counts partial rows too. ``columns``: the columns of rows that live that the file changes; None if
+    it has whole rows of them. ``inserts``: whether it may have rows of new keys.
     """
 
     partition_path: str
@@ -82,6 +98,9 @@ class WriteResult:
     max_record_key: str
     ranges: tuple[ColumnRange, ...] | None = None
     bloom: tuple[str, str] | None = None
+    lacking: frozenset[str] = frozenset()
+    columns: frozenset[str] | None = None
+    inserts: bool = True
 
     @property
     def is_base(self) -> bool:
@@ -124,23 +143,34 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
 
     Raises UnsupportedError for columns that the schema lacks or values it cannot hold, StorageError.
     """
-    rows = data_rows(context, group)
-    data = _encode(context, group, rows)
+    whole, partial = _data_rows(context, group)
+    data = _encode(context, group, [*whole, *partial])
     name = str(LogFileName(group.file_id, context.instant))
     storage.write(marker_path(context.instant, group.partition_path, name), b"")
     storage.write(in_partition(group.partition_path, name), data)
     low, high = _key_range(group)
+    upserts = group.upserts.num_rows if group.upserts is not None else 0
+    indexed = context.indexed_columns
+    stats = LogRanges(None) if indexed is None else log_ranges(whole, partial, indexed)
     return WriteResult(
         partition_path=group.partition_path,
         file_id=group.file_id,
         file_name=name,
         size_bytes=len(data),
-        num_upserts=group.upserts.num_rows if group.upserts is not None else 0,
+        num_upserts=upserts + group.num_partials,
         num_deletes=group.deletes.num_rows if group.deletes is not None else 0,
         min_record_key=low,
         max_record_key=high,
-        ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
+        ranges=stats.ranges,
+        lacking=stats.lacking,
+        columns=None if upserts and not group.only_inserts else _written_columns(context, group.partials),
+        inserts=upserts > 0,
     )
+
+
+def _written_columns(context: WriteContext, partials: Iterable[pa.Table]) -> frozenset[str]:
+    names = frozenset(name for rows in partials for name in rows.column_names)
+    return names - {RECORD_KEY_FIELD, context.ordering_field}
 
 
 def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat, ...]:
@@ -157,22 +187,48 @@ def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat
 
 
 def encode_log_file(context: WriteContext, group: FileGroupWrite) -> bytes:
-    """The bytes of the group's log file: a data block for its upserts, then a delete block for its deletes."""
-    return _encode(context, group, data_rows(context, group))
+    """The bytes of the group's log file: a data block for its upserts, one for each table of partial rows, and
+    a delete block for its deletes."""
+    whole, partial = _data_rows(context, group)
+    return _encode(context, group, [*whole, *partial])
 
 
-def data_rows(context: WriteContext, group: FileGroupWrite) -> pa.Table | None:
-    """The upserts as they are stored, meta fields first; None where there are none."""
-    if group.upserts is None or not group.upserts.num_rows:
-        return None
-    return with_meta(context, group, group.upserts)
+def _data_rows(context: WriteContext, group: FileGroupWrite) -> tuple[list[pa.Table], list[pa.Table]]:
+    """(the upserts, the tables of partial rows) as they are stored, without empty ones. Raises UnsupportedError."""
+    first = group.upserts.num_rows if group.upserts is not None else 0
+    whole, partial = [], []
+    if first:
+        whole.append(_stored(context, group, group.upserts, context.arrow_schema, 0))
+    for rows in group.partials:
+        if rows.num_rows:
+            partial.append(_stored(context, group, rows, _partial_schema(context, rows), first))
+            first += rows.num_rows
+    return whole, partial
 
 
-def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None) -> bytes:
-    blocks = []
-    if rows is not None:
-        parquet = encode_parquet(rows, context.compression, context.compression_level)
-        blocks.append(encode_data_block(context.instant, context.avro_schema_json, parquet))
+def _stored(context: WriteContext, group: FileGroupWrite, rows: pa.Table, schema: pa.Schema, first: int) -> pa.Table:
+    return stored_rows(rows, schema, context.instant, group.partition_path, group.file_id, first)
+
+
+def _partial_schema(context: WriteContext, partial: pa.Table) -> pa.Schema:
+    """The columns that a table of partial rows stores. Spark reads no partial block whose ordering column is missing or
+    null (measured: ClassCastException)."""
+    field = context.ordering_field
+    if field not in partial.column_names or partial.column(field).null_count:
+        raise UnsupportedError(
+            f"partial rows have no value of the ordering column {field!r}",
+            do_next="report this error: partial rows need an ordering value",
+        )
+    names = set(partial.column_names)
+    if unknown := names - {RECORD_KEY_FIELD, *context.arrow_schema.names}:
+        raise UnsupportedError(
+            f"columns {sorted(unknown)} are not in the table's schema", do_next="commit a schema that has them first"
+        )
+    return pa.schema([column for column in context.arrow_schema if column.name in names])
+
+
+def _encode(context: WriteContext, group: FileGroupWrite, tables: Sequence[pa.Table]) -> bytes:
+    blocks = [_data_block(context, rows) for rows in tables]
     if group.deletes is not None and group.deletes.num_rows:
         keys = _one_chunk(group.deletes.column(RECORD_KEY_FIELD))
         ordering = _one_chunk(group.deletes.column(context.ordering_field))
@@ -187,77 +243,19 @@ def _encode(context: WriteContext, group: FileGroupWrite, rows: pa.Table | None)
     return b"".join(blocks)
 
 
-def with_meta(context: WriteContext, group: FileGroupWrite, upserts: pa.Table) -> pa.Table:
-    """The upserts as they are stored, meta fields first. Raises as ``aligned_columns``."""
-    count = upserts.num_rows
-    meta = [
-        _constant(context.instant, count),
-        sequence_numbers(context.instant, group.file_id, count),
-        upserts.column(RECORD_KEY_FIELD),
-        _constant(group.partition_path, count),
-        _constant(group.file_id, count),
-    ]
-    values = aligned_columns(upserts, context.arrow_schema)
-    return pa.Table.from_arrays(meta + values, schema=_file_schema(context.arrow_schema))
-
-
-def aligned_columns(table: pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:
-    """The table's columns in the schema's order and types; columns it lacks are null.
-
-    Raises UnsupportedError for a column that the schema lacks, a value that its type cannot hold exactly, or nulls
-    where the schema allows none.
-    """
-    names = set(table.column_names)
-    if unknown := names - set(schema.names) - set(META_FIELDS):
-        raise UnsupportedError(
-            f"columns {sorted(unknown)} are not in the table's schema", do_next="commit a schema that has them first"
-        )
-    return [_aligned(table, field, field.name in names) for field in schema]
-
-
-def _aligned(table: pa.Table, field: pa.Field, present: bool) -> pa.Array | pa.ChunkedArray:
-    column = table.column(field.name) if present else pa.nulls(table.num_rows, field.type)
-    if column.type != field.type:
-        try:
-            column = column.cast(field.type)
-        except pa.ArrowException as error:
-            raise UnsupportedError(
-                f"column {field.name} cannot be stored as {field.type}: {error}",
-                do_next="correct the value, or widen the column's type in the table",
-            ) from error
-    if not field.nullable and column.null_count:
-        raise UnsupportedError(
-            f"column {field.name} has nulls, which the table's schema forbids",
-            do_next="give the column values, or make it nullable in the table",
-        )
-    return column
-
-
-def sequence_numbers(instant: str, file_id: str, count: int) -> pa.Array:
-    """``_hoodie_commit_seqno`` of ``count`` rows: ``<instant>_<file group>_<n>``, unique in the commit.
-
-    The file group's number is a 64-bit digest of its id; Hudi has the number of the Spark task in its place.
-    """
-    digest = int.from_bytes(hashlib.blake2b(file_id.encode(), digest_size=8).digest(), "big")
-    numbers = pa.array(np.arange(count, dtype=np.int64)).cast(pa.string())
-    return pc.binary_join_element_wise(pa.scalar(f"{instant}_{digest}_"), numbers, "")
-
-
-def _constant(value: str, count: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([value]))
-
-
-@lru_cache(maxsize=256)
-def _file_schema(arrow_schema: pa.Schema) -> pa.Schema:
-    constant = pa.dictionary(pa.int32(), pa.string())
-    types = [constant, pa.string(), pa.string(), constant, constant]
-    return pa.schema([pa.field(n, t) for n, t in zip(META_FIELDS, types, strict=True)] + list(arrow_schema))
+def _data_block(context: WriteContext, rows: pa.Table) -> bytes:
+    parquet = encode_parquet(rows, context.compression, context.compression_level)
+    if rows.num_columns == len(META_FIELDS) + len(context.arrow_schema):
+        return encode_data_block(context.instant, context.avro_schema_json, parquet)
+    schema = pa.schema([context.arrow_schema.field(n) for n in rows.column_names if n not in META_FIELDS])
+    schema_json = avro_schema(schema, context.table_name, with_meta=True)
+    return encode_data_block(context.instant, schema_json, parquet, partial=True)
 
 
 def _key_range(group: FileGroupWrite) -> tuple[str, str]:
     ranges = [
         pc.min_max(rows.column(RECORD_KEY_FIELD)).as_py()
-        for rows in (group.upserts, group.deletes)
+        for rows in (group.upserts, *group.partials, group.deletes)
         if rows is not None and rows.num_rows
     ]
     return min(r["min"] for r in ranges), max(r["max"] for r in ranges)

@@ -12,13 +12,15 @@ import dataclasses
 
 import pyarrow as pa
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import column_ranges
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, with_meta, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
 from pipeline.hudi.files.parquet_file import parquet_writer
+from pipeline.hudi.files.stored_rows import stored_rows
 from pipeline.storage.base import Storage
 
 _FILE_NAME = "_hoodie_file_name"
@@ -29,7 +31,9 @@ _ROW_GROUP_ROWS, _ROW_GROUP_BYTES = 250_000, 64 << 20
 
 def write_new_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
     """Write the rows of a file group that does not exist yet: a base file if there are ``context.base_from_rows``
-    upserts, else a log file. Bytes and errors as ``write_file_group``."""
+    upserts, else a log file. Bytes and errors as ``write_file_group``; UnsupportedError also for partial rows, for none
+    of its rows lives yet."""
+    _refuse_partials(group)
     least = context.base_from_rows
     if least is None or group.upserts is None or group.upserts.num_rows < max(least, 1):
         return [write_file_group(storage, context, group)]
@@ -44,16 +48,26 @@ def write_base_anew(storage: Storage, context: WriteContext, group: FileGroupWri
     over it. So a column can take a type as which neither reader reads the older files (measured).
 
     ``group.upserts``: all rows, none if the group has lost its rows. Bytes and errors as ``write_file_group``."""
+    _refuse_partials(group)
     written = [_write_base(storage, context, group)]
     if group.deletes is not None and group.deletes.num_rows:
         written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
     return written
 
 
+def _refuse_partials(group: FileGroupWrite) -> None:
+    if group.num_partials:
+        raise UnsupportedError(
+            "partial rows cannot be the first rows of a file slice",
+            do_next="report this error: rows of new keys must be whole rows",
+            file_group=group.file_id,
+        )
+
+
 def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
     name = str(BaseFileName(group.file_id, context.instant))
     assert group.upserts is not None
-    plain = with_meta(context, group, group.upserts)
+    plain = stored_rows(group.upserts, context.arrow_schema, context.instant, group.partition_path, group.file_id)
     rows = naming_file(plain, name, plain.schema.field(_FILE_NAME))
     keys = rows.column(RECORD_KEY_FIELD)
     span = (keys[0].as_py(), keys[-1].as_py()) if rows.num_rows else None

@@ -60,6 +60,11 @@ class LogBlock:
         """The commit that wrote it; None if the header lacks it (readers drop such a block)."""
         return self.header.get(Header.INSTANT_TIME)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether its rows have a part of the table's columns."""
+        return self.header.get(Header.IS_PARTIAL, "false") != "false"
+
 
 def encode_block(block_type: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
     """One block, from the magic to the reverse pointer. ``header``: texts by key, ascending; content as it is."""
@@ -78,9 +83,13 @@ def encode_block(block_type: BlockType, header: Mapping[int, str], content: byte
     )
 
 
-def encode_data_block(instant: str, schema_json: str, parquet: bytes) -> bytes:
-    """A PARQUET_DATA block. ``parquet``: a whole file; ``schema_json``: its Avro schema. Both with the meta fields."""
-    return encode_block(BlockType.PARQUET_DATA, {Header.INSTANT_TIME: instant, Header.SCHEMA: schema_json}, parquet)
+def encode_data_block(instant: str, schema_json: str, parquet: bytes, *, partial: bool = False) -> bytes:
+    """A PARQUET_DATA block. ``parquet``: a whole file; ``schema_json``: its Avro schema. Both with the meta fields.
+    ``partial``: the rows have a part of the table's columns."""
+    header: dict[int, str] = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema_json}
+    if partial:
+        header[Header.IS_PARTIAL] = "true"
+    return encode_block(BlockType.PARQUET_DATA, header, parquet)
 
 
 def encode_delete_block(instant: str, schema_json: str, content: bytes) -> bytes:

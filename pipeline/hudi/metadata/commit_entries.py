@@ -33,4 +33,10 @@ def added_files(
     storage = index.data_storage
     with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
         first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
-        return (*first, *(AddedFile(r.partition_path, r.file_name, r.size_bytes, r.ranges, r.bloom) for r in results))
+        return (*first, *map(_added, results))
+
+
+def _added(result: WriteResult) -> AddedFile:
+    return AddedFile(
+        result.partition_path, result.file_name, result.size_bytes, result.ranges, result.bloom, result.lacking
+    )

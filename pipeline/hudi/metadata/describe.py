@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import BLOOM_FILTER_KEY, BLOOM_TYPE_KEY
 from pipeline.hudi.files.bloom import DEFAULT_FPP, BloomFilter
-from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
+from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
+from pipeline.hudi.files.log_ranges import LogRanges, log_ranges
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.files.parquet_file import decode_parquet, footer_of
 from pipeline.hudi.metadata.records.delta import AddedFile
@@ -44,7 +44,8 @@ def describe_file(
         return AddedFile(partition_path, name, file.size)
     content = storage.read(path)
     if name.startswith("."):
-        return AddedFile(partition_path, name, len(content), _log_ranges(content, columns, path))
+        stats = _log_ranges(content, columns, path)
+        return AddedFile(partition_path, name, len(content), stats.ranges, lacking=stats.lacking)
     names = [*columns, *((RECORD_KEY_FIELD,) if with_bloom and RECORD_KEY_FIELD not in columns else ())]
     rows = decode_parquet(content, names, path)
     bloom = _bloom(content, rows, path, bloom_fpp) if with_bloom else None
@@ -59,22 +60,13 @@ def _bloom(content: bytes, rows: pa.Table, path: str, fpp: float) -> tuple[str, 
     return made.kind, made.to_base64()
 
 
-def _log_ranges(content: bytes, columns: Sequence[str], path: str) -> tuple[ColumnRange, ...] | None:
-    parts = []
+def _log_ranges(content: bytes, columns: Sequence[str], path: str) -> LogRanges:
+    whole, partial = list[pa.Table](), list[pa.Table]()
     for block in iter_blocks(content, path):
         if block.block_type is BlockType.DELETE:
             continue
         if block.block_type is not BlockType.PARQUET_DATA:
-            return None
-        parts.append(decode_parquet(block.content, columns, path, block.offset))
-    if not parts:
-        return column_ranges(None, columns)
-    try:
-        rows = pa.concat_tables(parts, promote_options="default")
-    except pa.ArrowException as error:
-        raise UnsupportedError(
-            f"the blocks of a log file differ in their columns: {error}",
-            do_next="compact the table, then build the metadata table again",
-            path=path,
-        ) from error
-    return column_ranges(rows, columns)
+            return LogRanges(None)
+        rows = decode_parquet(block.content, columns, path, block.offset)
+        (partial if block.is_partial else whole).append(rows)
+    return log_ranges(whole, partial, columns)

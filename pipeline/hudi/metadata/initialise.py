@@ -41,6 +41,7 @@ from pipeline.hudi.metadata.records.layout import (
 )
 from pipeline.hudi.metadata.records.reader import MetadataReader, split_by_group
 from pipeline.hudi.metadata.records.records import RecordType, encode_listing, table_schema
+from pipeline.hudi.metadata.unknown_ranges import of_files
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
@@ -158,7 +159,7 @@ def _records_of(
     records.by_partition[MetadataPartition.FILES].setdefault(
         ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {})
     )
-    records.add_column_stats(delta, types)
+    records.add_column_stats(of_files(delta, types), types)
     records.add_bloom_filters(delta, outgrown_of_table(delta, timeline))
     if MetadataPartition.PARTITION_STATS in partitions:
         records.add_partition_stats(PartitionRanges(MetadataReader({})).grown_by(delta, types, paths))

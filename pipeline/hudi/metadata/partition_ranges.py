@@ -53,6 +53,8 @@ class PartitionRanges:
                 before = previous[path].get(column)
                 if before is None and path not in new_partitions:
                     before = over_older_files(column, kind, info, returned)
+                if item is None:
+                    item = before or unknown_range(column, kind, info)
                 whole = item if before is None else widen(before, item) or unknown_range(column, kind, info)
                 if before is None or column not in previous[path] or not says_the_same(before, whole):
                     changed[path, column] = whole
@@ -107,12 +109,15 @@ def _seen(
     info: str | None,
     ranges: Iterable[ColumnRange | None],
     files: Iterable[AddedFile],
-) -> ColumnRange:
+) -> ColumnRange | None:
     """The range over the files of one partition. A file without statistics may hold any value; a file that lacks only
-    this column is null in it."""
+    this column is null in it, or adds nothing if its rows are partial. None if no file adds anything."""
     items = []
     for item, file in zip(ranges, files, strict=True):
         if file.ranges is None:
             return unknown_range(column, kind, info)
-        items.append(item or ColumnRange(column, kind, None, None, 1, 1, info))
+        if item is not None or column not in file.lacking:
+            items.append(item or ColumnRange(column, kind, None, None, 1, 1, info))
+    if not items:
+        return None
     return reduce(lambda one, other: widen(one, other) or unknown_range(column, kind, info), items)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -25,18 +24,19 @@ from pipeline.hudi.actions.commit import publish
 from pipeline.hudi.actions.preconditions import is_time
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
-from pipeline.hudi.files.column_stats import ColumnRange, unknown_range
+from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.indexed_columns import ColumnTypes, IndexedColumns
+from pipeline.hudi.metadata.indexed_columns import IndexedColumns
 from pipeline.hudi.metadata.new_columns import older_statistics
 from pipeline.hudi.metadata.opened_filters import OutgrownFilters
 from pipeline.hudi.metadata.partition_ranges import Changes, PartitionRanges
-from pipeline.hudi.metadata.records.delta import AddedFile, DeltaRecords, FileKey, Group, MetadataDelta
+from pipeline.hudi.metadata.records.delta import DeltaRecords, FileKey, Group, MetadataDelta
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.metadata.records.log_write import GroupLog, encode_logs
 from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
 from pipeline.hudi.metadata.records.records import table_schema
+from pipeline.hudi.metadata.unknown_ranges import of_files, with_unknown
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
@@ -162,7 +162,7 @@ class MetadataTable:
         before = self.columns, self._left()
         if self._columns is not None:
             self._columns.follow(schema, delta.unordered_columns())
-            delta = _with_unknown(delta, self._columns.types)
+            delta = with_unknown(delta, self._columns.types)
         if not delta.added and not delta.deleted:
             self._schema = schema
             return
@@ -197,7 +197,8 @@ class MetadataTable:
         records.add_listings(delta, new)
         changed: Changes = {}
         if self.keeps(MetadataPartition.COLUMN_STATS):
-            records.add_column_stats(delta, self.columns, self._of_older_files(columns, left))
+            by_file = delta if self._columns is None else of_files(delta, self._columns.types)
+            records.add_column_stats(by_file, self.columns, self._of_older_files(columns, left))
         if self.keeps(MetadataPartition.PARTITION_STATS) and self._columns is not None:
             changed = self._changed_ranges(self._columns, delta, new, columns, left)
             records.add_partition_stats(changed)
@@ -258,18 +259,3 @@ class MetadataTable:
         )
         publish(self.storage, completed, body.to_bytes())
         self.timeline.record(completed)
-
-
-def _with_unknown(delta: MetadataDelta, types: ColumnTypes) -> MetadataDelta:
-    """The delta with a statistic of every indexed column: unbounded if a task did not compute it."""
-    return replace(delta, added=tuple(_file_with_unknown(file, types) for file in delta.added))
-
-
-def _file_with_unknown(file: AddedFile, types: ColumnTypes) -> AddedFile:
-    if file.ranges is None:
-        return file
-    present = {item.column for item in file.ranges}
-    missing = tuple(
-        unknown_range(column, *indexed_type) for column, indexed_type in types.items() if column not in present
-    )
-    return replace(file, ranges=file.ranges + missing) if missing else file

@@ -11,8 +11,9 @@ import pyarrow as pa
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
+from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import LogBlock, iter_blocks
-from pipeline.hudi.files.log_merge import LogEvents, aligned
+from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import FileSlice, LogFile, file_slices
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
@@ -57,7 +58,7 @@ class SliceReader:
         events = LogEvents(schema, self.ordering_field)
         for log_file in file_slice.log_files:
             self._take_log_file(events, log_file)
-        winners = events.winners()
+        winners = events.merged().winners
         mine = winners.take(np.flatnonzero((winners.row < 0) & ~winners.unconditional))
         return pa.table({RECORD_KEY_FIELD: mine.keys, self.ordering_field: pa.array(mine.ordering, pa.int64())})
 
@@ -81,14 +82,17 @@ class SliceReader:
         return pa.schema([f for f in extra if f.name not in self.schema.names] + list(self.schema))
 
     def _merge(self, base: pa.Table, events: LogEvents) -> pa.Table:
-        winners = events.winners()
-        met, wins = winners.against(base, self.ordering_field)
-        lost = np.zeros(len(winners.keys), dtype=np.bool_)
-        lost[met[(met >= 0) & ~wins]] = True
-        parts = [base.filter(pa.array(~wins))]
-        if events.tables:
-            rows = winners.row[~lost]
-            parts.append(pa.concat_tables(events.tables).take(pa.array(rows[rows >= 0])))
+        log = events.merged()
+        met, wins = log.winners.against(base, self.ordering_field)
+        hit = np.flatnonzero(wins)
+        alone = np.ones(len(log.winners.keys), dtype=np.bool_)
+        alone[met[met >= 0]] = False
+        changed, fresh = log.winners.row[met[hit]], log.winners.row[alone]
+        fresh = fresh[fresh >= 0]
+        log.rows.check_whole(fresh)
+        parts = [base.filter(pa.array(~wins)), log.rows.table.take(pa.array(fresh))]
+        if len(rows := np.flatnonzero(changed >= 0)):
+            parts.append(log.rows.take(changed[rows]).over(base.take(pa.array(hit[rows]))))
         return pa.concat_tables(parts)
 
 

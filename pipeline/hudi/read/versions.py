@@ -16,8 +16,8 @@ from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.delete_block import decode_deletes
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
-from pipeline.hudi.files.log_merge import aligned
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
+from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import BaseFile, FileSlice, LogFile, slices_of_partition
 from pipeline.hudi.read.index import TableIndex
 from pipeline.hudi.read.listing import Listing

@@ -19,7 +19,7 @@ from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.first_write import write_base_anew
-from pipeline.hudi.files.log_merge import Flags
+from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_deletes
 from pipeline.lake.lake_table import LakeTable

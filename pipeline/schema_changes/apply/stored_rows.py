@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.column_names import lake_name
-from pipeline.hudi.files.log_merge import Flags
+from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable

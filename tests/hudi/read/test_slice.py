@@ -250,7 +250,6 @@ def test_avro_blocks(tmp_path: Path) -> None:
     [
         (BlockType.COMMAND, {}),
         (BlockType.HFILE_DATA, {}),
-        (BlockType.PARQUET_DATA, {int(Header.IS_PARTIAL): "true"}),
         (BlockType.PARQUET_DATA, {int(Header.COMPACTED_BLOCK_TIMES): "1,2"}),
     ],
 )

@@ -40,7 +40,8 @@ _OPEN_FILTER = BloomFilter.open().to_base64()
 class AddedFile:
     """A data file that a commit or compaction wrote.
 
-    ``ranges``: its column statistics; None for a file that must not be indexed, so that no reader skips it.
+    ``ranges``: the statistics of its columns over the rows that have them; None for a file that must not be indexed, so
+    that no reader skips it. ``lacking``: indexed columns that some of its rows lack, because they are partial.
     ``bloom``: (kind, base64 text) of a base file's record key filter.
     """
 
@@ -49,6 +50,7 @@ class AddedFile:
     size: int
     ranges: tuple[ColumnRange, ...] | None = None
     bloom: tuple[str, str] | None = None
+    lacking: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.log_merge import Flags, LogEvents, LogWinners, Longs
+from pipeline.hudi.files.log_events import LogEvents
+from pipeline.hudi.files.log_merge import LogWinners
+from pipeline.hudi.files.log_rows import Flags, Longs
 
 #: Rows of a row group that are merged at once; the number bounds the copied data.
 STRETCH_ROWS = 65_536
@@ -44,15 +46,14 @@ class SortedLog:
     """
 
     def __init__(self, events: LogEvents) -> None:
-        winners = events.winners()
+        log = events.merged()
         self.events = sum(len(part) for part in events.row)
         self.instants = events.instants
         self.ordering_field = events.ordering_field
-        winners = winners.take(np.asarray(pc.sort_indices(winners.keys).to_numpy(), dtype=np.int64))
-        places = winners.row[winners.row >= 0]
-        tables = pa.concat_tables(events.tables or [events.schema.empty_table()])
-        self.rows = tables.take(pa.array(places)).combine_chunks()
-        events.tables.clear()
+        winners = log.winners.take(np.asarray(pc.sort_indices(log.winners.keys).to_numpy(), dtype=np.int64))
+        #: In key order.
+        self.rows = log.rows.take(winners.row[winners.row >= 0]).combined()
+        del log
         #: The number of rows before each winner, and after the last: their indexes in ``rows``.
         self._rows_before = np.concatenate(([0], np.cumsum(winners.row >= 0)))
         self.winners = LogWinners(
@@ -97,27 +98,32 @@ class SortedLog:
         hit = np.flatnonzero(wins)
         log_rows = part.row[met[hit]]
         source[hit] = np.where(log_rows >= 0, base.num_rows + log_rows - first, -1)
+        parts = [base, self.rows.table.slice(first, last - first)]
+        if self.rows.given:
+            at = hit[log_rows >= 0]
+            source[at] = base.num_rows + last - first + np.arange(len(at))
+            parts.append(self.rows.take(log_rows[log_rows >= 0]).over(base.take(pa.array(at))))
         self.counts.updates += int((log_rows >= 0).sum())
         self.counts.deletes += int((log_rows < 0).sum())
         fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
         if len(fresh):
+            self.rows.check_whole(part.row[fresh])
             keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
             at = np.searchsorted(keys, self._keys[low:high][fresh])
             source = np.insert(source, at, base.num_rows + part.row[fresh] - first)
             self.counts.inserts += len(fresh)
         source = source[source >= 0]
-        rows = pa.concat_tables([base, self.rows.slice(first, last - first)])
-        return rows.take(pa.array(source)), alone
+        return pa.concat_tables(parts).take(pa.array(source)), alone
 
     def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
         """The rows of the winners from ``low`` on, in key order; ``alone``: only of those winners."""
-        if alone is None:
-            rows = self.rows.slice(self._rows_before[low])
-        else:
-            places = self.winners.row[alone]
-            rows = self.rows.take(pa.array(places[places >= 0]))
-        self.counts.inserts += rows.num_rows
-        return rows
+        places = self.winners.row[low:] if alone is None else self.winners.row[alone]
+        places = places[places >= 0]
+        self.rows.check_whole(places)
+        self.counts.inserts += len(places)
+        if alone is not None:
+            return self.rows.table.take(pa.array(places))
+        return self.rows.table.slice(self._rows_before[low])
 
 
 def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:
@@ -152,7 +158,7 @@ def merge_unsorted(
         at_once: the largest number of rows, and about the largest number of bytes, gathered at once.
     """
     alone = np.ones(len(log), dtype=np.bool_)
-    with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.schema) as writer:
+    with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.table.schema) as writer:
         keys: list[pa.Array] = []
 
         def put(rows: pa.Table) -> None:

@@ -20,9 +20,10 @@ import pyarrow as pa
 from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
 from pipeline.hudi.files.column_stats import column_ranges
+from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import whole_blocks
-from pipeline.hudi.files.log_merge import LogEvents, aligned
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
+from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.services.compaction.base_sink import BaseFileSink, Written, mapped
 from pipeline.hudi.services.compaction.config import CompactionConfig
@@ -169,7 +170,7 @@ def _write_base(
 ) -> Written:
     """The base file in ``directory``, sorted by key even if the old one is not."""
     with _open_base(storage, context, operation) as base:
-        expected = (base.num_rows if base is not None else 0) + log.rows.num_rows
+        expected = (base.num_rows if base is not None else 0) + log.rows.table.num_rows
 
         def sink() -> BaseFileSink:
             return BaseFileSink(

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pipeline.clock import parse_instant
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_delete_block
-from pipeline.hudi.files.log_merge import Longs
+from pipeline.hudi.files.log_rows import Longs
 from pipeline.hudi.services.compaction.merge import SortedLog
 
 _MS_PER_HOUR = 3_600_000

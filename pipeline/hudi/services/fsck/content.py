@@ -16,10 +16,10 @@ from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import keyed_since, says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
 from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.delete_block import decode_deletes
 from pipeline.hudi.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
+from pipeline.hudi.files.log_ranges import LogRanges, log_ranges
 from pipeline.hudi.files.names import LogFileName
 from pipeline.hudi.files.parquet_file import decode_parquet
 from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
@@ -40,7 +40,6 @@ UNREADABLE: Final = (
     struct.error,
     SchemaParseException,
 )
-_MARKS = (Header.IS_PARTIAL, Header.COMPACTED_BLOCK_TIMES)
 _LENGTH = struct.Struct(">q")
 _RESTORE = "restore it from a copy, or load the rows of that commit's offsets again"
 
@@ -49,11 +48,13 @@ _RESTORE = "restore it from a copy, or load the rows of that commit's offsets ag
 class FileContent:
     """The rows of a data file, block by block, and its findings.
 
-    ``sound``: nothing is damaged. ``complete``: all its blocks are of kinds that were read. ``described``: none of them
-    is Avro, whose statistics Hudi does not keep.
+    ``tables``: whole rows. ``partials``: partial rows, each table with a part of the columns. ``sound``: nothing is
+    damaged. ``complete``: all its blocks are of kinds that were read. ``described``: none of them is Avro, whose
+    statistics Hudi does not keep.
     """
 
     tables: list[pa.Table] = field(default_factory=list)
+    partials: list[pa.Table] = field(default_factory=list)
     deleted: int = 0
     size: int = 0
     sound: bool = True
@@ -63,18 +64,22 @@ class FileContent:
 
     def record_keys(self) -> list[pa.ChunkedArray]:
         """The record keys of its rows, table by table."""
-        return [t.column(RECORD_KEY_FIELD) for t in self.tables if RECORD_KEY_FIELD in t.column_names]
+        tables = (*self.tables, *self.partials)
+        return [t.column(RECORD_KEY_FIELD) for t in tables if RECORD_KEY_FIELD in t.column_names]
 
-    def ranges(self, columns: Sequence[str]) -> tuple[ColumnRange, ...] | None:
-        """The correct statistics of those columns; None if the rows are not known."""
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return sum(t.num_rows for t in (*self.tables, *self.partials))
+
+    def ranges(self, columns: Sequence[str]) -> LogRanges:
+        """The correct statistics of those columns; without ranges if the rows are not known."""
         if not (self.sound and self.complete and self.described):
-            return None
-        if not self.tables:
-            return column_ranges(None, columns)
+            return LogRanges(None)
         try:
-            return column_ranges(pa.concat_tables(self.tables, promote_options="default"), columns)
+            return log_ranges(self.tables, self.partials, columns)
         except (pa.ArrowException, TypeError):
-            return None
+            return LogRanges(None)
 
 
 def read_content(storage: Storage, file: DataFile) -> FileContent:
@@ -120,7 +125,7 @@ def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> It
     stats = [stat for stat in body.stats if stat.path == file.path] if body is not None else []
     if not stats or not content.sound or not content.complete:
         return
-    held, said = sum(t.num_rows for t in content.tables), stats[0].num_writes
+    held, said = content.rows, stats[0].num_writes
     if held < said or (content.deleted < stats[0].num_deletes and isinstance(file.name, LogFileName)):
         what = f"{held} rows and {content.deleted} deletes where its commit wrote {said} and {stats[0].num_deletes}"
         yield Finding(Severity.ERROR, Check.CONTENT, what, file.path, instant=file.name.instant, advice=_RESTORE)
@@ -178,12 +183,13 @@ def _take_block(content: FileContent, file: DataFile, block: LogBlock) -> None:
         if block.block_type is BlockType.DELETE:
             content.deleted += decode_deletes(block.content, file.path).num_rows
         elif block.block_type in (BlockType.PARQUET_DATA, BlockType.AVRO_DATA):
-            content.tables.append(decode_data_block(block, None, file.path))
+            rows = content.partials if block.is_partial else content.tables
+            rows.append(decode_data_block(block, None, file.path))
             content.described &= block.block_type is BlockType.PARQUET_DATA
         else:
             content.complete = False
     except UNREADABLE as error:
-        marked = any(block.header.get(mark, "false") != "false" for mark in _MARKS)
+        marked = block.header.get(Header.COMPACTED_BLOCK_TIMES, "false") != "false"
         if isinstance(error, UnsupportedError) and marked:
             content.complete = False
             what = f"not checked: {error.what}"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.bloom import BloomFilter
-from pipeline.hudi.files.column_stats import ColumnRange, widen
+from pipeline.hudi.files.column_stats import ColumnRange, unknown_range, widen
+from pipeline.hudi.files.log_ranges import LogRanges
 from pipeline.hudi.files.names import LogFileName, in_partition, parse_base_name, parse_log_name
 from pipeline.hudi.files.view import slices_of_partition
 from pipeline.hudi.metadata.records.delta import FileKey
@@ -202,13 +203,14 @@ class IndexCheck:
         """Compare the metadata table's entries of one file of the current partition with its rows."""
         if self.reader is None or not content.sound:
             return
-        actual = content.ranges(self.columns) if self.columns else None
-        if actual is not None:
+        actual = content.ranges(self.columns) if self.columns else LogRanges(None)
+        if actual.ranges is not None:
             held = self._ranges.get(file.key)
             if held:
-                yield from _too_tight(file, held, actual, "the file's")
+                yield from _too_tight(file, held, actual.ranges, "the file's")
+                yield from _bounding(file, held, actual.lacking)
             if self._whole and file.key in self._latest:
-                yield from _too_tight(file, self._whole, actual, "its partition's")
+                yield from _too_tight(file, self._whole, actual.ranges, "its partition's")
         yield from self._filter_misses(file, content)
 
     def _filter_misses(self, file: DataFile, content: FileContent) -> Iterator[Finding]:
@@ -262,6 +264,15 @@ def _too_tight(file: DataFile, held: _Ranges, actual: Iterable[ColumnRange], who
         yield _rebuild(what, file.path, instant=file.name.instant)
     if absent:
         what = f"{whose} statistics lack {', '.join(absent)}: readers treat them as all null"
+        yield _rebuild(what, file.path, instant=file.name.instant)
+
+
+def _bounding(file: DataFile, held: _Ranges, lacking: Iterable[str]) -> Iterator[Finding]:
+    """Statistics that bound a column that rows of the file lack: other files of the slice have its values."""
+    unknown = {item.column: unknown_range(item.column, item.value_type, item.info) for item in held.values()}
+    bounding = sorted(c for c in lacking if c not in held or not covers(held[c], unknown[c]))
+    if bounding:
+        what = f"the file's statistics bound columns that its partial rows lack: {', '.join(bounding)}"
         yield _rebuild(what, file.path, instant=file.name.instant)
 
 

@@ -1,0 +1,44 @@
+"""Statistics that admit every value, for columns of a written file of which nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.hudi.files.column_stats import unknown_range
+from pipeline.hudi.metadata.indexed_columns import ColumnTypes
+from pipeline.hudi.metadata.records.delta import AddedFile, MetadataDelta
+
+
+def with_unknown(delta: MetadataDelta, types: ColumnTypes) -> MetadataDelta:
+    """The delta with statistics of every indexed column: unbounded if a task did not compute them. Columns that partial
+    rows lack are left out: they add no value to the partition."""
+    return replace(delta, added=tuple(_computed(file, types) for file in delta.added))
+
+
+def of_files(delta: MetadataDelta, types: ColumnTypes) -> MetadataDelta:
+    """The delta with the statistics that skip single files: unbounded for columns that some rows of a file lack.
+
+    Another file of the slice has their values. Hudi Spark keeps a slice if one of its files passes the whole predicate.
+    So it would skip a row that has ``a`` from one file and ``b`` from another under a predicate on both.
+    """
+    return replace(delta, added=tuple(_of_file(file, types) for file in delta.added))
+
+
+def _computed(file: AddedFile, types: ColumnTypes) -> AddedFile:
+    if file.ranges is None:
+        return file
+    present = {item.column for item in file.ranges} | file.lacking
+    return _widened(file, types, [column for column in types if column not in present])
+
+
+def _of_file(file: AddedFile, types: ColumnTypes) -> AddedFile:
+    if file.ranges is None or not file.lacking:
+        return file
+    return _widened(file, types, [column for column in types if column in file.lacking])
+
+
+def _widened(file: AddedFile, types: ColumnTypes, columns: list[str]) -> AddedFile:
+    if not columns:
+        return file
+    known = [item for item in file.ranges or () if item.column not in columns]
+    return replace(file, ranges=(*known, *(unknown_range(column, *types[column]) for column in columns)))
