@@ -17,6 +17,7 @@ from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import with_first_key, with_key
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -24,6 +25,10 @@ from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
+from pipeline.merging.joined import DifferingError, joined
+from pipeline.merging.mergers import PlainMerger, merger_of
+from pipeline.merging.row_states import SliceRowStates
+from pipeline.merging.states import Merger
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved
@@ -159,7 +164,8 @@ class LakeTable:
             )
 
     def check(self, target: Target) -> None:
-        """Raise ConfigError when the target is of another source table, or its key, buckets or partitioning differ."""
+        """Take in the target's column groups. Raises ConfigError when the target is of another source table, or its
+        key, buckets, partitioning or merging differ, StorageError."""
         if self.source is not None and self.source != target.source:
             raise ConfigError(
                 f"the table at this path holds {self.source}, not {target.source}",
@@ -167,6 +173,7 @@ class LakeTable:
                 path=self.storage.uri,
             )
         self.table.config.check_same_identity(table_config(target))
+        self.become(target.merging)
 
     def origin_of(self, report: TableReport) -> SourceTable | None:
         """The only source table of this table; None if there are several and a shard column distinguishes their rows.
@@ -199,10 +206,50 @@ class LakeTable:
         return self.context(self.table.begin(), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
-        """The write context of an instant, for files with the columns of ``schema``."""
+        """The write context of an instant, for files with the columns of ``schema`` and the order columns of groups that
+        are new."""
+        hidden = [name for name in self.merging.hidden_fields if name not in schema.names]
+        if hidden:
+            schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.table.write_context(instant, schema, self.rules.compression, level)
         return dataclasses.replace(context, base_from_rows=self.base_from_rows)
+
+    @property
+    def merging(self) -> Merging:
+        """How the table's writer merges. Raises CorruptDataError."""
+        return Merging.of(self.table.config)
+
+    def become(self, wanted: Merging) -> None:
+        """Take in the groups of ``wanted``, for all writers from their next instant on (``merging.joined``). The next
+        commit brings their order columns. Raises ConfigError if the table cannot have them, StorageError."""
+        if self._joined(wanted) == self.merging:
+            return
+        with self.table.exclusively():
+            self.table.adopt(self._joined(wanted).on(self.table.config))
+
+    def _joined(self, wanted: Merging) -> Merging:
+        try:
+            merging = joined(self.merging, wanted)
+            if merging.by_writer and self.keyless is not None:
+                raise DifferingError("it has no key")
+        except DifferingError as error:
+            raise ConfigError(
+                f"the table does not merge as the settings say: {error}",
+                do_next="keep the groups that the table has and add new ones at the end, or use another table",
+                table=self.rules.path,
+            ) from error
+        return merging
+
+    def merger(self, schema: pa.Schema) -> Merger:
+        """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
+        CorruptDataError, UnsupportedError, StorageError."""
+        merging, table = self.merging, self.table
+        if not merging.by_writer:
+            return PlainMerger()
+        slices = {piece.file_id: piece for piece in table.file_slices()}
+        states = SliceRowStates(self.storage, table.timeline, schema, merging, slices)
+        return merger_of(merging, table.config, schema, states)
 
     def groups(self) -> set[tuple[str, int]]:
         """The existing file groups, as (partition path, bucket)."""
@@ -280,7 +327,7 @@ def metadata_config(rules: TableRules) -> MetadataConfig | None:
 
 def table_config(target: Target) -> TableConfig:
     """The Hudi configuration of a target's table."""
-    return TableConfig(
+    config = TableConfig(
         name=lake_name(target.source.table),
         record_key_fields=target.key or (ROW_FIELD,),
         ordering_field=ORDER_FIELD,
@@ -289,6 +336,7 @@ def table_config(target: Target) -> TableConfig:
         hive_style=target.layout.hive_style,
         url_encode=target.layout.url_encode,
     )
+    return target.merging.on(config)
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
@@ -296,4 +344,5 @@ def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     hidden = [pa.field(ORDER_FIELD, pa.int64())]
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
     return pa.schema([*columns, *hidden])

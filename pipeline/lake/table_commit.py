@@ -13,20 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.clock import monotonic_s, now_ms
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_id
-from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_file_group
-from pipeline.hudi.files.first_write import write_new_file_group
+from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
+from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.table_ddl import gone_after
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
-from pipeline.upsert.merge import Place, merge, records, truncated
+from pipeline.upsert.merge import Place, records, truncated
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD, Target
@@ -156,6 +157,12 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
+    if table.merging.groups and table_input.truncates.news_to(table.truncates):
+        raise UnsupportedError(
+            "a TRUNCATE reached a table whose columns come from several sources",
+            do_next="delete the rows at the source with DELETE, or exclude TRUNCATE from the topics",
+            table=table.rules.path,
+        )
     schema = table.schema_with(columns)
     if begun is not None:
         return begun if schema is table.table.schema else table.context(begun.instant, schema)
@@ -181,14 +188,13 @@ def _write(
     """Write every file group that the driver has rows for. Returns the results, including those of the tasks, and the
     number of records that were superseded during the merge."""
     existing = table.groups() if context.base_from_rows is not None else set()
+    merger = table.merger(context.arrow_schema)
 
     def write(item: tuple[Place, pa.Table]) -> tuple[Sequence[WriteResult], int]:
         place, rows = item
         name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
-        group, superseded = merge(place, name, rows)
-        if context.base_from_rows is not None and place not in existing:
-            return write_new_file_group(table.storage, context, group), superseded
-        return [write_file_group(table.storage, context, group)], superseded
+        merged = merger.merge(place, name, rows)
+        return write_merged(table.storage, context, merged, first=place not in existing), merged.superseded
 
     written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
     results = [r for results, _ in written for r in results] + [w.result for w in table_input.written]

@@ -12,6 +12,7 @@ from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSche
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.position.binlog_height import Stretch
 from pipeline.position.table_requests import ResyncRequest
@@ -48,12 +49,13 @@ class TableWriter:
     """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
 
     ``existing``: the existing file groups, as (partition path, bucket); filled only if new file groups may begin with a
-    base file.
+    base file. ``merging``: of the table.
     """
 
     context: WriteContext
     file_ids: Mapping[tuple[str, int], str]
     existing: Collection[tuple[str, int]] = ()
+    merging: Merging = field(default_factory=Merging)
 
 
 @dataclass(frozen=True)

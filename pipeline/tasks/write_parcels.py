@@ -51,9 +51,10 @@ def _write_group(
 
 
 def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
-    """Whether a task may write this parcel: its table has an open instant and a record key, and no column is new."""
+    """Whether a task may write this parcel: its table has an open instant, a record key, readers that merge it, and no
+    column is new."""
     writer = writers.get(parcel.table)
-    if writer is None or parcel.bucket == KEYLESS_BUCKET:
+    if writer is None or writer.merging.by_writer or parcel.bucket == KEYLESS_BUCKET:
         return False
     known = {f.name: f.type for f in writer.context.arrow_schema}
     incoming = pa.ipc.open_stream(parcel.blob).schema

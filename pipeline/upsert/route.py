@@ -27,6 +27,8 @@ KEY = "_hoodie_record_key"
 MOVED_AWAY = 2
 #: Columns of a parcel besides the key and the value columns.
 ORDER_COLUMNS = ("__op", "__order", "__row", "__offset", "__partition")
+#: A further column of the parcels of stitched tables, int8: the index of the row's group in ``Merging.groups``.
+GROUP = "__group"
 
 
 @dataclass

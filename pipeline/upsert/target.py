@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
+from pipeline.hudi.definition.merging import Merging
 from pipeline.settings import PartitionSettings, TableRules
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
@@ -45,6 +46,7 @@ class Target:
     """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
 
     ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
+    ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
     """
 
     source: SourceTable
@@ -53,6 +55,7 @@ class Target:
     partition: PartitionSettings | None
     buckets: int
     hive_style: bool = True
+    merging: Merging = field(default_factory=Merging)
 
     def usable_paths(self, paths: pa.Array) -> pa.Array:
         """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.

@@ -1,0 +1,79 @@
+"""The ``Merger`` of a table, by what its properties say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.merging import Merging
+from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.merging.states import Merged, Merger, RowStates
+from pipeline.merging.stitch import GroupEvents, Layout, Orders, group_events, orders_after, stitched
+from pipeline.upsert.merge import Place, merge
+
+
+@dataclass(frozen=True, slots=True)
+class PlainMerger:
+    """The newest event of a key is its row; readers merge by the events' orders."""
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``."""
+        return Merged(*merge(place, file_id, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class StitchMerger:
+    """Column groups with orders of their own (``stitch``).
+
+    Args:
+        layout: of the table, under the schema of the commit.
+        states: of the table as of the commit's begin.
+    """
+
+    layout: Layout
+    states: RowStates
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``; rows have ``GROUP`` too."""
+        merging = self.layout.merging
+        events = group_events(rows, merging)
+        known = self.states.of(place, file_id, events.keys, merging.hidden_fields)
+        orders = orders_after(events, known.rows, merging)
+        after = stitched(events, orders, self._stored(place, file_id, events, orders), self.layout)
+        upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
+        write = FileGroupWrite(*place, file_id, upserts, deletes)
+        return Merged(write, after.superseded, after.tombstones if len(after.tombstones) else None)
+
+    def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders) -> pa.Table:
+        """The values that rows keep, for all keys of the events."""
+        needed, columns = np.flatnonzero(orders.kept.any(axis=0)), self.layout.wanted(orders)
+        if not len(needed) or not columns:
+            return pa.table({})
+        states = self.states.of(place, file_id, events.keys.take(pa.array(needed)), columns)
+        index = np.full(len(events.keys), -1, dtype=np.int64)
+        index[needed] = np.arange(len(needed))
+        return states.rows.take(pa.array(index, mask=index < 0))
+
+
+def merger_of(merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates) -> Merger:
+    """The merger of a table merged by its writer.
+
+    Args:
+        merging: what the properties say, not ``newest``.
+        config: the table's.
+        schema: the columns of the commit without meta fields.
+        states: of the table as of the commit's begin.
+
+    Raises UnsupportedError for an engine that this version does not have.
+    """
+    if merging.engine == "stitched":
+        return StitchMerger(Layout(merging, schema, (*config.record_key_fields, *config.partition_fields)), states)
+    raise UnsupportedError(
+        f"the merge engine {merging.engine} is not known",
+        do_next="use the binlake version that created the table",
+        table=config.name,
+    )

@@ -1,0 +1,103 @@
+"""A stitched table on disk, written by the driver's path from hand-made parcels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.merging import Merging
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
+from pipeline.settings import CompactionSettings, TableRules
+from pipeline.source.offsets import NO_RANGES
+from pipeline.storage import Storage, open_storage
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.parcel import Parcel, pack
+from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts
+from pipeline.upsert.target import Target
+from tests.merging.stitched import TYPES, Event, events_table
+from tests.stream.topic_log import services
+
+SOURCE = SourceTable("lake", "wide")
+#: The columns of the table before it has groups.
+PLAIN = ("id", "a", "b")
+STREAM, PATH = "tests", "lake/wide"
+
+
+@dataclass
+class StitchedTable:
+    """One writer of the table."""
+
+    root: Storage
+    merging: Merging
+    buckets: int = 2
+    compacted_after: int = 0
+    stream: str = STREAM
+
+    def __post_init__(self) -> None:
+        after = self.compacted_after
+        compaction = CompactionSettings(mode="inline", after_commits=after) if after else None
+        self.rules = TableRules(
+            PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts="queue"
+        )
+        self.target = Target(SOURCE, PATH, ("id",), None, self.buckets, merging=self.merging)
+        self.pool = ThreadPoolExecutor(2)
+        self.lake = Lake(self.root)
+        self.services = services()
+        self.batches = 0
+
+    @classmethod
+    def at(cls, path: Path, merging: Merging, compacted_after: int = 0) -> StitchedTable:
+        """In a lake on local disk."""
+        return cls(open_storage(path.as_uri(), {"fsync": "false"}), merging, compacted_after=compacted_after)
+
+    @property
+    def uri(self) -> str:
+        """Of the table."""
+        return f"{self.root.uri}/{PATH}"
+
+    @property
+    def table(self) -> LakeTable:
+        """The open table."""
+        table = self.lake.get(self.rules)
+        assert table is not None
+        return table
+
+    def restart(self) -> None:
+        """A new process: everything is read from storage again."""
+        self.lake = Lake(self.root)
+
+    def run(self, events: Sequence[Event]) -> TableOutcome:
+        """One batch."""
+        work = self.work(events)
+        table = self.lake.get_or_create(self.rules, self.target, work.report.columns)
+        table.refresh(self.stream)
+        self.batches += 1
+        return write_and_commit(table, work, self.stream, self.batches, self.pool, self.services)
+
+    def work(self, events: Sequence[Event]) -> TableInput:
+        """The batch as tasks hand it to the driver."""
+        names = TYPES if self.merging.groups else PLAIN
+        columns = pa.schema([pa.field(name, TYPES[name]) for name in names])
+        counts = Counts(read=sum(not event.moved for event in events))
+        report = TableReport(TableSchema(SOURCE, (), ("id",)), self.target, columns, counts=counts)
+        rows = events_table(events)
+        rows = rows if self.merging.groups else rows.select([KEY, *PLAIN, *ORDER_COLUMNS])
+        return TableInput(report, NO_RANGES, parcels(rows, self.buckets))
+
+
+def parcels(rows: pa.Table, buckets: int) -> list[Parcel]:
+    """The events by file group."""
+    ids = bucket_ids(rows.column(KEY), ("id",), buckets)
+    found: list[Parcel] = []
+    for bucket in np.unique(ids).tolist():
+        found += pack(PATH, "", bucket, rows.take(pa.array(np.flatnonzero(ids == bucket))))
+    return found

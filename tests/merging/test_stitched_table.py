@@ -1,0 +1,131 @@
+"""Stitched tables through the driver's write path, judged after every commit."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.hudi.definition.merging import Merging, OnDelete
+from tests.hypothesis_profile import scaled
+from tests.judges import hudi_rs
+from tests.judges.agreement import assert_same, read_ourselves
+from tests.merging.stitched import COLUMNS, TYPES, Event, Model, Values, merging
+from tests.merging.stitched_table import StitchedTable
+
+COLUMN_NAMES = list(TYPES)
+
+
+def judged(here: StitchedTable, model: Model) -> None:
+    """Our reader and hudi-rs show the model's rows."""
+    assert_same("binlake", read_ourselves(here.uri), model.rows(), COLUMN_NAMES)
+    assert_same("hudi-rs", hudi_rs.snapshot(here.uri), model.rows(), COLUMN_NAMES)
+
+
+def test_rows_of_two_groups_come_together(tmp_path: Path) -> None:
+    here, model = StitchedTable.at(tmp_path, merging()), Model(merging())
+    for batch in (
+        [Event(0, 1, 10, {"a": 1, "b": "x"}), Event(1, 2, 10, {"c": 5})],
+        [Event(1, 1, 11, {"c": 6}), Event(0, 2, 11, {"a": 2, "b": None})],
+        [Event(0, 1, 12, None), Event(1, 2, 3, {"c": 0})],
+        [Event(1, 1, 13, None), Event(0, 1, 11, {"a": 9, "b": "late"})],
+    ):
+        here.run(batch)
+        model.take(batch)
+        judged(here, model)
+    assert model.rows() == [dict.fromkeys(TYPES) | {"id": 2, "a": 2, "c": 5}]
+
+
+class Source:
+    """Random events of three groups, with late and repeated ones."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.orders = [0, 0, 0]
+        self.held: list[Event] = []
+        self.sent: list[Event] = []
+
+    def batch(self) -> list[Event]:
+        """The next events as they are delivered."""
+        fresh = [self._event() for _ in range(self.random.randint(1, 6))]
+        again = self.random.sample(self.sent, min(len(self.sent), self.random.randint(0, 2)))
+        late = [event for event in fresh if self.random.random() < 0.2]
+        back = [event for event in self.held if self.random.random() < 0.4]
+        self.held = [event for event in self.held if event not in back] + late
+        events = [event for event in fresh if event not in late] + back + again
+        self.sent += events
+        self.random.shuffle(events)
+        return events
+
+    def _event(self) -> Event:
+        group, key = self.random.randrange(3), self.random.randrange(6)
+        self.orders[group] += 1
+        values: Values | None = None
+        if self.random.random() < 0.7:
+            values = {name: self._value(name) for name in COLUMNS[group]}
+        return Event(group, key, self.orders[group], values, self.orders[group], values is None and key == 0)
+
+    def _value(self, name: str) -> int | str | None:
+        if self.random.random() < 0.2:
+            return None
+        number = self.random.randrange(100)
+        return number if name in ("a", "c", "e") else f"v{number}"
+
+
+@pytest.mark.parametrize("policies", [("columns",) * 3, ("row", "columns", "columns")], ids="-".join)
+@pytest.mark.parametrize("compacted_after", [0, 3])
+@pytest.mark.parametrize("seed", range(scaled(2)))
+def test_random_events_give_the_models_rows_at_every_commit(
+    tmp_path: Path, seed: int, compacted_after: int, policies: tuple[OnDelete, ...]
+) -> None:
+    rule = merging(policies)
+    here, model, source = StitchedTable.at(tmp_path, rule, compacted_after), Model(rule), Source(seed)
+    for _ in range(14):
+        events = source.batch()
+        if not events:
+            continue
+        here.run(events)
+        model.take(events)
+        judged(here, model)
+        if source.random.random() < 0.2:
+            here.restart()
+
+
+@pytest.mark.parametrize("compacted_after", [0, 2])
+def test_a_plain_table_becomes_the_first_group(tmp_path: Path, compacted_after: int) -> None:
+    """Rows and deletes from before keep their orders, and a writer that knows no groups feeds the first one."""
+    rule, model = merging(), Model(merging())
+    plain = StitchedTable.at(tmp_path, Merging(), compacted_after)
+    before = [
+        [Event(0, 1, 10, {"a": 1, "b": "x"}), Event(0, 2, 11, {"a": 2}), Event(0, 3, 12, {"a": 3})],
+        [Event(0, 2, 13, None), Event(0, 3, 14, {"a": 4})],
+    ]
+    for batch in before:
+        plain.run(batch)
+        model.take(batch)
+    stitched = StitchedTable.at(tmp_path, rule, compacted_after)
+    for here, batch in (
+        (stitched, [Event(1, 1, 5, {"c": 1}), Event(1, 2, 6, {"c": 2}), Event(0, 3, 13, {"a": 0})]),
+        (plain, [Event(0, 1, 9, {"a": 0}), Event(0, 2, 12, {"a": 0}), Event(0, 3, 15, {"a": 5}, 1)]),
+        (stitched, [Event(0, 1, 16, None), Event(1, 3, 7, {"c": 3})]),
+        (plain, [Event(0, 2, 17, {"b": "back"}), Event(0, 1, 15, {"a": 0})]),
+    ):
+        here.run(batch)
+        model.take(batch)
+        judged(stitched, model)
+
+
+def test_a_group_may_come_later_and_other_changes_are_refused(tmp_path: Path) -> None:
+    rule = merging()
+    two = replace(rule, groups=rule.groups[:2])
+    StitchedTable.at(tmp_path, two).run([Event(0, 1, 1, {"a": 1})])
+    here, model = StitchedTable.at(tmp_path, rule), Model(rule)
+    model.take([Event(0, 1, 1, {"a": 1}), Event(2, 1, 1, {"d": "x"})])
+    here.run([Event(2, 1, 1, {"d": "x"})])
+    judged(here, model)
+    swapped = replace(rule, groups=(rule.groups[0], rule.groups[2]))
+    with pytest.raises(ConfigError, match="its group clicks comes where the settings have labels"):
+        StitchedTable.at(tmp_path, swapped).run([Event(0, 1, 2, {"a": 2})])
