@@ -110,7 +110,8 @@ class ChangeReader:
             return
         source, origin = batch.schema.source, batch.origin or batch.schema.source
         columns = frozenset(column.name for column in batch.schema.columns)
-        table, facts = self._tables[source], TableFacts(plan.of(origin))
+        table = self._tables[source]
+        facts = TableFacts(plan.of(origin), columns=table.table.schema.names)
         shard = shard_of(origin, self._settings.tables)
         found = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), shard, facts)
         for one in found.rejected:

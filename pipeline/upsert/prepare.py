@@ -6,7 +6,7 @@ Keys and partitions are made of shaped columns. No step sees rows that an earlie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,6 +36,7 @@ from pipeline.upsert.route import (
     without_records_of,
 )
 from pipeline.upsert.shape import shape
+from pipeline.upsert.spelling import spelled
 from pipeline.upsert.target import Target, make_target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
@@ -64,6 +65,7 @@ class TableFacts:
         truncates: the rows that TRUNCATE has removed from the lake table.
         refused: why the lake table accepts no rows; None if it accepts them.
         rank: of snapshot rows; None for a table that was never fetched anew.
+        columns: lake names whose case the rows take on; none if rows are known to come in that case.
     """
 
     ddl: SourceDdl = NO_DDL
@@ -71,6 +73,7 @@ class TableFacts:
     truncates: Truncates = NOTHING_TRUNCATED
     refused: str | None = None
     rank: SnapshotRank | None = None
+    columns: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fa
         return found
     try:
         found.doubt = differing(left, facts.ddl.restatements)
-        left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
+        left = spelled(restate_batch(left, facts.ddl.restatements, facts.ddl.texts), facts.columns)
         shaped = shape(left, rules, shard)
         found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
         left = without_records_of(shaped.good, shaped.bad)

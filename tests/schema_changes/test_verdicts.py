@@ -50,7 +50,6 @@ def verdicts(text: str, at: TableSchemaState) -> list[str]:
         ("MODIFY no VARCHAR(9)", ("no",), "refuse"),
         ("MODIFY name VARCHAR(9)", ("no",), "convert"),
         ("CHANGE day d DATE", ("no",), "refuse"),
-        ("CHANGE name NAME VARCHAR(9)", ("no",), "apply"),
         ("CHANGE name n INT", ("no",), "copy"),
         ("RENAME COLUMN other TO more", ("no",), "apply"),
         ("DROP day", ("no",), "refuse"),

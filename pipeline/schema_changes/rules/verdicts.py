@@ -187,9 +187,23 @@ def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> N
         say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
 
 
+def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
+    what = f"{clause.old} becomes {clause.new}"
+    say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
+    former = state.type_before(clause.old, order)
+    if former is not None:
+        state.types[clause.new.lower()] = former
+    if clause.column is not None:
+        modify(clause.column, order, state, judged)
+
+
 def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
     policy, old = state.rules.schema_changes, known_column(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
+    if old is not None and known_column(clause.new, state) == old:
+        _rename_same(clause, order, state, judged)
+        return
     hidden = why_left_out(clause.old, state) or why_left_out(clause.new, state)
     if is_fixed(old, state) or (old in state.key and hidden):
         refuse(str(old), f"key or partition column {what}", order, state, judged)
@@ -206,9 +220,6 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
     left_out = kept_from or why_left_out(clause.new, state)
     if old is None or left_out is not None:
         say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
-        return
-    if new == old:
-        say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
         return
     kind = copied_lake_type(clause, old, order, state)
     if old in state.key and kind is None:
