@@ -112,6 +112,7 @@ class TableSchemaState:
 class Judged:
     """The result of a statement. ``texts``: columns that are integers at the source and text in the lake.
     ``undetermined``: what it does to rows and the log does not determine. ``rewrite``: the new key of the lake table.
+    ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do.
     """
 
     rulings: list[Ruling] = field(default_factory=list)
@@ -119,6 +120,7 @@ class Judged:
     texts: list[str] = field(default_factory=list)
     undetermined: list[Undetermined] = field(default_factory=list)
     rewrite: KeyChange | None = None
+    rekeyed: set[str] = field(default_factory=set)
 
 
 def say(judged: Judged, verdict: Verdict, text: str) -> None:

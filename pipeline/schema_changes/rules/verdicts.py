@@ -32,7 +32,7 @@ from pipeline.schema_changes.rules.judged import (
     say,
     why_left_out,
 )
-from pipeline.schema_changes.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key
+from pipeline.schema_changes.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, rewrite_texts
 from pipeline.schema_changes.rules.partition_clauses import (
     change_partitions,
     note_cascade,
@@ -90,6 +90,8 @@ def judge_clauses(
         change_key(key, before, order, state, judged)
     elif state.key != before:
         give_key(state.key, before, order, state, judged)
+    if judged.rekeyed and judged.rewrite is None:
+        rewrite_texts(state, judged)
     for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
@@ -109,13 +111,14 @@ def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
 def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
     """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
     judged, named, key = Judged(), set[str](), None
+    emptied = state.rules.schema_changes.recreate_table == "delete"
     for clause in clauses:
         if isinstance(clause, ChangeKey):
             key = clause
         elif isinstance(clause, AddColumn) and clause.column.type is not None:
             name = known_column(clause.column.name, state)
             before = state.schema.field(name).type if name is not None else None
-            if name is None or fits(clause.column, name, order, state, judged):
+            if name is None or fits(clause.column, name, order, state, judged, emptied=emptied):
                 settle(clause.column, name, state)
             if name is not None and before is not None and is_rewritten(before, state.schema.field(name).type):
                 judged.steps.append(Convert(clause.column, None, state.session))
