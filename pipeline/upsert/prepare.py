@@ -18,12 +18,13 @@ from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
-from pipeline.schema_changes.rules.restatement import REMOVED, deleted, differing, restate_batch
+from pipeline.schema_changes.rules.restatement import deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.removed import removals_as_deletes, removed_rows
 from pipeline.upsert.route import (
     KEY,
     ORDER_COLUMNS,
@@ -197,7 +198,8 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     if found.batch is None or found.target is None:
         return prepared
     try:
-        ranked = _ranked(found.batch, facts.rank)  # only now: statements are placed by the snapshot's own order
+        left = removals_as_deletes(found.batch, keyed=bool(found.target.key))
+        ranked = _ranked(left, facts.rank)  # only now: statements are placed by the snapshot's own order
         gone_until = _gone_until(ranked, facts.truncates.order_of(shard))
         routed = route(ranked, found.target, facts.applied_until, gone_until)
         prepared.accepted = replace(_accepted(found.batch, found.target, routed), doubt=found.doubt)
@@ -242,7 +244,7 @@ def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None
 def _gone_until(batch: ChangeBatch, truncated: int) -> int | Int64s:
     """The ordering value up to which TRUNCATE removed rows; one value for each row where a statement about a partition
     removed some."""
-    gone = batch.rows.column("__op").to_numpy() == REMOVED
+    gone = removed_rows(batch)
     return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
 
 
