@@ -24,7 +24,7 @@ from pathlib import Path
 import pymysql
 
 from bench.kafka_load import topic_ends
-from embedded.connect import EmbeddedConnect
+from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.lake.catalog import CatalogTable, catalog_tables
@@ -172,23 +172,8 @@ def settings_file(place: Path, database: EmbeddedMariaDB, bootstrap: str) -> Pat
 
 def connector(database: EmbeddedMariaDB, bootstrap: str) -> dict[str, str]:
     """Debezium's properties."""
-    return {
-        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-        "tasks.max": "1",
-        "topic.prefix": PREFIX,
-        "database.hostname": database.host,
-        "database.port": str(database.port),
-        "database.user": USER,
-        "database.password": PASSWORD,
-        "database.ssl.mode": "disable",
-        "database.server.id": "9311",
-        "database.include.list": DATABASE,
-        "schema.history.internal.kafka.topic": f"{PREFIX}_history",
-        "schema.history.internal.kafka.bootstrap.servers": bootstrap,
-        "skipped.operations": "none",
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "3",
-    }
+    made = mariadb_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9311, include=DATABASE, partitions=3)
+    return made | history_in_kafka(PREFIX, bootstrap)
 
 
 @contextlib.contextmanager

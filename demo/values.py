@@ -144,7 +144,7 @@ def _allowed(column: TruthColumn) -> Sequence[Callable[[pa.DataType], bool]]:
         return (pa.types.is_decimal,) if column.length <= 38 else texts
     others: dict[str, Sequence[Callable[[pa.DataType], bool]]] = {
         "bit": (pa.types.is_boolean,),
-        "float": (pa.types.is_float32,),
+        "float": (pa.types.is_float32, pa.types.is_float64),
         "double": (pa.types.is_float64,),
         "date": (pa.types.is_date32,),
         "datetime": (pa.types.is_timestamp,),

@@ -99,11 +99,12 @@ def _columns(
     verdict: TableVerdict,
 ) -> list[list[Value]]:
     """The lake's values column by column in the truth's order; errors about columns are added to ``mistakes``."""
-    names = {lake_name(c.name) for c in truth.columns}
-    gone = {lake_name(name) for name in gone}
-    more = [n for n in lake.column_names if not n.startswith(OWN_PREFIXES) and n not in names and n not in derived]
-    verdict.gone_columns = [n for n in more if n in gone]
-    verdict.mistakes += [f"column {n} is only in the lake" for n in more if n not in gone]
+    names = {lake_name(c.name).lower() for c in truth.columns}
+    gone = {lake_name(name).lower() for name in gone}
+    own = [n for n in lake.column_names if not n.startswith(OWN_PREFIXES) and n not in derived]
+    more = [n for n in own if n.lower() not in names]
+    verdict.gone_columns = [n for n in more if n.lower() in gone]
+    verdict.mistakes += [f"column {n} is only in the lake" for n in more if n.lower() not in gone]
     columns = []
     for column in truth.columns:
         try:
@@ -114,9 +115,11 @@ def _columns(
 
 
 def _lake_column(lake: pa.Table, name: str, column: TruthColumn) -> list[Value]:
-    if lake.column_names.count(name) != 1:
-        raise KeyError(f"column {name} is {lake.column_names.count(name)} times in the lake")
-    return lake_values(lake.column(name), column)
+    """Readers and MySQL ignore the case of names."""
+    places = [at for at, known in enumerate(lake.column_names) if known.lower() == name.lower()]
+    if len(places) != 1:
+        raise KeyError(f"column {name} is {len(places)} times in the lake")
+    return lake_values(lake.column(places[0]), column)
 
 
 def _judge_keyed(

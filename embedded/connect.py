@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.jars import DEBEZIUM
+from embedded.mariadb import EmbeddedMariaDB
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from pipeline.errors import TransientError
 from pipeline.spark.jars import resolve
@@ -28,6 +29,45 @@ _WORKER = {
     "topic.creation.enable": "true",
     "producer.linger.ms": "5",
 }
+
+
+def mariadb_connector(
+    database: EmbeddedMariaDB, user: str, password: str, *, prefix: str, server_id: int, include: str, partitions: int
+) -> dict[str, str]:
+    """The properties of a Debezium connector that follows an embedded MariaDB; its history of schemas is not among
+    them (``history_in_kafka``).
+
+    Args:
+        database: that is followed.
+        user, password: an account with Debezium's rights.
+        prefix: of the topics; the topic with statements has this name.
+        server_id: of the connector as a replica; each connector of a server has its own.
+        include: the databases, with commas between them.
+        partitions: of each topic that the connector makes.
+    """
+    return {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "tasks.max": "1",
+        "topic.prefix": prefix,
+        "database.hostname": database.host,
+        "database.port": str(database.port),
+        "database.user": user,
+        "database.password": password,
+        "database.ssl.mode": "disable",
+        "database.server.id": str(server_id),
+        "database.include.list": include,
+        "skipped.operations": "none",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": str(partitions),
+    }
+
+
+def history_in_kafka(prefix: str, bootstrap_servers: str) -> dict[str, str]:
+    """The properties by which a connector keeps its history of schemas in a topic."""
+    return {
+        "schema.history.internal.kafka.topic": f"{prefix}_history",
+        "schema.history.internal.kafka.bootstrap.servers": bootstrap_servers,
+    }
 
 
 class EmbeddedConnect(EmbeddedService):

@@ -76,12 +76,14 @@ class RecordWriter:
         ``before_of``: the source tables whose before images are decoded.
         """
         settings, topics = self._settings, {held.topic for held in records}
-        truncates = table.truncates if table is not None else NOTHING_TRUNCATED
+        state = TableState()
+        if table is not None:
+            state = TableState(truncates=table.truncates, columns=table.table.schema.names)
         plan = BatchPlan(
             decoding=self._registry.options(before_of),
             schemas=self._registry.schemas_for(topics),
             tables=settings.tables,
-            states={source: TableState(truncates=truncates)},
+            states={source: state},
             kafka={},
             lake_uri=settings.lake.uri,
             lake_options={},

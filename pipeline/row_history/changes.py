@@ -21,6 +21,7 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.row_history.row_change import KEYLESS, TRUNCATE, NoRow, Row, RowChange
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.schema_changes.rules.plan import DdlPlan, named
+from pipeline.schema_changes.rules.restatement import REMOVED
 from pipeline.settings import Settings
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.upsert.fanout import fan_out, shard_of
@@ -110,7 +111,8 @@ class ChangeReader:
             return
         source, origin = batch.schema.source, batch.origin or batch.schema.source
         columns = frozenset(column.name for column in batch.schema.columns)
-        table, facts = self._tables[source], TableFacts(plan.of(origin))
+        table = self._tables[source]
+        facts = TableFacts(plan.of(origin), columns=table.table.schema.names)
         shard = shard_of(origin, self._settings.tables)
         found = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), shard, facts)
         for one in found.rejected:
@@ -194,7 +196,7 @@ class _Placed:
         place: tuple[str, str],
         old: tuple[str, str] | None,
     ) -> Iterator[RowChange]:
-        trace = self.trace(said["__offset"])
+        trace, removed = self.trace(said["__offset"]), said["__op"] >= REMOVED
         shown = trace.before is not None and trace.before >= self.columns
 
         def change(at: tuple[str, str], was: Row | None, now: Row | None, *, whole: bool) -> RowChange:
@@ -211,9 +213,10 @@ class _Placed:
                 said["__offset"],
                 said["__source_ms"],
                 trace,
+                removed,
             )
 
-        if said["__op"] == Op.DELETE:
+        if said["__op"] % REMOVED == Op.DELETE:
             yield change(place, image, None, whole=shown)
         elif before is None or old is None:
             yield change(place, None, image, whole=trace.op in ("c", "r"))

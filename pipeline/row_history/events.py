@@ -71,11 +71,11 @@ def _add_events(history: RowHistory, changes: Sequence[RowChange], log: CommitLo
 
 def _line_of(history: RowHistory, instant: str, newest: RowChange) -> int | None:
     """The version that a commit made of the newest of its events; else the one that a later replay made of it."""
-    op = operation(newest.after)
+    ops = {operation(newest.after), "delete"} if newest.removed else {operation(newest.after)}
     found = [
         at
         for at, line in enumerate(history.lines)
-        if line.kind is LineKind.VERSION and line.order == newest.order and line.op == op and line.commit is not None
+        if line.kind is LineKind.VERSION and line.order == newest.order and line.op in ops and line.commit is not None
     ]
     mine = [at for at in found if _instant(history.lines[at]) == instant]
     later = [at for at in found if _kind(history.lines[at]) in _REPLAYS and history.lines[at].record is None]
@@ -103,6 +103,8 @@ def _event_line(change: RowChange, newest: RowChange, commit: Commit | None, his
     else:
         kind = LineKind.NO_CHANGE
         why = "the commit stores no version of it: it was applied before, or a TRUNCATE or DROP TABLE removed it"
+    if change.removed:
+        why = f"{why}; a statement about its partition removed the row later"
     return Line(
         kind, "Kafka", why, operation(change.after), change.order, commit, values=change.after, record=_record(change)
     )

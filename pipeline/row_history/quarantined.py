@@ -61,9 +61,9 @@ def _object(payload: bytes | None) -> dict[str, Any] | None:
 
 
 def _names(image: Mapping[str, Any], key: RowKey) -> bool:
-    return key.values.keys() <= {lake_name(name) for name in image}
+    return {name.lower() for name in key.values} <= {lake_name(name).lower() for name in image}
 
 
 def _matches(image: Mapping[str, Any], key: RowKey) -> bool:
-    values = {lake_name(name): value for name, value in image.items()}
-    return all(str(values[name]) == str(value) for name, value in key.values.items())
+    values = {lake_name(name).lower(): value for name, value in image.items()}
+    return all(str(values[name.lower()]) == str(value) for name, value in key.values.items())

@@ -27,6 +27,7 @@ class RowChange:
         topic, partition, offset: the record.
         source_ms: the source's time in ms since the epoch; 0 if unknown.
         trace: transaction and operation.
+        removed: whether a later statement about its partition has removed the row.
     """
 
     source: SourceTable
@@ -42,6 +43,7 @@ class RowChange:
     offset: int
     source_ms: int
     trace: Trace
+    removed: bool = False
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -24,7 +24,7 @@ class Obstacle(StrEnum):
     CHANGED_LATER = "changed later"
     INSERTED_LATER = "inserted again later"
     DELETED_LATER = "deleted later"
-    REMOVED_LATER = "removed later by TRUNCATE or DROP TABLE"
+    REMOVED_LATER = "removed later by TRUNCATE, DROP TABLE or a statement about its partition"
     UNKNOWN_DELETE = "deleted, and the delete is no longer stored, so a later change may have deleted it"
     NOT_APPLIED = "the lake does not hold this change: quarantined, filtered, or not applied yet"
 
@@ -148,7 +148,7 @@ def _is_as(state: Row | None, image: Row | None) -> bool:
 
 def _obstacle(last: RowChange, present: Present, *, by_column: bool) -> Obstacle | None:
     """Why the row cannot be touched at all."""
-    if last.order <= present.removed_until:
+    if last.removed or last.order <= present.removed_until:
         return Obstacle.REMOVED_LATER
     if present.order is None:
         return Obstacle.UNKNOWN_DELETE if last.after is None else Obstacle.DELETED_LATER

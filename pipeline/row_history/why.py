@@ -89,7 +89,7 @@ def _version_line(version: Version, verdict: Verdict, log: CommitLog) -> Line:
         revert = log.revert_of(version.instant)
         why = f"{why}; written by binlake revert ({revert.what if revert is not None else 'unknown'})"
     elif commit is not None and commit.kind is CommitKind.DDL:
-        did = "removed with a dropped table" if version.values is None else "restated by DDL"
+        did = "removed with its table or partition" if version.values is None else "restated by DDL"
         why = f"{why}; {did} at its own ordering value"
     elif version.values is None and version.order in log.truncated:
         why = f"{why}; a TRUNCATE removed the row"

@@ -15,13 +15,15 @@ from pipeline.stream.policy import BatchPolicy
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.table_inputs import Outcome
 from pipeline.tasks.plan import TableReport
+from pipeline.upsert.spelling import first_spellings
 
 
 class Lessons:
     """The facts that the batches so far have revealed.
 
     ``before_of``: source tables whose before images are decoded. ``refused``: lake tables whose records go to
-    quarantine -> the reason.
+    quarantine -> the reason. ``columns``: lake tables whose rows came with column names in another case than the
+    table's -> the names that are kept.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class Lessons:
     ) -> None:
         self.before_of: set[SourceTable] = set()
         self.refused: dict[SourceTable, str] = {}
+        self.columns: dict[SourceTable, tuple[str, ...]] = {}
         self._settings, self._lake = settings, lake
         self._registry, self._ddl, self._policy = registry, ddl, policy
 
@@ -53,7 +56,7 @@ class Lessons:
         return again
 
     def _take_in_table(self, source: SourceTable, report: TableReport) -> bool:
-        rules, again = self._settings.table_rules(source), False
+        rules, again = self._settings.table_rules(source), self._take_in_names(source, report)
         if report.before_images and not report.origins <= self.before_of:
             self.before_of |= report.origins
             again = True
@@ -61,3 +64,11 @@ class Lessons:
             self._policy.met(source, table)
             again = True
         return again
+
+    def _take_in_names(self, source: SourceTable, report: TableReport) -> bool:
+        table = self._lake.opened(self._settings.table_rules(source).path)
+        known = table.table.schema.names if table is not None else self.columns.get(source, ())
+        names = first_spellings(known, report.columns.names)
+        if names is not None:
+            self.columns[source] = names
+        return names is not None

@@ -94,14 +94,20 @@ class Planner:
     def _states(self, batch: Batch) -> dict[SourceTable, TableState]:
         topics = batch.starts
         concerned = self._policy.tables_of(topics) | self._policy.ledger.behind.keys() | self._lessons.refused.keys()
+        concerned |= self._lessons.columns.keys()
         concerned |= self._ddl.lake_tables_of(topics)
         states = {source: self._state(source, batch) for source in concerned}
         return {source: state for source, state in states.items() if state != TableState()}
 
     def _state(self, source: SourceTable, batch: Batch) -> TableState:
         table = self._lake.opened(self._settings.table_rules(source).path)
-        state, refused = self._policy.table_state(source, table, batch), self._lessons.refused.get(source)
-        return state if refused is None else dataclasses.replace(state, refused=refused)
+        state, lessons = self._policy.table_state(source, table, batch), self._lessons
+        if (refused := lessons.refused.get(source)) is not None:
+            state = dataclasses.replace(state, refused=refused)
+        if (names := lessons.columns.get(source)) is not None:
+            known = table.table.schema.names if table is not None else ()
+            state = dataclasses.replace(state, columns=(*known, *names))
+        return state
 
     def _writers(self, topics: Iterable[str]) -> dict[str, TableWriter]:
         """Begin an instant for every known table that these topics have fed before."""

@@ -117,7 +117,9 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         report.stretches.append(stretch)
     state, shard = plan.states.get(source, _NEW), shard_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
-    facts = TableFacts(plan.ddl.of(origin), applied_until, state.truncates, state.refused, _ranked(state))
+    facts = TableFacts(
+        plan.ddl.of(origin), applied_until, state.truncates, state.refused, _ranked(state), state.columns
+    )
     prepared = prepare(batch, plan.tables.rules(source), shard, facts)
     for one in prepared.rejected:
         quarantined = _records_of(one.rows, records, state, one.reason, one.detail)

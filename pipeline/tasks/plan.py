@@ -35,6 +35,7 @@ class TableState:
         refused: why this table's records are quarantined; None if they are not.
         skipped: whether the table is behind; its records are ignored here and applied when it is caught up.
         resync: what ranks the snapshot rows of a table that was fetched anew; None if it never was.
+        columns: its columns, if rows are known to come with names in another case.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class TableState:
     refused: str | None = None
     skipped: bool = False
     resync: ResyncRequest | None = None
+    columns: Collection[str] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Keys and partitions are made of shaped columns. No step sees rows that an earlie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,12 +18,13 @@ from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
-from pipeline.schema_changes.rules.restatement import REMOVED, deleted, differing, restate_batch
+from pipeline.schema_changes.rules.restatement import deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.removed import removals_as_deletes, removed_rows
 from pipeline.upsert.route import (
     KEY,
     ORDER_COLUMNS,
@@ -36,6 +37,7 @@ from pipeline.upsert.route import (
     without_records_of,
 )
 from pipeline.upsert.shape import shape
+from pipeline.upsert.spelling import spelled
 from pipeline.upsert.target import Target, make_target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
@@ -64,6 +66,7 @@ class TableFacts:
         truncates: the rows that TRUNCATE has removed from the lake table.
         refused: why the lake table accepts no rows; None if it accepts them.
         rank: of snapshot rows; None for a table that was never fetched anew.
+        columns: lake names whose case the rows take on; none if rows are known to come in that case.
     """
 
     ddl: SourceDdl = NO_DDL
@@ -71,6 +74,7 @@ class TableFacts:
     truncates: Truncates = NOTHING_TRUNCATED
     refused: str | None = None
     rank: SnapshotRank | None = None
+    columns: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fa
         return found
     try:
         found.doubt = differing(left, facts.ddl.restatements)
-        left = restate_batch(left, facts.ddl.restatements, facts.ddl.texts)
+        left = spelled(restate_batch(left, facts.ddl.restatements, facts.ddl.texts), facts.columns)
         shaped = shape(left, rules, shard)
         found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
         left = without_records_of(shaped.good, shaped.bad)
@@ -194,7 +198,8 @@ def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, fact
     if found.batch is None or found.target is None:
         return prepared
     try:
-        ranked = _ranked(found.batch, facts.rank)  # only now: statements are placed by the snapshot's own order
+        left = removals_as_deletes(found.batch, keyed=bool(found.target.key))
+        ranked = _ranked(left, facts.rank)  # only now: statements are placed by the snapshot's own order
         gone_until = _gone_until(ranked, facts.truncates.order_of(shard))
         routed = route(ranked, found.target, facts.applied_until, gone_until)
         prepared.accepted = replace(_accepted(found.batch, found.target, routed), doubt=found.doubt)
@@ -239,7 +244,7 @@ def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None
 def _gone_until(batch: ChangeBatch, truncated: int) -> int | Int64s:
     """The ordering value up to which TRUNCATE removed rows; one value for each row where a statement about a partition
     removed some."""
-    gone = batch.rows.column("__op").to_numpy() == REMOVED
+    gone = removed_rows(batch)
     return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
 
 

@@ -107,19 +107,24 @@ def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | N
     """
     _check_path(rules.path, schema.source)
     names = lake_names([c.name for c in schema.columns], schema.source)
-    own = tuple(schema.key) if rules.key is None else rules.key
     if key is not None and rules.key is None:
-        sources = {lake: column for column, lake in names.items()}
-        own = tuple(sources.get(name, name) for name in key)
-    for column in (*own, *((rules.partition.column,) if rules.partition else ())):
-        if column not in names:
-            raise UnsupportedError(
-                f"column {column!r} is named by the key or the partitioning but the table does not have it",
-                do_next="correct tables.overrides for this table",
-                table=str(schema.source),
-            )
+        own = tuple(_placing(name, {lake: lake for lake in names.values()}, schema.source) for name in key)
+    else:
+        own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
-    return Target(schema.source, rules.path, tuple(names[c] for c in own), partition, rules.buckets, rules.hive_style)
+    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style)
+
+
+def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
+    """The lake name of a column that the key or the partitioning names, without regard to case."""
+    found = names.get(column) or next((lake for name, lake in names.items() if name.lower() == column.lower()), None)
+    if found is None:
+        raise UnsupportedError(
+            f"column {column!r} is named by the key or the partitioning but the table does not have it",
+            do_next="correct tables.overrides for this table",
+            table=str(source),
+        )
+    return found
 
 
 def _check_path(path: str, source: SourceTable) -> None:
@@ -145,12 +150,13 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
 
 def _lake_rule(rule: PartitionSettings, names: Mapping[str, str], source: SourceTable) -> PartitionSettings:
     """The rule in lake column names."""
+    column = _placing(rule.column, names, source)
     if rule.transform == "identity":
-        return PartitionSettings(column=names[rule.column])
+        return PartitionSettings(column=column)
     if rule.field.lower() in {n.lower() for n in names.values()}:
         raise UnsupportedError(
             f"partition column {rule.field!r} is also a column of the table",
             do_next="choose another partition.name",
             table=str(source),
         )
-    return PartitionSettings(column=names[rule.column], transform=rule.transform, name=rule.field)
+    return PartitionSettings(column=column, transform=rule.transform, name=rule.field)

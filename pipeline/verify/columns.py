@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.column_names import known_as, lake_name
 from pipeline.settings import SourceSettings, TableRules
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
@@ -105,10 +105,10 @@ def plan_columns(
 
     Raises UnsupportedError if the key cannot be compared: then no row can be told from another.
     """
-    by_lake_name = {lake_name(c.name): c for c in described.columns}
+    by_lake_name = {_stored(c.name, lake): c for c in described.columns}
     keyed = record_key != (ROW_FIELD,)
     key = [name for name in record_key if keyed and not (shard is not None and name == lake_name(shard.column))]
-    found = {c.name: _decided(c, lake, rules, source, in_key=lake_name(c.name) in key) for c in described.columns}
+    found = {c.name: _decided(c, lake, rules, source, in_key=_stored(c.name, lake) in key) for c in described.columns}
     for name in key:
         column = by_lake_name.get(name)
         why = found[column.name] if column is not None else ColumnNote(name, "the source has no such column", True)
@@ -128,7 +128,7 @@ def plan_columns(
 def _decided(
     column: SourceColumn, lake: pa.Schema, rules: TableRules, source: SourceSettings, *, in_key: bool
 ) -> ComparedColumn | ColumnNote:
-    rule, name = rules.columns, lake_name(column.name)
+    rule, name = rules.columns, _stored(column.name, lake)
     if rule is not None and not rule.keeps(column.name):
         return ColumnNote(column.name, "left out by the settings")
     if rule is not None and column.name.lower() in {mask.column.lower() for mask in rule.masks}:
@@ -143,6 +143,11 @@ def _decided(
         types = f"{column.type_text} at the source, {lake.field(name).type} in the lake"
         return ColumnNote(column.name, f"its types have nothing in common: {types}", wrong=True)
     return ComparedColumn(column, reader, name, canonical)
+
+
+def _stored(column: str, lake: pa.Schema) -> str:
+    """The lake's name of a source column; the lake table may not have it."""
+    return known_as(column, lake.names) or lake_name(column)
 
 
 def _only_in_lake(

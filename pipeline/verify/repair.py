@@ -27,7 +27,6 @@ from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.prepare import Accepted, TableFacts, prepare
-from pipeline.upsert.truncates import NOTHING_TRUNCATED
 from pipeline.verify.columns import ColumnPlan, ComparedColumn
 from pipeline.verify.rows import KnownRows, is_in
 from pipeline.verify.settle import Look
@@ -118,7 +117,9 @@ class Repairer:
 
     def _prepared(self, check: TableCheck, batch: ChangeBatch, rules: TableRules) -> Accepted:
         known = self._lake.get(rules)
-        facts = TableFacts(truncates=known.truncates if known is not None else NOTHING_TRUNCATED)
+        facts = TableFacts()
+        if known is not None:
+            facts = TableFacts(truncates=known.truncates, columns=known.table.schema.names)
         prepared = prepare(batch, rules, check.shard, facts)
         if prepared.rejected or prepared.accepted is None:
             detail = prepared.rejected[0].detail if prepared.rejected else "no row was left"

@@ -57,7 +57,7 @@ WRONG = [
     ("bigint(20) unsigned", pa.int64()),
     ("decimal(5,2)", pa.float64()),
     ("decimal(65,30)", pa.decimal128(38, 30)),
-    ("float", pa.float64()),
+    ("float", pa.decimal128(20, 4)),
     ("double", pa.float32()),
     ("date", pa.timestamp("us")),
     ("datetime", pa.int64()),
@@ -82,6 +82,9 @@ def test_a_float_is_compared_by_its_exact_value() -> None:
     assert truth_values(exact, 0) == lake_values(stored, column)
     rounded = TruthTable("d", "t", (column,), (), [("0.1",)], {"f": [None]})
     assert truth_values(rounded, 0) == lake_values(pa.chunked_array([pa.array([0.1], pa.float32())]), column)
+    wide = pa.array([0.1], pa.float32()).cast(pa.float64())  # a column that was DOUBLE stays so in the lake
+    assert truth_values(rounded, 0) == lake_values(pa.chunked_array([wide]), column)
+    assert truth_values(rounded, 0) != lake_values(pa.chunked_array([pa.array([0.1], pa.float64())]), column)
 
 
 @pytest.mark.parametrize(("nullable", "expected"), [(True, None), (False, 0)])

@@ -14,7 +14,7 @@ import pytest
 from demo.readback import read_table
 from demo.stream_process import StreamProcess
 from demo.verdict import TableVerdict, judge
-from embedded.connect import EmbeddedConnect
+from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
 from embedded.jars import spark_packages
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.hudi.services.fsck import fsck
@@ -34,23 +34,8 @@ WIDEN = "ALTER TABLE bank.accounts MODIFY owner VARCHAR(90) NOT NULL, MODIFY mov
 
 
 def connector(database: EmbeddedMariaDB, broker: str) -> dict[str, str]:
-    return {
-        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-        "tasks.max": "1",
-        "topic.prefix": PREFIX,
-        "database.hostname": database.host,
-        "database.port": str(database.port),
-        "database.user": USER,
-        "database.password": PASSWORD,
-        "database.ssl.mode": "disable",
-        "database.server.id": "9200",
-        "database.include.list": "bank",
-        "schema.history.internal.kafka.topic": f"{PREFIX}_history",
-        "schema.history.internal.kafka.bootstrap.servers": broker,
-        "skipped.operations": "none",
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "3",
-    }
+    made = mariadb_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9200, include="bank", partitions=3)
+    return made | history_in_kafka(PREFIX, broker)
 
 
 def settings(place: Path, broker: str) -> Path:

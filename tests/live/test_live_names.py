@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.connect import EmbeddedConnect
+from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.errors import ConfigError
 from pipeline.lake.catalog import open_reader
@@ -149,23 +149,9 @@ def passed(database: EmbeddedMariaDB, broker: str, number: int) -> None:
 def test_names_and_keys_of_a_live_database(kafka_broker: Broker, database: EmbeddedMariaDB, tmp_path: Path) -> None:
     broker = kafka_broker.bootstrap_servers
     database.execute(SETUP)
-    connector = {
-        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-        "tasks.max": "1",
-        "topic.prefix": PREFIX,
-        "database.hostname": database.host,
-        "database.port": str(database.port),
-        "database.user": USER,
-        "database.password": PASSWORD,
-        "database.ssl.mode": "disable",
-        "database.server.id": "9201",
-        "database.include.list": "shop",
-        "schema.history.internal.kafka.topic": f"{PREFIX}_history",
-        "schema.history.internal.kafka.bootstrap.servers": broker,
-        "skipped.operations": "none",
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "2",
-    }
+    connector = mariadb_connector(
+        database, USER, PASSWORD, prefix=PREFIX, server_id=9201, include="shop", partitions=2
+    ) | history_in_kafka(PREFIX, broker)
     with EmbeddedConnect(tmp_path / "connect", broker, {"shop": connector}) as connect:
         passed(database, broker, 1)
         live = Stream(tmp_path / "live", broker)

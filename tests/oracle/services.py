@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from embedded.connect import EmbeddedConnect
+from embedded.connect import EmbeddedConnect, mariadb_connector
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.errors import TransientError
@@ -136,24 +136,22 @@ class Services:
             return log.read().decode(errors="replace")
 
     def _connector(self, name: str, databases: Sequence[str]) -> dict[str, str]:
-        return {
-            "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-            "tasks.max": "1",
-            "topic.prefix": PREFIX,
-            "database.hostname": self._database.host,
-            "database.port": str(self._database.port),
-            "database.user": USER,
-            "database.password": PASSWORD,
-            "database.ssl.mode": "disable",
-            "database.server.id": str(9000 + int(name.removeprefix("round"))),
-            "database.include.list": ",".join(databases),
+        followed = mariadb_connector(
+            self._database,
+            USER,
+            PASSWORD,
+            prefix=PREFIX,
+            server_id=9000 + int(name.removeprefix("round")),
+            include=",".join(databases),
+            partitions=1,
+        )
+        return followed | {
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
             "schema.history.internal.file.filename": str(self._place / f"{name}.history"),
             "schema.history.internal.store.only.captured.databases.ddl": "true",
             "schema.history.internal.skip.unparseable.ddl": "true",
             "event.processing.failure.handling.mode": "warn",
             "inconsistent.schema.handling.mode": "warn",
-            "skipped.operations": "none",
             "poll.interval.ms": "20",
             "key.converter.schemas.enable": "true",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -164,8 +162,6 @@ class Services:
             "transforms.one.type": "org.apache.kafka.connect.transforms.RegexRouter",
             "transforms.one.regex": ".*",
             "transforms.one.replacement": name,
-            "topic.creation.default.replication.factor": "1",
-            "topic.creation.default.partitions": "1",
         }
 
 

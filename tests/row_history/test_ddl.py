@@ -14,18 +14,87 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.row_history.changes import ChangeReader
 from pipeline.row_history.commits import CommitKind, CommitLog
 from pipeline.row_history.events import KafkaLook
-from pipeline.row_history.history import LineKind
+from pipeline.row_history.history import LineKind, RowHistory
 from pipeline.row_history.keys import row_key
 from pipeline.row_history.lake_images import changes_in_lake
 from pipeline.row_history.revert import Order, plan_table, revert_table
 from pipeline.row_history.selection import Selection
 from pipeline.row_history.transaction import OpenTable, changes_in_kafka
+from pipeline.row_history.undo import Conflict, Obstacle
+from pipeline.row_history.verdicts import Fate
 from pipeline.row_history.why import row_histories
 from pipeline.storage import open_storage
 from pipeline.stream.schemas import SchemaRegistry
 from tests.judges import hudi_rs
 from tests.row_history.bank import LogRecords
 from tests.schema_changes.ddl_source import DdlSource, Follower
+
+
+class Past:
+    """What ``why`` and ``revert`` open: the table ``shop.t`` of a follower, its commits, and the topics."""
+
+    def __init__(self, stream: Follower) -> None:
+        config, root = stream.settings(), open_storage(str(stream.place), {"fsync": "false"})
+        place = catalog_table(config, root, "shop.t")
+        registry = SchemaRegistry(config)
+        registry.learn(stream.source.ddl)
+        lake = Lake(root)
+        table = lake.get(place.rules)
+        assert isinstance(table, LakeTable)
+        self.table, self.source = table, place.source
+        self.reader = ChangeReader(config, registry, lake, {place.source: table}, [place.source])
+        self.opened = HudiTable.open(place.storage)
+        self.log = CommitLog.of(self.opened, "shop")
+        self.records = LogRecords(stream.source.log)
+
+    def history(self, key: str) -> RowHistory:
+        """Of the row with this key."""
+        look = KafkaLook(self.records, self.reader, self.source, 1000)
+        (found,) = row_histories(self.opened, row_key(key, self.opened), self.log, kafka=look)
+        return found
+
+
+def between(first: int, last: int) -> Selection:
+    """The events at these positions of the source's only binlog file."""
+    return Selection(first=(3 << 32) + first, last=(3 << 32) + last)
+
+
+@pytest.mark.parametrize("known", ["live", "late"])
+def test_a_row_whose_partition_was_dropped(tmp_path: Path, known: str) -> None:
+    """The row is a deleted one, whenever its events came; a revert of these does not bring it back."""
+    source = DdlSource()
+    parts = " PARTITION BY RANGE (qty) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN MAXVALUE)"
+    source.create("t", {"id": "int", "qty": "int"}, options=parts)
+    stream = Follower(source, tmp_path)
+    source.put("t", 1, qty=20)
+    source.put("t", 2, qty=20)
+    stream.run()
+    first = source.pos + 1
+    source.put("t", 1, qty=5)
+    source.put("t", 2, qty=21)
+    last = source.pos
+    if known == "live":
+        stream.run()
+    source.execute("ALTER TABLE t TRUNCATE PARTITION a", "t", source.tables["t"].columns)
+    del source.tables["t"].rows[1]
+    stream.run()
+    stream.check("t")
+
+    past = Past(stream)
+    history = past.history("1")
+    assert history.fate is Fate.DELETED
+    assert any("TRUNCATE PARTITION a" in line.statement for line in history.lines)
+    [of_event] = [line for line in history.lines if line.record is not None and line.record.offset == 1]
+    assert of_event.kind is LineKind.VERSION
+    assert past.history("2").fate is Fate.LIVE
+
+    tables = {past.source: OpenTable(past.table, past.log)}
+    changes = changes_in_kafka(past.records, past.reader, tables, "shop", between(first, last), 1000)
+    order = Order("both", "kafka", (), by_column=False)
+    plan = plan_table(past.table, past.log, changes.rows, order)
+    assert [(row.row.key, row.conflicts) for row in plan.conflicts] == [("1", (Conflict(Obstacle.REMOVED_LATER),))]
+    revert_table(past.table, changes.rows, order, "shop", plan)
+    assert {r["id"]: r["qty"] for r in hudi_rs.snapshot(tmp_path / "shop/t").to_pylist()} == {2: 20}
 
 
 def test_a_statement_in_the_middle(tmp_path: Path) -> None:
@@ -44,19 +113,9 @@ def test_a_statement_in_the_middle(tmp_path: Path) -> None:
     source.rename("t", "note", "remark")
     stream.run()
 
-    config, root = stream.settings(), open_storage(str(tmp_path), {"fsync": "false"})
-    place = catalog_table(config, root, "shop.t")
-    registry = SchemaRegistry(config)
-    registry.learn(source.ddl)
-    lake = Lake(root)
-    table = lake.get(place.rules)
-    assert isinstance(table, LakeTable)
-    reader = ChangeReader(config, registry, lake, {place.source: table}, [place.source])
-
-    opened = HudiTable.open(place.storage)
-    look = KafkaLook(LogRecords(source.log), reader, place.source, 1000)
-    log = CommitLog.of(opened, "shop")
-    (history,) = row_histories(opened, row_key("1", opened), log, kafka=look)
+    past = Past(stream)
+    table, log, reader = past.table, past.log, past.reader
+    history = past.history("1")
     statements = [line for line in history.lines if line.kind is LineKind.DDL]
     assert [line.statement.split()[3] for line in statements if "ALTER" in line.statement] == ["ADD", "RENAME"]
     assert [line.commit.kind for line in statements if line.commit is not None][-1] is CommitKind.DDL
@@ -67,12 +126,11 @@ def test_a_statement_in_the_middle(tmp_path: Path) -> None:
     assert "same ordering value, later commit" in newest.why
     assert "restated by DDL" in newest.why
 
-    order_of = (3 << 32).__add__
-    selection = Selection(first=order_of(first), last=order_of(last))
-    tables = {place.source: OpenTable(table, log)}
+    selection = between(first, last)
+    tables = {past.source: OpenTable(table, log)}
     with pytest.raises(BadInputError, match="a DDL statement has restated rows since"):
         changes_in_lake(tables, selection)
-    changes = changes_in_kafka(LogRecords(source.log), reader, tables, "shop", selection, 1000)
+    changes = changes_in_kafka(past.records, reader, tables, "shop", selection, 1000)
     order = Order(str(selection), "kafka", (), by_column=False)
     plan = plan_table(table, log, changes.rows, order)
     assert plan.conflicts == []

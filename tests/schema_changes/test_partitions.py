@@ -194,6 +194,33 @@ def test_rows_of_a_partition_are_deleted_whenever_they_come(tmp_path: Path, shar
     assert follower.quarantined() == []
 
 
+@pytest.mark.parametrize("key", [("id",), ("id", "n"), ()])
+@pytest.mark.parametrize("live", [False, True])
+def test_a_row_that_moved_into_the_partition_is_deleted(tmp_path: Path, key: tuple[str, ...], live: bool) -> None:
+    """Its older version is in the lake, and the move comes after the statement was carried out."""
+    source = DdlSource(keyed=bool(key))
+    source.create("t", {"id": "int", "n": "int"}, options=" PARTITION BY HASH (n) PARTITIONS 2", key=key)
+    follower = Follower(source, tmp_path)
+    for number in range(6):
+        source.put("t", number, n=number)
+    follower.run()
+    source.put("t", 1, n=12)
+    source.put("t", 2, n=13)
+    source.put("t", 3, n=33)
+    source.delete("t", 4)
+    if live:
+        follower.run()
+    held = source.tables["t"]
+    held.rows = {number: row for number, row in held.rows.items() if row["n"] % 2}
+    source.execute("ALTER TABLE t TRUNCATE PARTITION p0", "t", held.columns)
+    source.put("t", 0, n=0)
+    source.put("t", 1, n=1)
+    for _ in range(2):
+        follower.run()
+        assert follower.rows("t") == sorted(held.rows.values(), key=str)
+        source.put("t", 4, n=4)
+
+
 def test_a_table_without_a_key_loses_the_rows_of_a_partition(tmp_path: Path) -> None:
     source, follower = partitioned(tmp_path)
     source.keyed = False

@@ -246,3 +246,25 @@ def test_order_and_character_set_of_columns_change_nothing(tmp_path: Path) -> No
     ]
     source.ddl += source.ddl  # redelivered
     assert follower.run().ddl == ()
+
+
+def test_a_key_that_only_the_source_knows_is_refused_and_the_former_key_goes_on(tmp_path: Path) -> None:
+    """What the refusal says to do brings the rows; the new column is null in those before, and is named."""
+    source, follower = started(tmp_path)
+    keyed = "ALTER TABLE t ADD COLUMN k BIGINT NOT NULL AUTO_INCREMENT FIRST, DROP PRIMARY KEY, ADD PRIMARY KEY (k)"
+    for key, row in source.tables["t"].rows.items():
+        row["k"] = 100 + key
+    source.rekey("t", keyed, ("k",), COLUMNS | {"k": "bigint"})
+    source.put("t", 1, name="after")
+    follower.run()
+    [(reason, detail)] = set(follower.quarantined())
+    assert reason == "ddl_refused"
+    assert "name it as the table's key in tables.overrides" in detail
+    follower.sections = {"key": ["id"]}
+    follower.restart()
+    source.put("t", 2, name="later")
+    follower.run()
+    stored = follower.stored("t")
+    assert stored[2] == source.tables["t"].rows[2]
+    assert stored[3]["k"] is None
+    assert recorded(tmp_path)[-1]["undetermined"] == [["k", "AUTO_INCREMENT is no constant"]]

@@ -26,7 +26,14 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.rewrite import rewrite
-from pipeline.schema_changes.apply.stored_rows import OWN, Pending, after_statements, ddl_stream, stored_rows
+from pipeline.schema_changes.apply.stored_rows import (
+    OWN,
+    Pending,
+    after_statements,
+    columns_after,
+    ddl_stream,
+    stored_rows,
+)
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.retyping import is_rewritten
 from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
@@ -82,7 +89,7 @@ def _commit(
     stream: str,
     pool: Executor,
 ) -> str:
-    schema = _columns(table.table.schema, schema)
+    schema = columns_after(table.table.schema, schema)
     context = table.begin(schema)
     with table.undone_on_error(context.instant):
         keyless = _keyless_after(table, entries, news, schema)
@@ -112,13 +119,6 @@ def _keyless_after(
     until = max((one.entry.deleted[0] for one in news if one.entry.deleted is not None), default=-1)
     state.debts = [debt for debt in state.debts if debt[1] > until]
     return state
-
-
-def _columns(current: pa.Schema, judged: pa.Schema) -> pa.Schema:
-    """The table's columns after the statements: those of ``judged``, in the table's order, and the table's own."""
-    taken = [judged.field(f.name).with_nullable(f.nullable) if f.name in judged.names else f for f in current]
-    known = pa.schema([*taken, *(f.with_nullable(True) for f in judged if f.name not in current.names)])
-    return current if known == current else known
 
 
 def _restate(

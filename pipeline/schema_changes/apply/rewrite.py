@@ -27,7 +27,7 @@ from pipeline.hudi.files.first_write import write_base_anew
 from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.commit_record import CommitNotes, CommitRecord
-from pipeline.schema_changes.apply.stored_rows import Pending, ddl_stream, rows_after
+from pipeline.schema_changes.apply.stored_rows import Pending, columns_after, ddl_stream, rows_after
 from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
@@ -56,7 +56,7 @@ def rewrite(
         if not key:
             schema = _with_fields(schema)
         table.table.adopt(without_key(table.table.config))
-        context = table.begin(table.schema_with(schema))
+        context = table.begin(columns_after(table.table.schema, schema))
         fields = key or (ROW_FIELD,)
         with table.undone_on_error(context.instant):
             results = list(_written(table, context, news, key, gone_after(entries), pool))

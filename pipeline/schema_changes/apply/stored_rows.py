@@ -42,6 +42,14 @@ def ddl_stream(name: str) -> str:
     return f"{name}.ddl"
 
 
+def columns_after(current: pa.Schema, judged: pa.Schema) -> pa.Schema:
+    """The table's columns after statements: those of ``judged``, in the table's order, and the table's own; ``current``
+    itself if they are the same."""
+    taken = [judged.field(f.name).with_nullable(f.nullable) if f.name in judged.names else f for f in current]
+    known = pa.schema([*taken, *(f.with_nullable(True) for f in judged if f.name not in current.names)])
+    return current if known == current else known
+
+
 def stored_rows(table: LakeTable, piece: FileSlice) -> pa.Table:
     """The rows of a file slice: the record key and the table's columns."""
     return read_file_slice(table.table, piece, columns=[KEY, *table.table.schema.names])

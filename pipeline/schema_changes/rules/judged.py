@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.types.mysql_types import MysqlType
-from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.column_names import known_as
 from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.partitions.known import KnownPartitions
 from pipeline.schema_changes.rules.steps import Step
@@ -112,6 +112,7 @@ class TableSchemaState:
 class Judged:
     """The result of a statement. ``texts``: columns that are integers at the source and text in the lake.
     ``undetermined``: what it does to rows and the log does not determine. ``rewrite``: the new key of the lake table.
+    ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do.
     """
 
     rulings: list[Ruling] = field(default_factory=list)
@@ -119,6 +120,7 @@ class Judged:
     texts: list[str] = field(default_factory=list)
     undetermined: list[Undetermined] = field(default_factory=list)
     rewrite: KeyChange | None = None
+    rekeyed: set[str] = field(default_factory=set)
 
 
 def say(judged: Judged, verdict: Verdict, text: str) -> None:
@@ -135,8 +137,7 @@ def refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Jud
 
 def known_column(name: str, state: TableSchemaState) -> str | None:
     """The lake's column of that source name, without regard to case."""
-    wanted = lake_name(name).lower()
-    return next((n for n in state.schema.names if n.lower() == wanted), None)
+    return known_as(name, state.schema.names)
 
 
 def is_placed(name: str | None, state: TableSchemaState) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.decode.ddl.statements import ChangeKey
 from pipeline.hudi.definition.column_names import lake_name
+from pipeline.schema_changes.rules.conversion.lossless import keeps_values
 from pipeline.schema_changes.rules.judged import (
     KEY_OF_TABLE,
     Judged,
@@ -16,7 +17,7 @@ from pipeline.schema_changes.rules.judged import (
     refuse,
     say,
 )
-from pipeline.schema_changes.rules.steps import Copy
+from pipeline.schema_changes.rules.steps import Convert, Copy, Step
 
 #: The source's key before and after a statement.
 SourceKeys = tuple[tuple[str, ...], tuple[str, ...]]
@@ -66,10 +67,35 @@ def give_key(
         refuse(KEY_OF_TABLE, f"{what}, and it holds rows of several source tables", order, state, judged)
     elif lacking:
         why = f"{what}, and only the source knows the values of {', '.join(lacking)} in rows before"
-        refuse(KEY_OF_TABLE, why, order, state, judged)
+        refuse(KEY_OF_TABLE, f"{why}: {_way_out(before)}", order, state, judged)
     else:
         renamed = {lake_name(s.old): lake_name(s.new) for s in judged.steps if isinstance(s, Copy)}
         held = not {renamed.get(name, name) for name in before} <= set(key) or not before
+        held |= bool(judged.rekeyed) or any(_alters(step, key) for step in judged.steps)
         judged.rewrite, state.key = KeyChange(key, held), key
         state.refused.pop(KEY_OF_TABLE, None)
         say(judged, Verdict.REWRITE, f"{what}: the lake table is written anew")
+
+
+def _way_out(before: tuple[str, ...]) -> str:
+    """What a person can do where the values of a new key are in no event."""
+    if not before:
+        return "load the table again under a new path"
+    return (
+        f"if ({', '.join(before)}) still tells rows apart, name it as the table's key in tables.overrides, restart, "
+        "run binlake quarantine replay, then binlake verify --repair; else load the table again under a new path"
+    )
+
+
+def _alters(step: Step, key: tuple[str, ...]) -> bool:
+    """Whether a step may give two values of a key column one value."""
+    if not isinstance(step, Convert) or lake_name(step.column.name) not in key:
+        return False
+    return step.old is None or step.column.type is None or not keeps_values(step.old, step.column.type)
+
+
+def rewrite_texts(state: TableSchemaState, judged: Judged) -> None:
+    """Write the lake table anew under the same key, whose values are other texts in their new types."""
+    judged.rewrite = KeyChange(state.key, held=True)
+    columns = ", ".join(sorted(judged.rekeyed))
+    say(judged, Verdict.REWRITE, f"the key is made of other texts of {columns}: the lake table is written anew")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Column
 from pipeline.schema_changes.rules.partitions.members import members
@@ -22,7 +21,7 @@ from pipeline.schema_changes.rules.stepping import place_of, sent_otherwise, ste
 from pipeline.schema_changes.rules.steps import Compute, Remove, Step
 
 _Mask = npt.NDArray[np.bool_]
-#: The ``__op`` of a row that a statement about its partition has removed.
+#: What is added to the ``__op`` of a row that a statement about its partition has removed.
 REMOVED = 100
 
 
@@ -87,6 +86,7 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
     places = RowPlaces.incoming(batch.rows)
     values = batch.rows.drop_columns(list(META_NAMES))
     gone = removed(values, places, restatements)
+    batch = _without_before(batch, places, restatements)
     batch = _without(batch, gone) if gone.any() else batch
     changed = _as_texts(restated(values, places, restatements), texts)
     if changed is values:
@@ -125,11 +125,23 @@ def differing(batch: ChangeBatch, restatements: Sequence[Restatement]) -> str | 
 
 
 def _without(batch: ChangeBatch, gone: _Mask) -> ChangeBatch:
-    """The batch with its removed rows marked by ``REMOVED``; they are counted and left out where rows are routed."""
+    """The batch with its removed rows marked by ``REMOVED``; what becomes of them is decided where rows are routed."""
     at = batch.rows.column_names.index("__op")
     field = batch.rows.schema.field(at)
-    marked = pc.if_else(pa.array(gone), pa.scalar(REMOVED, field.type), batch.rows.column(at))
-    return replace(batch, rows=batch.rows.set_column(at, field, marked))
+    ops = batch.rows.column(at).to_numpy()
+    return replace(
+        batch, rows=batch.rows.set_column(at, field, pa.array(np.where(gone, ops + REMOVED, ops), field.type))
+    )
+
+
+def _without_before(batch: ChangeBatch, places: RowPlaces, restatements: Sequence[Restatement]) -> ChangeBatch:
+    """The batch without the removed rows among its before images: a table without a key would look for them."""
+    if batch.before is None or batch.schema.key:
+        return batch
+    left = ~removed(batch.before, places.take(batch.before_at), restatements)
+    if left.all():
+        return batch
+    return replace(batch, before=batch.before.filter(pa.array(left)), before_at=batch.before_at[left])
 
 
 def _column(known: Column | None, field: pa.Field) -> Column:

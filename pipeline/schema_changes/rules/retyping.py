@@ -38,7 +38,13 @@ def assumed_type(kind: pa.DataType) -> MysqlType | None:
 
 
 def conversion(
-    column: ColumnDefinition, old: MysqlType | None, before: pa.DataType, after: pa.DataType, session: Session
+    column: ColumnDefinition,
+    old: MysqlType | None,
+    before: pa.DataType,
+    after: pa.DataType,
+    session: Session,
+    *,
+    rekeys: bool = False,
 ) -> tuple[Convert | None, Undetermined | None]:
     """The step that gives rows from before a statement the values of the new type; None if they stay as they are.
 
@@ -48,6 +54,7 @@ def conversion(
         before: the type of the lake's column before the statement.
         after: its type from then on.
         session: of the statement.
+        rekeys: whether rows that come late need the new type for the text of their key.
     """
     new = column.type
     assert new is not None
@@ -59,7 +66,7 @@ def conversion(
         return Convert(column, former, session), Undetermined(column.name, why)
     alike = after == before or common_type(before, after)[0] == after
     fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
-    if keeps_values(former, new) and alike and not fills:
+    if keeps_values(former, new) and alike and not fills and not rekeys:
         return None, None
     return Convert(column, former, session), None
 
@@ -69,10 +76,29 @@ def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:
     return bool(before != after and common_type(before, after)[0] != after)
 
 
-def keeps_key_text(column: ColumnDefinition, old: MysqlType | None, before: pa.DataType) -> bool:
-    """Whether the record keys of a key column are the same texts in the new type: a whole number that becomes text."""
+def keeps_key_texts(column: ColumnDefinition, old: MysqlType | None, before: pa.DataType) -> bool:
+    """Whether every record key of a key column, or partition path of a partition column, is the same in the new type.
+
+    Args:
+        column: the new definition.
+        old: the former MySQL type; None if it is not known.
+        before: the type of the lake's column before the statement.
+    """
     new = column.type
     former = old or assumed_type(before)
-    if new is None or former is None or former.base not in INTEGERS or zerofill_width(former) is not None:
+    if new is None or former is None:
+        return new is None or before == new.lake_type
+    if former.base in INTEGERS and new.base in ("varchar", "char"):
+        return zerofill_width(former) is None and (new.length or 1) >= _DIGITS
+    return keeps_values(former, new) and (former.base != "decimal" or former.scale == new.scale)
+
+
+def takes_key_texts(
+    column: ColumnDefinition, old: MysqlType | None, before: pa.DataType, after: pa.DataType, session: Session
+) -> bool:
+    """Whether rows from before the statement can get the record keys of the new type. ``after``: the lake column's type
+    from then on; other arguments as ``conversion``."""
+    new, former = column.type, old or assumed_type(before)
+    if new is None or former is None or why_undetermined(former, new, session) is not None:
         return False
-    return new.base in ("varchar", "char") and (new.length or 1) >= _DIGITS
+    return bool(after == new.lake_type or (pa.types.is_integer(after) and pa.types.is_integer(new.lake_type)))

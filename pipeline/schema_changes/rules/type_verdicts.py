@@ -19,13 +19,14 @@ from pipeline.schema_changes.rules.judged import (
     Judged,
     TableSchemaState,
     Verdict,
+    is_fixed,
     is_placed,
     known_column,
     refuse,
     say,
     why_left_out,
 )
-from pipeline.schema_changes.rules.retyping import conversion, is_rewritten, keeps_key_text
+from pipeline.schema_changes.rules.retyping import conversion, is_rewritten, keeps_key_texts, takes_key_texts
 from pipeline.schema_changes.rules.stepping import copied_type
 from pipeline.schema_changes.rules.steps import Compute, Convert, Copy
 from pipeline.schema_changes.rules.time_defaults import is_time
@@ -54,33 +55,53 @@ def fits(
     judged: Judged,
     *,
     follows: bool = True,
+    emptied: bool = False,
 ) -> bool:
     """Whether the lake's column can hold the new type, or takes it if it ``follows``; changes its type in the state.
-    Adds a refusal if it must not."""
+    Adds a refusal if it must not. ``emptied``: the statement deletes all rows before it, whatever their keys are."""
     policy, kind = state.rules.schema_changes, state.schema.field(name).type
     new = column.type.lake_type if column.type is not None else kind
     common, change = common_type(kind, new, policy)
     what = f"{column.name} becomes {column.type_text}, the lake has {kind}"
     if common is None and follows and policy.convert == "follow" and state.shard is None:
         common = new
-    moved = is_placed(name, state) and change is TypeChange.OTHER
-    if common is None or (moved and (name == state.partition or not _keeps_key(column, kind, order, state))):
+    if common is None:
         refuse(name, f"column {what}", order, state, judged)
-        return False
-    if is_placed(name, state) and pa.types.is_decimal(kind) and new.scale != kind.scale:
-        refuse(name, f"key or partition column {what}: the keys' texts would be others", order, state, judged)
         return False
     for wrong, refused in ((TypeChange.WIDER, policy.widen), (TypeChange.NARROWER, policy.narrow)):
         if change is wrong and refused == "refuse":
             refuse(name, f"column {what}", order, state, judged)
             return False
+    placed = is_placed(name, state) and not (emptied and name in state.key and not is_fixed(name, state))
+    if placed and not _keeps_place(column, name, common, order, state, judged):
+        refuse(name, f"key or partition column {what}", order, state, judged)
+        return False
     at = state.schema.get_field_index(name)
     state.schema = state.schema.set(at, state.schema.field(at).with_type(common))
     return True
 
 
-def _keeps_key(column: ColumnDefinition, kind: pa.DataType, order: int, state: TableSchemaState) -> bool:
-    return keeps_key_text(column, state.type_before(column.name, order), kind)
+def _keeps_place(
+    column: ColumnDefinition,
+    name: str,
+    after: pa.DataType,
+    order: int,
+    state: TableSchemaState,
+    judged: Judged,
+) -> bool:
+    """Whether rows can be found by a key or partition column in its new type: their texts stay, or they are rekeyed."""
+    kind, old = state.schema.field(name).type, state.type_before(column.name, order)
+    changes = common_type(kind, after)[1] is TypeChange.OTHER
+    if keeps_key_texts(column, old, kind):
+        return name in state.key or not changes
+    if not is_fixed(name, state) and takes_key_texts(column, old, kind, after, state.session):
+        judged.rekeyed.add(name)
+        return True
+    new = column.type.lake_type if column.type is not None else kind
+    if changes or (pa.types.is_decimal(new) and new.scale != kind.scale):
+        return False
+    judged.undetermined.append(Undetermined(column.name, "rows before keep the values that place them"))
+    return True
 
 
 def replace_type(new: pa.DataType, name: str, state: TableSchemaState) -> bool:
@@ -118,7 +139,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
         say(judged, Verdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
     elif column.generated and not is_placed(name, state):
         _generate(column, state, judged)
-    elif (not is_placed(name, state) or is_rewritten(before, after)) and _convert(
+    elif (not is_placed(name, state) or is_rewritten(before, after) or name in judged.rekeyed) and _convert(
         column, old, (before, after), state, judged
     ):
         return
@@ -161,7 +182,8 @@ def _convert(
 ) -> bool:
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
     before, after = lake_types
-    step, undetermined = conversion(column, old, before, after, state.session)
+    rekeys = known_column(column.name, state) in judged.rekeyed
+    step, undetermined = conversion(column, old, before, after, state.session, rekeys=rekeys)
     if step is None:
         return False
     judged.steps.append(step)

@@ -32,7 +32,7 @@ from pipeline.schema_changes.rules.judged import (
     say,
     why_left_out,
 )
-from pipeline.schema_changes.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key
+from pipeline.schema_changes.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, rewrite_texts
 from pipeline.schema_changes.rules.partition_clauses import (
     change_partitions,
     note_cascade,
@@ -90,6 +90,8 @@ def judge_clauses(
         change_key(key, before, order, state, judged)
     elif state.key != before:
         give_key(state.key, before, order, state, judged)
+    if judged.rekeyed and judged.rewrite is None:
+        rewrite_texts(state, judged)
     for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
@@ -109,13 +111,14 @@ def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
 def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
     """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
     judged, named, key = Judged(), set[str](), None
+    emptied = state.rules.schema_changes.recreate_table == "delete"
     for clause in clauses:
         if isinstance(clause, ChangeKey):
             key = clause
         elif isinstance(clause, AddColumn) and clause.column.type is not None:
             name = known_column(clause.column.name, state)
             before = state.schema.field(name).type if name is not None else None
-            if name is None or fits(clause.column, name, order, state, judged):
+            if name is None or fits(clause.column, name, order, state, judged, emptied=emptied):
                 settle(clause.column, name, state)
             if name is not None and before is not None and is_rewritten(before, state.schema.field(name).type):
                 judged.steps.append(Convert(clause.column, None, state.session))
@@ -187,9 +190,23 @@ def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> N
         say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
 
 
+def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
+    what = f"{clause.old} becomes {clause.new}"
+    say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
+    former = state.type_before(clause.old, order)
+    if former is not None:
+        state.types[clause.new.lower()] = former
+    if clause.column is not None:
+        modify(clause.column, order, state, judged)
+
+
 def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
     policy, old = state.rules.schema_changes, known_column(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
+    if old is not None and known_column(clause.new, state) == old:
+        _rename_same(clause, order, state, judged)
+        return
     hidden = why_left_out(clause.old, state) or why_left_out(clause.new, state)
     if is_fixed(old, state) or (old in state.key and hidden):
         refuse(str(old), f"key or partition column {what}", order, state, judged)
@@ -206,9 +223,6 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
     left_out = kept_from or why_left_out(clause.new, state)
     if old is None or left_out is not None:
         say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
-        return
-    if new == old:
-        say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
         return
     kind = copied_lake_type(clause, old, order, state)
     if old in state.key and kind is None:
