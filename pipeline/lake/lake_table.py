@@ -17,6 +17,7 @@ from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import with_first_key, with_key
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -35,12 +36,13 @@ from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
 from pipeline.upsert.route import KEY
-from pipeline.upsert.target import ORDER_FIELD, Target
+from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
+_ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
 
 
 @dataclass
@@ -169,11 +171,11 @@ class LakeTable:
         self.table.config.check_same_identity(table_config(target))
 
     def origin_of(self, report: TableReport) -> SourceTable | None:
-        """The only source table of this table; None if there are several and a shard column distinguishes their rows.
+        """The only source table of this table; None if there may be several (``TableReport.shared``).
 
         Raises UnsupportedError if there are several and no column distinguishes their rows.
         """
-        if report.sharded:
+        if report.shared:
             return None
         known = {self.origin or self.source} - {None}
         origins = known | report.origins
@@ -189,8 +191,12 @@ class LakeTable:
     def schema_with(self, columns: pa.Schema) -> pa.Schema:
         """The table's schema evolved to hold ``columns`` too; the table's own schema object if it holds them already.
 
-        Raises UnsupportedError if a column's type cannot become the new type, or the table's rules refuse the change.
+        Raises UnsupportedError if a column's type cannot become the new type, the table's rules refuse the change, or
+        another source of a stitched table spells the key's values in another way.
         """
+        key = self.table.config.record_key_fields if Merging.of(self.table.config).groups else ()
+        if (why := differing_keys(self.table.schema, columns, key)) is not None:
+            raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
         return evolved(self.table.schema, columns, self.rules.schema_changes)
 
     def begin(self, schema: pa.Schema) -> WriteContext:
@@ -256,8 +262,9 @@ class LakeTable:
         """An empty report, for a batch that concerns this table and has no rows for it."""
         config = self.table.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
-        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
-        return TableReport(TableSchema(source, (), key), target, pa.schema([]))
+        merging = Merging.of(config)
+        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style, merging)
+        return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
         """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
@@ -280,7 +287,7 @@ def metadata_config(rules: TableRules) -> MetadataConfig | None:
 
 def table_config(target: Target) -> TableConfig:
     """The Hudi configuration of a target's table."""
-    return TableConfig(
+    config = TableConfig(
         name=lake_name(target.source.table),
         record_key_fields=target.key or (ROW_FIELD,),
         ordering_field=ORDER_FIELD,
@@ -289,6 +296,7 @@ def table_config(target: Target) -> TableConfig:
         hive_style=target.layout.hive_style,
         url_encode=target.layout.url_encode,
     )
+    return target.merging.on(config)
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
@@ -296,4 +304,5 @@ def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     hidden = [pa.field(ORDER_FIELD, pa.int64())]
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
     return pa.schema([*columns, *hidden])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -13,7 +13,9 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
+from pipeline.hudi.definition.merging import Merging
 from pipeline.settings import PartitionSettings, TableRules
+from pipeline.upsert.merging_rules import merging_of
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
 MAX_NAME_BYTES = 255
@@ -45,6 +47,7 @@ class Target:
     """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
 
     ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
+    ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
     """
 
     source: SourceTable
@@ -53,6 +56,7 @@ class Target:
     partition: PartitionSettings | None
     buckets: int
     hive_style: bool = True
+    merging: Merging = field(default_factory=Merging)
 
     def usable_paths(self, paths: pa.Array) -> pa.Array:
         """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
@@ -116,7 +120,27 @@ def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | N
                 table=str(schema.source),
             )
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
-    return Target(schema.source, rules.path, tuple(names[c] for c in own), partition, rules.buckets, rules.hive_style)
+    merging = merging_of(rules)
+    if merging.by_writer and not own:
+        raise UnsupportedError(
+            f"a table without a key cannot have the merge engine {merging.engine}",
+            do_next="name a key in tables.overrides, or take the engine away",
+            table=str(schema.source),
+        )
+    lake_key = tuple(names[c] for c in own)
+    return Target(schema.source, rules.path, lake_key, partition, rules.buckets, rules.hive_style, merging)
+
+
+def differing_keys(known: pa.Schema, incoming: pa.Schema, key: Iterable[str]) -> str | None:
+    """Why rows of two sources of a stitched table cannot have the same record key: a key column comes with types that
+    spell one value in two ways; None if they can. Whole numbers of any width are spelled alike."""
+    for name in key:
+        if name not in known.names or name not in incoming.names:
+            continue
+        first, second = known.field(name).type, incoming.field(name).type
+        if first != second and not (pa.types.is_integer(first) and pa.types.is_integer(second)):
+            return f"the key column {name!r} comes as {first} and as {second}, which spell a value in two ways"
+    return None
 
 
 def _check_path(path: str, source: SourceTable) -> None:
