@@ -1,10 +1,11 @@
 """Checks that a table's commits account for every record that they read. Only the table itself is examined.
 
 For each commit of a stream: ``read = applied + superseded + filtered + quarantined``, no count is negative, at least as
-many rows were written as records were applied (except where a TRUNCATE removed rows, or the table has no key), and the
-positions are not below the offsets that the commit covers. Over all commits: the offset ranges are consecutive. A range
-that is covered twice is an error. Offsets that no commit covers are a gap. A gap may be harmless: a batch makes no
-commit to a table for which it has only records that change no row. Commits in the history are included.
+many rows were written as records were applied (except where a TRUNCATE removed rows, the table has no key, or its
+writer makes one row of several records), and the positions are not below the offsets that the commit covers. Over all
+commits: the offset ranges are consecutive. A range that is covered twice is an error. Offsets that no commit covers are
+a gap. A gap may be harmless: a batch makes no commit to a table for which it has only records that change no row.
+Commits in the history are included.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.services.fsck import Check, Finding, OffsetKeys, Severity
 from pipeline.hudi.services.fsck.evidence import Evidence
 from pipeline.hudi.services.fsck.offsets_check import check_offsets
@@ -82,6 +84,7 @@ def audit(storage: Storage) -> Audit:
         what = "the commit's file cannot be read, so nobody knows what it covers"
         found.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
     keyed = evidence.config.record_key_fields != (ROW_FIELD,)
+    alone = keyed and not Merging.of(evidence.config).by_writer
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)
@@ -93,7 +96,7 @@ def audit(storage: Storage) -> Audit:
             found.findings += _skipped(record, time)
             truncates = record.truncates.news_to(truncated)
             truncated = truncated.merged(record.truncates)
-            found.findings += _check(commit, record, rows_count=keyed and not truncates)
+            found.findings += _check(commit, record, rows_count=alone and not truncates)
         except (ValueError, TypeError, AttributeError) as error:
             found.findings.append(_error(f"the commit's counts cannot be read: {error}", time, _ASK))
             continue

@@ -40,12 +40,13 @@ from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
 from pipeline.upsert.route import KEY
-from pipeline.upsert.target import ORDER_FIELD, Target
+from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
+_ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
 
 
 @dataclass
@@ -176,11 +177,11 @@ class LakeTable:
         self.become(target.merging)
 
     def origin_of(self, report: TableReport) -> SourceTable | None:
-        """The only source table of this table; None if there are several and a shard column distinguishes their rows.
+        """The only source table of this table; None if there may be several (``TableReport.shared``).
 
         Raises UnsupportedError if there are several and no column distinguishes their rows.
         """
-        if report.sharded:
+        if report.shared:
             return None
         known = {self.origin or self.source} - {None}
         origins = known | report.origins
@@ -196,8 +197,12 @@ class LakeTable:
     def schema_with(self, columns: pa.Schema) -> pa.Schema:
         """The table's schema evolved to hold ``columns`` too; the table's own schema object if it holds them already.
 
-        Raises UnsupportedError if a column's type cannot become the new type, or the table's rules refuse the change.
+        Raises UnsupportedError if a column's type cannot become the new type, the table's rules refuse the change, or
+        another source of a stitched table spells the key's values in another way.
         """
+        key = self.table.config.record_key_fields if Merging.of(self.table.config).groups else ()
+        if (why := differing_keys(self.table.schema, columns, key)) is not None:
+            raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
         return evolved(self.table.schema, columns, self.rules.schema_changes)
 
     def begin(self, schema: pa.Schema) -> WriteContext:
@@ -303,8 +308,9 @@ class LakeTable:
         """An empty report, for a batch that concerns this table and has no rows for it."""
         config = self.table.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
-        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style)
-        return TableReport(TableSchema(source, (), key), target, pa.schema([]))
+        merging = Merging.of(config)
+        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style, merging)
+        return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
         """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""

@@ -18,7 +18,7 @@ from pipeline.position.table_requests import ResyncRequest
 from pipeline.settings import Settings
 from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import open_storage
-from pipeline.upsert.fanout import destination, shard_of
+from pipeline.upsert.fanout import destination, part_of
 from pipeline.upsert.keyless import ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD
 
@@ -71,7 +71,7 @@ def _origin(
         )
     origins = {one for one in ledger.heights if destination(one, settings.tables) == table}
     origin = recorded.origin or next(iter(origins), table)
-    if len(origins) > 1 or shard_of(origin, settings.tables) is not None:
+    if len(origins) > 1 or part_of(origin, settings.tables) is not None:
         raise UnsupportedError(
             f"several source tables go to {table}, and only a table of one source table can be fetched anew",
             do_next="load the table again under a new path",

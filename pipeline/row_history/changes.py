@@ -24,7 +24,7 @@ from pipeline.schema_changes.rules.plan import DdlPlan, named
 from pipeline.schema_changes.rules.restatement import REMOVED
 from pipeline.settings import Settings
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.upsert.fanout import fan_out, shard_of
+from pipeline.upsert.fanout import fan_out, part_of
 from pipeline.upsert.prepare import TableFacts, lake_rows
 from pipeline.upsert.route import KEY, PlacedRows, placed
 from pipeline.upsert.target import ORDER_FIELD
@@ -113,11 +113,11 @@ class ChangeReader:
         columns = frozenset(column.name for column in batch.schema.columns)
         table = self._tables[source]
         facts = TableFacts(plan.of(origin), columns=table.table.schema.names)
-        shard = shard_of(origin, self._settings.tables)
-        found = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), shard, facts)
-        for one in found.rejected:
+        part = part_of(origin, self._settings.tables)
+        found, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
+        for one in out.rejected:
             yield from _no_rows(one.rows, source, f"{one.reason}: {one.detail}", trace)
-        if found.batch is None or found.target is None:
+        if found is None:
             return
         if not found.target.key:
             yield from _no_rows(found.batch, source, KEYLESS, trace)

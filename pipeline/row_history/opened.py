@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.decode.changes import SourceTable
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.merging import Merging
+from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.ledger import Ledger
@@ -12,6 +15,19 @@ from pipeline.row_history.changes import ChangeReader
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 from pipeline.stream.schemas import SchemaRegistry
+
+
+def refuse_merged(table: HudiTable) -> None:
+    """Raise UnsupportedError for a table that is merged by its writer: a stored version may come from several events,
+    and its ordering value names none of them."""
+    merging = Merging.of(table.config)
+    if merging.by_writer:
+        raise UnsupportedError(
+            f"rows of this table are merged from several events ({merging.engine}), and their versions name none of "
+            "them",
+            do_next="look at its commits (binlake audit), and at the events in Kafka or in a dump",
+            table=table.config.name,
+        )
 
 
 def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, LakeTable]) -> ChangeReader:

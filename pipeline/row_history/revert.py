@@ -21,6 +21,7 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.recorded import Revert
 from pipeline.row_history.commits import CommitKind, CommitLog, revert_stream
+from pipeline.row_history.opened import refuse_merged
 from pipeline.row_history.transaction import RowChanges
 from pipeline.row_history.undo import Conflict, Present, Undone, undo
 from pipeline.row_history.verdicts import Fate, Version, verdicts, versions_of
@@ -89,6 +90,7 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
+    refuse_merged(table.table)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))
     for row in rows:

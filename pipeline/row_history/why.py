@@ -21,6 +21,7 @@ from pipeline.row_history.commits import CommitKind, CommitLog
 from pipeline.row_history.events import KafkaLook, look_into_kafka
 from pipeline.row_history.history import Line, LineKind, RowHistory, operation, rank
 from pipeline.row_history.keys import RowKey
+from pipeline.row_history.opened import refuse_merged
 from pipeline.row_history.verdicts import Verdict, Version, verdicts, versions_of
 from pipeline.schema_changes.rules.table_ddl import Entry
 
@@ -43,6 +44,7 @@ def row_histories(
 
     Raises CorruptDataError, UnsupportedError, StorageError, and the errors of Kafka.
     """
+    refuse_merged(table)
     found: list[RowHistory] = []
     for files in group_files(table, key.buckets(table), partitions):
         rows = _rows(table, files, key)

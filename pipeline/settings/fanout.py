@@ -10,6 +10,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from pipeline.settings.merging import GroupRule
 from pipeline.settings.sql_expression import check_expression
 from pipeline.settings.templates import placeholders
 from pipeline.settings.types import Regex
@@ -25,22 +26,26 @@ class ShardRule:
     in_key: bool = True
 
 
+#: What one source table is of a lake table that several feed: some of its rows, or some of its columns.
+Part = ShardRule | GroupRule
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The lake table of a source table's rows: names as of a source table, and the shard column if there is one."""
+    """The lake table of a source table's rows: names as of a source table, and its part if several feed the table."""
 
     database: str
     table: str
-    shard: ShardRule | None = None
+    part: Part | None = None
 
     def later(self, number: int) -> Destination:
         """The destination of the ``number``-th table of one source name: a lake table of its own, or in a merged one a
-        shard of its own."""
-        if number == 1:
+        shard of its own. In a stitched one it feeds the same columns."""
+        if number == 1 or isinstance(self.part, GroupRule):
             return self
-        if self.shard is None:
+        if self.part is None:
             return replace(self, table=f"{self.table}@@{number}")
-        return replace(self, shard=replace(self.shard, value=f"{self.shard.value}@@{number}"))
+        return replace(self, part=replace(self.part, value=f"{self.part.value}@@{number}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +14,7 @@ from pipeline.settings.sql_expression import check_expression
 from pipeline.validation import Section, Text, mistake
 
 Engine = Literal["newest", "partial_update", "first_row", "aggregate"]
+OnDelete = Literal["columns", "row"]
 Function = Literal["sum", "min", "max", "count", "last_non_null", "collect"]
 
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
@@ -24,6 +26,23 @@ class MergeRule:
 
     engine: Engine = "newest"
     functions: tuple[tuple[str, Function], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRule:
+    """One source of a stitched table, and the group of columns that it feeds.
+
+    ``index``: among the table's sources. ``key``: (column in the lake, column of the source). ``columns``: (column in
+    the lake, column of the source or SQL expression); None for all but the key's. ``others``: the columns of the other
+    groups, lower case.
+    """
+
+    index: int
+    name: str
+    key: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...] | None = None
+    on_delete: OnDelete = "columns"
+    others: frozenset[str] = frozenset()
 
 
 class MergeSettings(Section):
@@ -60,7 +79,7 @@ class StitchedSourceSettings(Section):
     columns but those of the key; only one source of a table may have null."""
     key: tuple[Text, ...] | None = Field(default=None, min_length=1)
     """The source's columns that hold the table's key, in its order; null if they have the same names."""
-    on_delete: Literal["columns", "row"] = "columns"
+    on_delete: OnDelete = "columns"
     """What a delete at the source does: ``columns`` makes the group's columns null, ``row`` deletes the row. A row that
     no source knows any more is deleted."""
 
@@ -102,3 +121,29 @@ class StitchedSettings(Section):
                 raise mistake(f"{source.name}: key needs as many columns as the table's key")
             taken |= own
         return self
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table in the lake."""
+        database, table = self.table.split(".")
+        return database, table
+
+    def groups(self) -> tuple[GroupRule, ...]:
+        """The sources as rules, in their order."""
+        named = [frozenset(column.lower() for column in source.columns or ()) for source in self.sources]
+        return tuple(
+            GroupRule(
+                at,
+                source.name,
+                tuple(zip(self.key, source.key or self.key, strict=True)),
+                None if source.columns is None else tuple(source.columns.items()),
+                source.on_delete,
+                frozenset().union(*named[:at], *named[at + 1 :]),
+            )
+            for at, source in enumerate(self.sources)
+        )
+
+    def group_of(self, source: str) -> GroupRule | None:
+        """The rule of the first source whose pattern matches this ``database.table``."""
+        found = (at for at, one in enumerate(self.sources) if fnmatchcase(source, one.match))
+        return next((self.groups()[at] for at in found), None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pipeline.policies import CompactionPolicy, MetadataPolicy, RetentionPolicy
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
-from pipeline.settings.merging import MergeRule, MergeSettings, StitchedSettings
+from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.templates import QUARANTINE_DIRECTORY, check_relative, placeholders
 from pipeline.validation import Count, Section, Text, mistake
@@ -98,7 +98,8 @@ class TableRules:
     ``path`` is relative to the lake's root. ``key`` None means the key of the messages or the schema.
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
     be read. ``metadata`` None means no metadata table, ``compaction`` None no compaction, ``retention`` None neither
-    cleaning nor archival. ``columns`` None means all columns, unchanged.
+    cleaning nor archival. ``columns`` None means all columns, unchanged. ``groups``: the sources of a stitched table;
+    none for any other table.
     """
 
     path: str
@@ -116,6 +117,7 @@ class TableRules:
     schema_changes: SchemaChangeSettings = field(default_factory=SchemaChangeSettings)
     merge: MergeRule = field(default_factory=MergeRule)
     conflicts: Conflicts = "queue"
+    groups: tuple[GroupRule, ...] = ()
 
 
 class TableSettings(Section):
@@ -193,21 +195,39 @@ class TablesSettings(Section):
             raise mistake("must have {table} in it")
         return path
 
+    @model_validator(mode="after")
+    def _stitched_tables(self) -> Self:
+        names = [stitched.table for stitched in self.stitched]
+        if len(set(names)) != len(names):
+            raise mistake("two stitched tables have one name")
+        for stitched in self.stitched:
+            if problem := _not_stitchable(self.rules(Destination(*stitched.name)), stitched):
+                raise mistake(f"stitched table {stitched.table}: {problem}")
+        return self
+
     @property
     def masks_any(self) -> bool:
         """Whether any table has masked columns."""
         return any(t.columns.mask for t in (self.defaults, *self.overrides))
 
+    @property
+    def fans_out(self) -> bool:
+        """Whether a source table may go to a lake table of another name."""
+        return bool(self.routes or self.stitched)
+
     def selects(self, source: SourceName) -> bool:
         """Whether the source table is taken."""
         name = _plain_name(source)
         taken = _matches(name, self.include) and not _matches(name, self.exclude)
-        return taken and (not self.routes or self.destination(source) is not None)
+        return taken and (not self.fans_out or self.destination(source) is not None)
 
     def destination(self, source: SourceName) -> Destination | None:
-        """The lake table of a source table's rows, by the first route that matches; None if the route leaves the table
-        out."""
+        """The lake table of a source table's rows: the first stitched table that has it as a source, else by the first
+        route that matches; None if the route leaves the table out."""
         table, number = _plain(source.table)
+        for stitched in self.stitched:
+            if (group := stitched.group_of(f"{source.database}.{table}")) is not None:
+                return Destination(*stitched.name, group)
         for route in self.routes:
             if (found := route.found_in(f"{source.database}.{table}")) is not None:
                 routed = route.destination(found, source.database, table)
@@ -234,7 +254,13 @@ class TablesSettings(Section):
         table, number = _plain(source.table)
         spelled = later_table(path_name(table), number)
         path = self.path.format(database=path_name(source.database), table=spelled)
+        if (stitched := self._stitched(source)) is not None:
+            given |= {"key": stitched.key, "groups": stitched.groups()}
         return TableRules(path=path, **given)
+
+    def _stitched(self, source: SourceName) -> StitchedSettings | None:
+        name = f"{source.database}.{source.table}"
+        return next((one for one in self.stitched if one.table == name), None)
 
 
 def later_table(table: str, number: int) -> str:
@@ -257,6 +283,18 @@ def _plain(table: str) -> tuple[str, int]:
 def _plain_name(source: SourceName) -> str:
     """``database.table`` as patterns match it: later tables of a name have the rules of that name."""
     return f"{source.database}.{_plain(source.table)[0]}"
+
+
+def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None:
+    """Which of its rules a stitched table cannot have; None if it can have them all."""
+    if rules.partition is not None and rules.partition.column not in stitched.key:
+        column = rules.partition.column
+        return f"its partition column {column} must be one of its key, because every source must know a row's partition"
+    if rules.columns is not None and rules.columns.computed:
+        return "it can have no columns.computed: give expressions in the columns of its sources"
+    if rules.merge.engine != "newest":
+        return "it can have no merge engine of its own"
+    return None
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -17,7 +17,7 @@ from pipeline.schema_changes.rules.plan import DDL_REFUSED, named
 from pipeline.source.fetch import fetch
 from pipeline.source.offsets import OffsetRange
 from pipeline.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
-from pipeline.upsert.fanout import fan_out, shard_of
+from pipeline.upsert.fanout import fan_out, part_of
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.prepare import UNCOUNTED_REASONS, SnapshotRank, TableFacts, prepare
 from pipeline.upsert.target import needs_before_images
@@ -115,22 +115,23 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         return []
     if (stretch := stretch_of(batch, origin)) is not None:
         report.stretches.append(stretch)
-    state, shard = plan.states.get(source, _NEW), shard_of(origin, plan.tables)
+    state, part = plan.states.get(source, _NEW), part_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
     facts = TableFacts(
         plan.ddl.of(origin), applied_until, state.truncates, state.refused, _ranked(state), state.columns
     )
-    prepared = prepare(batch, plan.tables.rules(source), shard, facts)
-    for one in prepared.rejected:
+    prepared = prepare(batch, plan.tables.rules(source), part, facts)
+    out = prepared.left_out
+    for one in out.rejected:
         quarantined = _records_of(one.rows, records, state, one.reason, one.detail)
         if one.reason in UNCOUNTED_REASONS:
             report.quarantined += quarantined
         else:
             _quarantine(plan, report, quarantined)
-    if prepared.dropped:
-        report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + prepared.dropped
-    if prepared.held is not None:
-        first = int(pc.min(prepared.held.rows.column("__offset")).as_py())
+    if out.dropped:
+        report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + out.dropped
+    if out.held is not None:
+        first = int(pc.min(out.held.rows.column("__offset")).as_py())
         report.hold(source, {(batch.topic, records.partition): first})
     accepted = prepared.accepted
     if accepted is None:
@@ -143,7 +144,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             columns=accepted.columns,
             topics={batch.topic},
             origins={origin},
-            sharded=shard is not None,
+            shared=part is not None,
             counts=accepted.counts,
             oldest_ms=accepted.oldest_ms,
             newest_ms=accepted.newest_ms,

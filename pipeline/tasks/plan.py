@@ -21,7 +21,7 @@ from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlace
 from pipeline.settings import TablesSettings
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.route import Counts
-from pipeline.upsert.target import Target
+from pipeline.upsert.target import Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
@@ -88,9 +88,9 @@ class BatchPlan:
 class TableReport:
     """A task's report of one table: the newest schema, the target, counts, and the span of source times (ms).
 
-    ``origins``: the source tables of the rows. ``sharded``: whether a route merges several source tables and a column
-    distinguishes their rows. ``clash``: why they cannot be merged. ``doubt``: where the source sent another value for a
-    computed column than binlake computes.
+    ``origins``: the source tables of the rows. ``shared``: whether several source tables may feed the table, and a
+    column distinguishes their rows or each feeds columns of its own. ``clash``: why they cannot be merged. ``doubt``:
+    where the source sent another value for a computed column than binlake computes.
     """
 
     schema: TableSchema
@@ -101,7 +101,7 @@ class TableReport:
     oldest_ms: int = 0
     newest_ms: int = 0
     origins: set[SourceTable] = field(default_factory=set)
-    sharded: bool = False
+    shared: bool = False
     clash: str | None = None
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     before_images: bool = False
@@ -122,6 +122,8 @@ class TableReport:
             self.oldest_ms = min(self.oldest_ms or other.oldest_ms, other.oldest_ms)
         self.newest_ms = max(self.newest_ms, other.newest_ms)
         if self.columns != other.columns:
+            if self.target.merging.groups:
+                self.clash = self.clash or differing_keys(self.columns, other.columns, self.target.key)
             try:
                 self.columns = pa.unify_schemas([self.columns, other.columns], promote_options="permissive")
             except (pa.ArrowTypeError, pa.ArrowInvalid) as error:

@@ -27,7 +27,7 @@ class Computed:
 
 
 def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> Computed:
-    """Evaluate (name, expression) pairs over n rows.
+    """Evaluate (name, expression) pairs over n rows; names are distinct, and may be those of columns.
 
     Raises UnsupportedError for an expression that cannot be evaluated over these columns, or has an unsupported type.
     """
@@ -74,8 +74,9 @@ def _kinds(schema: pa.Schema, expressions: tuple[tuple[str, str], ...], source: 
         given = _evaluate(schema.empty_table(), expressions).schema
     except duckdb.Error as error:
         raise UnsupportedError(
-            f"the computed columns cannot be evaluated: {str(error).splitlines()[0]}",
-            do_next="correct columns.computed for this table",
+            f"the expressions for {', '.join(name for name, _ in expressions)} cannot be evaluated: "
+            f"{str(error).splitlines()[0]}",
+            do_next="correct columns.computed, or the columns of the source in tables.stitched",
             table=str(source),
         ) from error
     return pa.schema([pa.field(f.name, _kind(f, source)) for f in given])

@@ -1,4 +1,4 @@
-"""Routes: renames decoded records from their source table to their lake table."""
+"""Fan-out: renames decoded records from their source table to their lake table."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from pipeline.decode.changes import ChangeBatch, Control, ControlKind, Decoded, Quarantined, SourceTable
 from pipeline.settings import TablesSettings
-from pipeline.settings.fanout import ShardRule
+from pipeline.settings.fanout import Part
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
 def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
-    """The decoded records under the names that the routes give; the source's own names are kept as ``origin``.
+    """The decoded records under the names of their lake tables; the source's own names are kept as ``origin``.
 
     Tables that are left out keep their names. ``unknown_columns`` are those of the source's schemas, and are unchanged.
     """
-    if not tables.routes:
+    if not tables.fans_out:
         return decoded
     routed = Decoded(unknown_columns=decoded.unknown_columns)
     routed.changes = [_batch(batch, tables) for batch in decoded.changes]
@@ -33,10 +33,10 @@ def destination(source: SourceTable, tables: TablesSettings) -> SourceTable:
     return SourceTable(found.database, found.table) if found is not None else source
 
 
-def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
-    """The rule that distinguishes a source table's rows in a shared lake table; None for a lake table of its own."""
-    found = tables.destination(origin) if tables.routes else None
-    return found.shard if found is not None else None
+def part_of(origin: SourceTable, tables: TablesSettings) -> Part | None:
+    """What a source table is of a lake table that several feed; None for a lake table of its own."""
+    found = tables.destination(origin) if tables.fans_out else None
+    return found.part if found is not None else None
 
 
 def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
@@ -44,8 +44,8 @@ def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[So
     found: dict[SourceTable, Truncates] = {}
     for control in controls:
         if control.kind is ControlKind.TRUNCATE:
-            shard = shard_of(control.origin or control.source, tables)
-            found[control.source] = found.get(control.source, NOTHING_TRUNCATED).with_one(control.order, shard)
+            part = part_of(control.origin or control.source, tables)
+            found[control.source] = found.get(control.source, NOTHING_TRUNCATED).with_one(control.order, part)
     return found
 
 

@@ -21,11 +21,13 @@ from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, So
 from pipeline.schema_changes.rules.restatement import deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from pipeline.settings import TableRules
-from pipeline.settings.fanout import ShardRule
+from pipeline.settings.fanout import Part
+from pipeline.settings.merging import GroupRule
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.removed import removals_as_deletes, removed_rows
 from pipeline.upsert.route import (
+    GROUP,
     KEY,
     ORDER_COLUMNS,
     Counts,
@@ -112,33 +114,29 @@ class Accepted:
     doubt: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LakeRows:
+    """Rows of a change batch as their lake table keeps them, under the source's names, and the table.
+
+    ``doubt``: as in ``Accepted``.
+    """
+
+    batch: ChangeBatch
+    target: Target
+    doubt: str | None = None
+
+
 @dataclass(slots=True)
-class Prepared:
-    """The result of preparing a change batch. ``accepted`` is None where no row is left.
+class LeftOut:
+    """The rows of a change batch that do not go on.
 
     ``dropped``: the number of rows that were removed with a dropped table. ``held``: rows that wait until all rows
     before a statement are applied.
     """
 
-    accepted: Accepted | None = None
     rejected: list[Rejected] = field(default_factory=list)
     dropped: int = 0
     held: ChangeBatch | None = None
-
-
-@dataclass(slots=True)
-class LakeRows:
-    """Rows of a change batch as their lake table keeps them, under the source's names; None where no row is left.
-
-    ``rejected``, ``dropped``, ``held``: as in ``Prepared``. ``doubt``: as in ``Accepted``.
-    """
-
-    batch: ChangeBatch | None = None
-    target: Target | None = None
-    rejected: list[Rejected] = field(default_factory=list)
-    dropped: int = 0
-    held: ChangeBatch | None = None
-    doubt: str | None = None
 
     def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
         """Note rejected rows; None has no effect."""
@@ -146,92 +144,108 @@ class LakeRows:
             self.rejected.append(Rejected(rows, reason, detail))
 
 
-def lake_rows(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, facts: TableFacts) -> LakeRows:
-    """The steps before routing: refuse, hold, restate, shape, target, null keys, usable paths.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The result of preparing a change batch. ``accepted`` is None where no row is left."""
+
+    accepted: Accepted | None
+    left_out: LeftOut
+
+
+def lake_rows(
+    batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts
+) -> tuple[LakeRows | None, LeftOut]:
+    """The steps before routing: refuse, hold, restate, shape, target, null keys, usable paths. None where no row is
+    left.
 
     Arguments as for ``prepare``.
     """
-    found = LakeRows()
-    if facts.refused is not None:
-        found.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
-        return found
-    allowed, bad = refused(batch, facts.ddl.refusals)
-    for part, why in bad:
-        found.reject(part, DDL_REFUSED, why)
-    if allowed is None:
-        return found
-    left = _without_waiting(_without_dropped(allowed, facts, found), facts, found)
-    left = _without_late(left, facts, found)
+    out = LeftOut()
+    left = _accepted_by_ddl(batch, facts, out)
     if left is None:
-        return found
+        return None, out
     try:
-        found.doubt = differing(left, facts.ddl.restatements)
+        doubt = differing(left, facts.ddl.restatements)
         left = spelled(restate_batch(left, facts.ddl.restatements, facts.ddl.texts), facts.columns)
-        shaped = shape(left, rules, shard)
-        found.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
+        shaped = shape(left, rules, part)
+        out.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
         left = without_records_of(shaped.good, shaped.bad)
         target = make_target(left.schema, rules, facts.ddl.key)
         left, keyless = split_null_keys(left, target)
-        found.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
+        out.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
         left = without_records_of(left, keyless)
         left, unusable = split_unusable_paths(left, target)
-        found.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
-        found.batch, found.target = without_records_of(left, unusable), target
+        out.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
+        return LakeRows(without_records_of(left, unusable), target, doubt), out
     except UnsupportedError as error:
-        found.reject(left, TABLE_REFUSED, str(error))
-    return found
+        out.reject(left, TABLE_REFUSED, str(error))
+        return None, out
 
 
-def prepare(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None, facts: TableFacts) -> Prepared:
+def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts) -> Prepared:
     """Bring one change batch into the form in which its lake table is written.
 
     Args:
         batch: n rows of one source table, under the name of the lake table.
         rules: of the lake table.
-        shard: the rule that distinguishes these rows from those of other source tables; None for a table of its own.
+        part: what the source table is of a lake table that several feed; None for a table of its own.
         facts: the known facts about the table.
 
     A rule that cannot hold for the table rejects the remaining rows (``TABLE_REFUSED``) and raises nothing.
     """
-    found = lake_rows(batch, rules, shard, facts)
-    prepared = Prepared(rejected=found.rejected, dropped=found.dropped, held=found.held)
-    if found.batch is None or found.target is None:
-        return prepared
+    found, out = lake_rows(batch, rules, part, facts)
+    if found is None:
+        return Prepared(None, out)
     try:
         left = removals_as_deletes(found.batch, keyed=bool(found.target.key))
         ranked = _ranked(left, facts.rank)  # only now: statements are placed by the snapshot's own order
-        gone_until = _gone_until(ranked, facts.truncates.order_of(shard))
-        routed = route(ranked, found.target, facts.applied_until, gone_until)
-        prepared.accepted = replace(_accepted(found.batch, found.target, routed), doubt=found.doubt)
+        gone_until = _gone_until(ranked, facts.truncates.order_of(part))
+        group = part.index if isinstance(part, GroupRule) else None
+        routed = route(ranked, found.target, facts.applied_until, gone_until, group)
+        return Prepared(replace(_accepted(found.batch, found.target, routed), doubt=found.doubt), out)
     except UnsupportedError as error:
-        prepared.rejected.append(Rejected(found.batch, TABLE_REFUSED, str(error)))
-    return prepared
+        out.reject(found.batch, TABLE_REFUSED, str(error))
+        return Prepared(None, out)
 
 
-def _without_dropped(batch: ChangeBatch, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+def _accepted_by_ddl(batch: ChangeBatch, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
+    """The rows that the lake table and the source's statements let pass; None if there are none."""
+    if facts.refused is not None:
+        out.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+        return None
+    allowed, bad = refused(batch, facts.ddl.refusals)
+    for rows, why in bad:
+        out.reject(rows, DDL_REFUSED, why)
+    if allowed is None:
+        return None
+    left = _without_waiting(_without_dropped(allowed, facts, out), facts, out)
+    return _without_late(left, facts, out)
+
+
+def _without_dropped(batch: ChangeBatch, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
     """The batch without the rows that DROP TABLE removed. Their columns and keys are another table's."""
     gone = deleted(RowPlaces.incoming(batch.rows), facts.ddl.restatements)
-    found.dropped = int(gone.sum())
+    out.dropped = int(gone.sum())
     return _kept(batch, ~gone)
 
 
-def _without_waiting(batch: ChangeBatch | None, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+def _without_waiting(batch: ChangeBatch | None, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
     """The batch without the rows that wait: those after a statement that is held, and not applied already."""
     if batch is None or facts.ddl.held is None:
         return batch
     earlier, unsure = RowPlaces.incoming(batch.rows).before(*facts.ddl.held)
-    found.held = _kept(batch, ~earlier & ~unsure & fresh_rows(batch.rows, facts.applied_until))
+    out.held = _kept(batch, ~earlier & ~unsure & fresh_rows(batch.rows, facts.applied_until))
     return _kept(batch, earlier | unsure)
 
 
-def _without_late(batch: ChangeBatch | None, facts: TableFacts, found: LakeRows) -> ChangeBatch | None:
+def _without_late(batch: ChangeBatch | None, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
     """The batch without rows from before the statement that took the table's key: all of them were applied when it was
     carried out, so these came again or came late."""
     if batch is None or facts.ddl.keyless_since is None:
         return batch
     earlier, _ = RowPlaces.incoming(batch.rows).before(*facts.ddl.keyless_since)
     late = _kept(batch, earlier)
-    found.reject(late, LATE_ROW, "the table has lost its key since, so the row that it changes cannot be found")
+    out.reject(late, LATE_ROW, "the table has lost its key since, so the row that it changes cannot be found")
     return _kept(batch, ~earlier)
 
 
@@ -283,5 +297,5 @@ def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
     if not parcels:
         return pa.schema([])
     schema = pa.ipc.open_stream(parcels[0].blob).schema
-    hidden = {KEY, *ORDER_COLUMNS, *META_NAMES, "__part"}
+    hidden = {KEY, GROUP, *ORDER_COLUMNS, *META_NAMES, "__part"}
     return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])

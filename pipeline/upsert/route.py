@@ -64,7 +64,11 @@ class Routed:
 
 
 def route(
-    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], truncated_order: int | Int64s
+    batch: ChangeBatch,
+    target: Target,
+    applied_until: Mapping[int, int],
+    truncated_order: int | Int64s,
+    group: int | None = None,
 ) -> Routed:
     """Route one change batch to the file groups of its target.
 
@@ -74,6 +78,7 @@ def route(
         applied_until: per Kafka partition, the offset below which this table has applied everything.
         truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
             rows up to it are superseded.
+        group: the index of the rows' column group in a stitched table; None for any other table.
     """
     routed = Routed()
     rows, moves = _named(batch, target)
@@ -91,6 +96,8 @@ def route(
         return routed
     keyed, paths = _keyed(rows, target)
     keyed, paths = _with_moves(keyed, paths, rows, moves, target)
+    if group is not None:
+        keyed = keyed.append_column(pa.field(GROUP, pa.int8(), nullable=False), _constant(group, len(keyed)))
     events = len(rows)
     keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
     routed.parcels += list(_cut(keyed, paths, keep, target))

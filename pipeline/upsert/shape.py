@@ -1,4 +1,5 @@
-"""Shapes the columns of a change batch for its lake table: adds computed ones, leaves out some, masks others.
+"""Shapes the columns of a change batch for its lake table: takes those of its column group, adds computed ones, leaves
+out some, masks others.
 
 Before images are shaped in the same way, so that a row is found again where it was stored.
 """
@@ -14,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode.changes import META_NAMES, ChangeBatch, Column, TableSchema
+from pipeline.decode.changes import ChangeBatch, Column, TableSchema
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
 from pipeline.settings import TableRules
-from pipeline.settings.fanout import ColumnsRule, MaskRule, ShardRule
-from pipeline.upsert.computed import compute
+from pipeline.settings.fanout import ColumnsRule, MaskRule, Part, ShardRule
+from pipeline.settings.merging import GroupRule
+from pipeline.upsert.column_group import as_group
+from pipeline.upsert.evaluation import Evaluated, beside, evaluate
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,33 @@ class Shaped:
     why: str = ""
 
 
-def shape(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None) -> Shaped:
+def shape(batch: ChangeBatch, rules: TableRules, part: Part | None) -> Shaped:
     """The batch as its lake table keeps it.
 
     Raises UnsupportedError where a rule cannot hold for this table: a computed or shard column has the name of another
-    column, an expression names a missing column, a key column is left out or redacted, merged tables have no key.
+    column, an expression names a missing column, a key column is left out or redacted, merged tables have no key, a
+    table that is stitched from others has rows of its own; and as ``as_group``.
     """
+    if isinstance(part, GroupRule):
+        return _of_group(batch, rules.columns, part)
+    if rules.groups:
+        raise UnsupportedError(
+            "its lake table is stitched from other source tables",
+            do_next="add it to their sources, send it to another table (tables.routes), or exclude it",
+            table=str(batch.origin or batch.schema.source),
+        )
+    return _of_table(batch, rules, part)
+
+
+def _of_group(batch: ChangeBatch, columns: ColumnsRule | None, group: GroupRule) -> Shaped:
+    grouped, evaluated = as_group(batch, group)
+    good, bad = _split(grouped, batch, evaluated)
+    if columns is not None:
+        good = _masked(_selected(good, columns), columns.masks)
+    return Shaped(good, bad, evaluated.why)
+
+
+def _of_table(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None) -> Shaped:
     columns = rules.columns
     if columns is None and shard is None:
         return Shaped(batch)
@@ -60,24 +84,25 @@ def _with_computed(
     schema = batch.schema
     for name, _ in computed:
         _refuse_taken(schema, name)
-    rows = compute(batch.rows.drop_columns(list(META_NAMES)), computed, schema.source)
-    before = None if batch.before is None else compute(batch.before, computed, schema.source)
-    bad, why = set(rows.bad), rows.why
-    if before is not None and before.bad:
-        bad |= set(batch.before_at[list(before.bad)].tolist())
-        why = why or before.why
-    fields = [Column(f.name, "", f.type) for f in rows.columns.schema]
+    added = evaluate(batch, computed)
+    fields = [Column(f.name, "", f.type) for f in added.rows.schema]
     whole = replace(
         batch,
         schema=replace(schema, columns=(*schema.columns, *fields)),
-        rows=_beside(batch.rows, rows.columns),
-        before=None if before is None or batch.before is None else _beside(batch.before, before.columns),
+        rows=beside(batch.rows, added.rows),
+        before=None if batch.before is None else beside(batch.before, added.before),
     )
-    if not bad:
-        return whole, None, ""
-    mask = np.ones(len(batch.rows), dtype=bool)
-    mask[list(bad)] = False
-    return rows_where(whole, mask), rows_where(batch, ~mask), why
+    good, bad = _split(whole, batch, added)
+    return good, bad, added.why
+
+
+def _split(made: ChangeBatch, given: ChangeBatch, evaluated: Evaluated) -> tuple[ChangeBatch, ChangeBatch | None]:
+    """The rows of ``made`` whose expressions could be evaluated, and the other rows as they were given."""
+    if not evaluated.bad:
+        return made, None
+    mask = np.ones(len(given.rows), dtype=bool)
+    mask[list(evaluated.bad)] = False
+    return rows_where(made, mask), rows_where(given, ~mask)
 
 
 def _refuse_taken(schema: TableSchema, name: str) -> None:
@@ -87,15 +112,6 @@ def _refuse_taken(schema: TableSchema, name: str) -> None:
             do_next="give it another name (columns.computed, or shard.column of the route)",
             table=str(schema.source),
         )
-
-
-def _beside(rows: pa.Table, added: pa.Table) -> pa.Table:
-    """The value columns, then the added columns, then the meta columns of the change batch."""
-    at = len([n for n in rows.column_names if n not in META_NAMES])
-    for field, column in zip(added.schema, added.columns, strict=True):
-        rows = rows.add_column(at, field, column)
-        at += 1
-    return rows
 
 
 def _selected(batch: ChangeBatch, rule: ColumnsRule) -> ChangeBatch:
@@ -163,7 +179,7 @@ def _with_shard(batch: ChangeBatch, shard: ShardRule) -> ChangeBatch:
     _refuse_taken(batch.schema, shard.column)
 
     def added(rows: pa.Table) -> pa.Table:
-        return _beside(rows, pa.table({shard.column: pa.repeat(pa.scalar(shard.value, pa.string()), len(rows))}))
+        return beside(rows, pa.table({shard.column: pa.repeat(pa.scalar(shard.value, pa.string()), len(rows))}))
 
     schema = batch.schema
     key = (shard.column, *schema.key) if shard.in_key and schema.key else schema.key

@@ -15,6 +15,7 @@ from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
 from pipeline.hudi.definition.merging import Merging
 from pipeline.settings import PartitionSettings, TableRules
+from pipeline.upsert.merging_rules import merging_of
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
 MAX_NAME_BYTES = 255
@@ -112,7 +113,14 @@ def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | N
     else:
         own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
-    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style)
+    merging = merging_of(rules)
+    if merging.by_writer and not own:
+        raise UnsupportedError(
+            f"a table without a key cannot have the merge engine {merging.engine}",
+            do_next="name a key in tables.overrides, or take the engine away",
+            table=str(schema.source),
+        )
+    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style, merging)
 
 
 def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
@@ -125,6 +133,18 @@ def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
             table=str(source),
         )
     return found
+
+
+def differing_keys(known: pa.Schema, incoming: pa.Schema, key: Iterable[str]) -> str | None:
+    """Why rows of two sources of a stitched table cannot have the same record key: a key column comes with types that
+    spell one value in two ways; None if they can. Whole numbers of any width are spelled alike."""
+    for name in key:
+        if name not in known.names or name not in incoming.names:
+            continue
+        first, second = known.field(name).type, incoming.field(name).type
+        if first != second and not (pa.types.is_integer(first) and pa.types.is_integer(second)):
+            return f"the key column {name!r} comes as {first} and as {second}, which spell a value in two ways"
+    return None
 
 
 def _check_path(path: str, source: SourceTable) -> None:

@@ -1,10 +1,11 @@
-"""The rows that TRUNCATE has removed from a lake table: up to an ordering value, of the table or of one shard."""
+"""What TRUNCATE has removed from a lake table: up to an ordering value, of the table, a shard or a column group."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,39 +13,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.column_names import lake_name
-from pipeline.settings.fanout import ShardRule
+from pipeline.settings.fanout import Part
+from pipeline.settings.merging import GroupRule
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
 class Truncates:
-    """The newest ordering values. ``whole``: of the table, -1 for none. ``shards``: by shard column and its value."""
+    """The newest ordering values. ``whole``: of the table, -1 for none. ``shards``: by shard column and its value.
+    ``groups``: of a stitched table's column groups, by their names."""
 
     whole: int = -1
     shards: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
 
-    def with_one(self, order: int, shard: ShardRule | None) -> Truncates:
-        """These values with one more TRUNCATE, of the table or of a shard of it."""
-        if shard is None:
-            return Truncates(max(self.whole, order), self.shards)
-        key = (lake_name(shard.column), shard.value)
-        return Truncates(self.whole, {**self.shards, key: max(order, self.shards.get(key, -1))})
+    def with_one(self, order: int, part: Part | None) -> Truncates:
+        """These values with one more TRUNCATE, of the table or of a part of it."""
+        if part is None:
+            return replace(self, whole=max(self.whole, order))
+        if isinstance(part, GroupRule):
+            return replace(self, groups=_newest(self.groups, {part.name: order}))
+        return replace(self, shards=_newest(self.shards, {(lake_name(part.column), part.value): order}))
 
     def merged(self, other: Truncates) -> Truncates:
-        """The newer of both values, for the table and for each shard."""
-        shards = dict(self.shards)
-        for key, order in other.shards.items():
-            shards[key] = max(order, shards.get(key, -1))
-        return Truncates(max(self.whole, other.whole), shards)
+        """The newer of both values, for the table and for each part."""
+        shards, groups = _newest(self.shards, other.shards), _newest(self.groups, other.groups)
+        return Truncates(max(self.whole, other.whole), shards, groups)
 
     def news_to(self, known: Truncates) -> bool:
         """Whether this has a value that ``known`` does not have."""
-        return self.whole > known.whole or any(o > known.shards.get(k, -1) for k, o in self.shards.items())
+        return (
+            self.whole > known.whole
+            or any(order > known.shards.get(key, -1) for key, order in self.shards.items())
+            or any(order > known.groups.get(name, -1) for name, order in self.groups.items())
+        )
 
-    def order_of(self, shard: ShardRule | None) -> int:
+    def order_of(self, part: Part | None) -> int:
         """The ordering value up to which rows of a source table are removed, -1 for none."""
-        if shard is None:
+        if part is None:
             return self.whole
-        return max(self.whole, self.shards.get((lake_name(shard.column), shard.value), -1))
+        if isinstance(part, GroupRule):
+            return max(self.whole, self.groups.get(part.name, -1))
+        return max(self.whole, self.shards.get((lake_name(part.column), part.value), -1))
 
     @property
     def columns(self) -> list[str]:
@@ -65,11 +76,12 @@ class Truncates:
         return max(self.whole, *mine, -1)
 
     def to_text(self) -> str:
-        """As commits record it: a number, or JSON where there are shards."""
-        if not self.shards:
+        """As commits record it: a number, or JSON where there are shards or groups."""
+        if not self.shards and not self.groups:
             return str(self.whole)
-        shards = [[*key, order] for key, order in sorted(self.shards.items())]
-        return json.dumps({"whole": self.whole, "shards": shards}, separators=(",", ":"), ensure_ascii=False)
+        said = {"whole": self.whole, "shards": [[*key, order] for key, order in sorted(self.shards.items())]}
+        more = {"groups": dict(sorted(self.groups.items()))} if self.groups else {}
+        return json.dumps({**said, **more}, separators=(",", ":"), ensure_ascii=False)
 
     @staticmethod
     def from_text(text: str | None) -> Truncates:
@@ -77,7 +89,12 @@ class Truncates:
         said = json.loads(text or "-1")
         if isinstance(said, int):
             return Truncates(said)
-        return Truncates(said["whole"], {(column, value): order for column, value, order in said["shards"]})
+        shards = {(column, value): order for column, value, order in said["shards"]}
+        return Truncates(said["whole"], shards, said.get("groups", {}))
+
+
+def _newest(known: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
+    return {key: max(known.get(key, -1), more.get(key, -1)) for key in {**known, **more}}
 
 
 NOTHING_TRUNCATED = Truncates()

@@ -103,7 +103,7 @@ class Repairer:
             target=accepted.target,
             columns=accepted.columns,
             origins={check.origin},
-            sharded=check.shard is not None,
+            shared=check.shard is not None,
             counts=accepted.counts,
         )
         deletes = int(pc.sum(pc.equal(batch.rows.column("__op"), int(Op.DELETE))).as_py() or 0)
@@ -121,8 +121,9 @@ class Repairer:
         if known is not None:
             facts = TableFacts(truncates=known.truncates, columns=known.table.schema.names)
         prepared = prepare(batch, rules, check.shard, facts)
-        if prepared.rejected or prepared.accepted is None:
-            detail = prepared.rejected[0].detail if prepared.rejected else "no row was left"
+        rejected = prepared.left_out.rejected
+        if rejected or prepared.accepted is None:
+            detail = rejected[0].detail if rejected else "no row was left"
             raise UnsupportedError(
                 f"the source's rows cannot be written: {detail}",
                 do_next="correct the table's rules, or its column at the source",

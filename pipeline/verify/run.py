@@ -25,6 +25,8 @@ from pipeline.verify.table_check import CheckOptions, TableCheck
 #: A source table, and the rule that marks its rows in a lake table of several source tables.
 Origin = tuple[SourceTable, ShardRule | None]
 
+_STITCHED = "the table is stitched from several source tables, and each of them has only some columns of its rows"
+
 
 @dataclass(frozen=True)
 class VerifyOptions:
@@ -96,6 +98,9 @@ class Verifier:
 
         ``named``: the user asked for this table; then a source table that is gone is an error.
         """
+        if table.rules.groups and not named:
+            yield TableResult(table.name, skipped=_STITCHED)
+            return
         for origin in self.origins(table):
             yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
 
@@ -112,8 +117,14 @@ class Verifier:
         )
 
     def origins(self, table: CatalogTable) -> list[Origin]:
-        """The source tables whose rows a lake table holds."""
+        """The source tables whose rows a lake table holds. Raises UnsupportedError for a stitched table."""
         tables = self.settings.tables
+        if table.rules.groups:
+            raise UnsupportedError(
+                _STITCHED,
+                do_next="compare the table with a join of its sources",
+                table=table.name,
+            )
         if not tables.routes:
             return [(table.source, None)]
         if self._seen is None:
@@ -122,7 +133,7 @@ class Verifier:
         for source in self._seen:
             destination = tables.destination(source) if tables.selects(source) else None
             if destination is not None and SourceTable(destination.database, destination.table) == table.source:
-                found.append((source, destination.shard))
+                found.append((source, destination.part if isinstance(destination.part, ShardRule) else None))
         return found or [(table.source, None)]
 
     def _known(self, name: str) -> TableResult | None:

@@ -48,7 +48,7 @@ def prepared(made: ChangeBatch, facts: TableFacts = NO_FACTS, shard: ShardRule |
 
 def fates(done: Prepared) -> list[tuple[str, list[int]]]:
     """(reason, offsets) of the rejected rows."""
-    return [(one.reason, one.rows.rows.column("__offset").to_pylist()) for one in done.rejected]
+    return [(one.reason, one.rows.rows.column("__offset").to_pylist()) for one in done.left_out.rejected]
 
 
 def stored(done: Prepared) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def stored(done: Prepared) -> list[dict[str, Any]]:
 def test_good_rows_are_routed() -> None:
     done = prepared(batch([(1, "5"), (2, "6"), (1, "7")]))
     assert stored(done) == [{"id": 1, "amount": "7"}, {"id": 2, "amount": "6"}]
-    assert done.rejected == []
+    assert done.left_out.rejected == []
     assert done.accepted is not None
     assert done.accepted.counts == Counts(read=3, superseded=1)
     assert done.accepted.columns == pa.schema([("id", pa.int64()), ("amount", pa.string())])
@@ -76,7 +76,7 @@ def test_each_step_rejects_what_is_left_by_the_one_before() -> None:
     rows: list[tuple[int | None, str]] = [(1, "1"), (2, "no number"), (None, "3"), (4, "4"), (None, "refused first")]
     done = prepared(batch(rows), TableFacts(ddl), key=("id",), columns=columns)
     assert fates(done) == [(DDL_REFUSED, [4]), (Reason.BAD_COMPUTED, [1]), (Reason.NULL_KEY, [2])]
-    assert {one.reason for one in done.rejected} & UNCOUNTED_REASONS == {DDL_REFUSED}
+    assert {one.reason for one in done.left_out.rejected} & UNCOUNTED_REASONS == {DDL_REFUSED}
     assert stored(done) == [{"id": 1, "amount": "1", "whole": 1}, {"id": 4, "amount": "4", "whole": 4}]
 
 
@@ -101,14 +101,14 @@ def test_a_rule_that_cannot_hold_rejects_what_is_left() -> None:
     done = prepared(batch([(1, "1"), (2, "no number")]), columns=columns, key=("nowhere",))
     assert done.accepted is None
     assert fates(done) == [(Reason.BAD_COMPUTED, [1]), (TABLE_REFUSED, [0])]
-    assert "'nowhere' is named by the key" in done.rejected[1].detail
+    assert "'nowhere' is named by the key" in done.left_out.rejected[1].detail
 
 
 def test_a_refused_table_takes_nothing() -> None:
     done = prepared(batch([(1, "1"), (2, "2")]), TableFacts(refused="its schema"))
     assert done.accepted is None
     assert fates(done) == [(TABLE_REFUSED, [0, 1])]
-    assert done.rejected[0].detail.startswith("its schema")
+    assert done.left_out.rejected[0].detail.startswith("its schema")
 
 
 def test_a_batch_behind_a_refused_statement_goes_no_further() -> None:
@@ -131,19 +131,19 @@ def test_rows_of_a_dropped_table_are_left_out() -> None:
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3")]), TableFacts(ddl))
     assert [row["id"] for row in stored(done)] == [3]
     assert done.accepted is not None
-    assert (done.accepted.counts, done.dropped) == (Counts(read=1), 2)
+    assert (done.accepted.counts, done.left_out.dropped) == (Counts(read=1), 2)
 
 
 def test_rows_after_a_statement_that_is_held_wait() -> None:
     facts = TableFacts(SourceDdl(held=(102, None)), applied_until={0: 1})
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3"), (4, "4")]), facts)
     assert [row["id"] for row in stored(done)] == [2]
-    assert done.held is not None
-    assert done.held.rows.column("__offset").to_pylist() == [2, 3]
+    assert done.left_out.held is not None
+    assert done.left_out.held.rows.column("__offset").to_pylist() == [2, 3]
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3")]), TableFacts(SourceDdl(held=(99, None)), applied_until={0: 2}))
     assert done.accepted is None
-    assert done.held is not None
-    assert done.held.rows.column("__offset").to_pylist() == [2]
+    assert done.left_out.held is not None
+    assert done.left_out.held.rows.column("__offset").to_pylist() == [2]
 
 
 @pytest.mark.parametrize(

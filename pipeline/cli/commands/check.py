@@ -26,7 +26,7 @@ from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
 from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
-from pipeline.upsert.fanout import destination, shard_of
+from pipeline.upsert.fanout import destination, part_of
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
 MANY_BUCKETS = 128
@@ -170,7 +170,7 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
     kept_as = {destination(t, settings.tables) for t in tables}
     rules = {str(t): settings.table_rules(t) for t in sorted(kept_as, key=str)}
-    if settings.tables.routes:
+    if settings.tables.fans_out:
         yield _run("routes", partial(_check_routes, settings.tables, tables))
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
@@ -191,7 +191,7 @@ def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
         if (kept_as := destination(table, rules)) != table:
             merged.setdefault(kept_as, []).append(table)
     for kept_as, sources in merged.items():
-        if len(sources) > 1 and shard_of(sources[0], rules) is None:
+        if len(sources) > 1 and part_of(sources[0], rules) is None:
             raise ConfigError(
                 f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would distinguish their rows",
                 do_next="give the route a shard column, or a table of its own to each",

@@ -22,6 +22,7 @@ from pipeline.decode.ddl.partitions import ChangePartitions
 from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.merging import Merging
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.names import LakeName
@@ -41,8 +42,9 @@ from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.source.topic_names import topic_suffix
-from pipeline.upsert.fanout import destination, shard_of
+from pipeline.upsert.fanout import destination, part_of
 from pipeline.upsert.keyless import ROW_FIELD
+from pipeline.upsert.merging_rules import merging_of
 
 #: How long no statement is tried again on a table after a failure.
 _PAUSE_S = 30.0
@@ -115,7 +117,7 @@ class DdlKeeper:
         tables, found = self._settings.tables, []
         for origin, called in self._history.called.items():
             source = destination(origin, tables)
-            if source in self._mine and tables.selects(origin) and shard_of(origin, tables) is None:
+            if source in self._mine and tables.selects(origin) and part_of(origin, tables) is None:
                 history = tuple(Called(destination(one.name, tables), one.place) for one in called)
                 path = self._settings.table_rules(source).path
                 found.append(LakeName(path, source, history, origin in self._history.dropped))
@@ -243,6 +245,10 @@ class DdlKeeper:
         tables = self._settings.tables
         return [o for o in self._history.effects if tables.selects(o) and destination(o, tables) == source]
 
+    def _shard_of(self, origin: SourceTable) -> ShardRule | None:
+        part = part_of(origin, self._settings.tables)
+        return part if isinstance(part, ShardRule) else None
+
     def _shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
         found = set()
         for topic in topics:
@@ -260,13 +266,12 @@ class DdlKeeper:
         self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, services: TableServices
     ) -> DdlOutcome | None:
         judged, schema = self.judge(source, table)
-        shards = {origin: shard_of(origin, self._settings.tables) for origin in judged}
         news = sorted((e for t in judged.values() for e in t.news), key=lambda e: e.key)
         instant = None
         if news:
             table.refresh(stream)
             entries = sorted((e for t in judged.values() for e in t.entries), key=lambda e: e.key)
-            waiting = [Pending(entry, shards[entry.source]) for entry in news]
+            waiting = [Pending(entry, self._shard_of(entry.source)) for entry in news]
             instant = carry_out(table, entries, waiting, schema, stream, pool, services)
         self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
         return DdlOutcome(source, tuple(news), instant) if news else None
@@ -276,7 +281,7 @@ class DdlKeeper:
         judged: dict[SourceTable, TableDdl] = {}
         schema = table.table.schema
         for origin in sorted({*self._origins(source), *(entry.source for entry in table.ddl)}, key=str):
-            state = schema_state_of(table, schema, shard_of(origin, self._settings.tables))
+            state = schema_state_of(table, schema, self._shard_of(origin))
             self._describe(state, origin)
             mine = [entry for entry in table.ddl if entry.source == origin]
             effects = self._history.effects.get(origin, ())
@@ -362,7 +367,8 @@ class DdlKeeper:
             defined = versions[0].columns if versions else ()
             columns = pa.schema([(lake_name(name), kind.lake_type) for name, kind in defined])
             key = rules.key or (versions[0].key if versions else ())
-            state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules)
+            by_writer = merging_of(rules).by_writer
+            state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules, by_writer=by_writer)
             self._describe(state, origin)
             reached = self._applied_until(source)
             found[origin] = judge_table(origin, self._history.effects[origin], (), state, reached)
@@ -388,4 +394,7 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
     key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
-    return TableSchemaState(schema, key, partition and lake_name(partition), table.rules, shard=column)
+    by_writer = Merging.of(config).by_writer
+    return TableSchemaState(
+        schema, key, partition and lake_name(partition), table.rules, shard=column, by_writer=by_writer
+    )

@@ -80,7 +80,8 @@ class TableSchemaState:
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
-    columns that the statement adds with values that its text does not determine.
+    columns that the statement adds with values that its text does not determine. ``by_writer``: whether the table is
+    merged by its writer: its rows do not say which of their values are from before a statement.
     """
 
     schema: pa.Schema
@@ -96,6 +97,7 @@ class TableSchemaState:
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     unfilled: frozenset[str] = frozenset()
+    by_writer: bool = False
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""

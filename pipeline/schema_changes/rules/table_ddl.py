@@ -17,7 +17,7 @@ from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.statements import Action, AddColumn, DropColumn, RenameColumn
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
-from pipeline.schema_changes.rules.judged import Judged, KeyChange, Ruling, TableSchemaState, Verdict
+from pipeline.schema_changes.rules.judged import Judged, KeyChange, Ruling, TableSchemaState, Verdict, say
 from pipeline.schema_changes.rules.partition_clauses import note_cascade
 from pipeline.schema_changes.rules.plan import Refusal, SourceDdl
 from pipeline.schema_changes.rules.restatement import Restatement
@@ -287,6 +287,8 @@ def _short(text: str) -> str:
 def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
     """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
+    if state.by_writer and effect.action is not Action.RENAME:
+        return _kept(effect), None
     if effect.action is Action.ALTER:
         return judge_clauses(effect.clauses, order, state, effect.keys), None
     if effect.action is Action.RENAME:
@@ -308,6 +310,24 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
         if isinstance(clause, Cascade):
             note_cascade(clause, judged)
     return judged, None
+
+
+def _kept(effect: Effect) -> Judged:
+    """The statement about a table that is merged by its writer: nothing that is stored changes."""
+    judged = Judged()
+    if effect.action is Action.DROP:
+        say(judged, Verdict.KEEP, "the table was dropped: what it gave the lake table stays as it is")
+    for clause in effect.clauses if effect.action is Action.ALTER else ():
+        if isinstance(clause, AddColumn):
+            what = f"column {clause.column.name!r} comes with its rows; rows from before have null"
+        elif isinstance(clause, RenameColumn):
+            what = f"column {clause.old!r} stays, and {clause.new!r} is another column"
+        elif isinstance(clause, DropColumn):
+            what = f"column {clause.name!r} stays; new rows have null"
+        else:
+            what = "rows from before the statement stay as they are"
+        say(judged, Verdict.KEEP, f"merged by its writer: {what}")
+    return judged
 
 
 def _renamed(effect: Effect, state: TableSchemaState) -> Judged:
