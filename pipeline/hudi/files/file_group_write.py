@@ -69,7 +69,8 @@ class WriteResult:
     """The commit's data about a written log or base file; nothing is read back.
 
     ``ranges``: statistics of the indexed columns; None for a table without column statistics. ``bloom``: of a base
-    file, the filter of its record keys as (kind, base64 text).
+    file, the filter of its record keys as (kind, base64 text). ``columns``: those that the file changes in rows that
+    live; None for whole rows. ``inserts``: whether it may add rows.
     """
 
     partition_path: str
@@ -82,6 +83,8 @@ class WriteResult:
     max_record_key: str
     ranges: tuple[ColumnRange, ...] | None = None
     bloom: tuple[str, str] | None = None
+    columns: frozenset[str] | None = None
+    inserts: bool = True
 
     @property
     def is_base(self) -> bool:
