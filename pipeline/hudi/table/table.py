@@ -170,6 +170,8 @@ class HudiTable(TableState):
         self.config.check_writable()
         refuse_foreign(self.timeline)
         check_clock(self.timeline, self.config.name)
+        if not self._begun:
+            self._foreign_writes.clear()
         begun = Begun(len(self._foreign_writes), self.schema, intent is not None and intent.whole)
         body, check = b"", None
         if intent is not None:
