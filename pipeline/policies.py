@@ -1,4 +1,4 @@
-"""What a table's metadata table, compaction and retention shall do: names, defaults, bounds and descriptions, once.
+"""What metadata tables, compaction, retention and writers of a table shall do: names, defaults, bounds, descriptions.
 
 The settings file shows these policies as sections (``settings.tables``). The table format takes them with what only it
 knows (``hudi.definition.format_config``).
@@ -6,11 +6,14 @@ knows (``hudi.definition.format_config``).
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from pipeline.validation import Count, Section, Text, mistake
+
+#: What commits of several writers of a table may do side by side.
+Conflicts: TypeAlias = Literal["queue", "row", "column"]
 
 
 class MetadataPolicy(Section):

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import Intent
 from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
@@ -31,7 +33,7 @@ from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.states import Merger
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
-from pipeline.schema_changes.rules.evolution import evolved
+from pipeline.schema_changes.rules.evolution import evolved, retyped
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings import TableRules
@@ -76,7 +78,7 @@ class LakeTable:
     def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
         """Open an existing table, roll back the instants of dead writers, and read the newest commit records."""
         metadata = metadata_config(rules)
-        table = HudiTable.open(storage, metadata=metadata, locking=locking)
+        table = HudiTable.open(storage, metadata=metadata, locking=locking, conflicts=rules.conflicts)
         table.config.check_writable()
         finish_pending_restores(table, metadata)
         table.rollback_pending()
@@ -100,7 +102,8 @@ class LakeTable:
     ) -> LakeTable:
         """Create the table of a target."""
         metadata = metadata_config(rules)
-        table = HudiTable.create(storage, table_config(target), table_schema(target, columns), metadata, locking)
+        schema = table_schema(target, columns)
+        table = HudiTable.create(storage, table_config(target), schema, metadata, locking, rules.conflicts)
         return cls(storage, table, rules, keyless=None if target.key else KeylessState())
 
     def _load(self) -> None:
@@ -148,6 +151,10 @@ class LakeTable:
         other buckets.
         """
         self.table.refresh()
+        self._follow(stream)
+
+    def _follow(self, stream: str) -> None:
+        """Read the commit records again if the table has taken in commits of other writers. Errors as ``refresh``."""
         if self.table.generation == self._seen:
             return
         before = self.standing(stream)
@@ -205,10 +212,10 @@ class LakeTable:
             raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
         return evolved(self.table.schema, columns, self.rules.schema_changes)
 
-    def begin(self, schema: pa.Schema) -> WriteContext:
-        """Start an instant whose files have the columns of ``schema`` (see ``schema_with``). Errors as
+    def begin(self, schema: pa.Schema, intent: Intent | None = None) -> WriteContext:
+        """Start an instant whose files have the columns of ``schema`` (see ``schema_with``). ``intent`` and errors as
         ``HudiTable.begin``."""
-        return self.context(self.table.begin(), schema)
+        return self.context(self.table.begin(intent), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
         """The write context of an instant, for files with the columns of ``schema`` and the order columns of groups that
@@ -280,17 +287,49 @@ class LakeTable:
         """Complete an instant with the commit record of its batch. Returns the completion time. Errors as
         ``HudiTable.commit``.
 
-        ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived from the table's positions as
-        of ``begin``: a commit that another writer has overtaken is refused.
+        ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived under the lock from what the
+        newest commit recorded, so the newest commit always knows the positions of all streams.
         """
-        record = record.upon(self.positions, self.truncates, self.snapshots)
-        completed = self.table.commit(context.instant, results, record.to_extra(), context.arrow_schema)
+        whole = self._is_whole(context, record)
+
+        def extra() -> Mapping[str, str]:
+            nonlocal record
+            self._take_over(record.stream, context.instant)
+            record = record.upon(self.positions, self.truncates, self.snapshots)
+            return record.to_extra()
+
+        completed = self.table.commit(context.instant, results, extra, context.arrow_schema, whole=whole)
         self.positions = record.positions if record.positions is not None else self.positions
         self.truncates, self.source, self.origin = record.truncates, record.source, record.origin
         self.keyless = record.keyless if record.keyless is not None else self.keyless
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
         return completed
+
+    def _is_whole(self, context: WriteContext, record: CommitRecord) -> bool:
+        """Whether a commit depends on more than the file groups that it writes: on all rows, or on what earlier commits
+        recorded of the whole table."""
+        notes = record.notes
+        return (
+            self.keyless is not None
+            or record.keyless is not None
+            or record.truncates.news_to(self.truncates)
+            or bool(notes.ddl is not None or notes.key is not None or notes.hours is not None or notes.reverts)
+            or bool(retyped(self.table.schema, context.arrow_schema))
+        )
+
+    def _take_over(self, stream: str, instant: str) -> None:
+        """Take over what other writers have recorded since the commit began. Raises OvertakenError if it is another
+        source of the table's rows, and as ``refresh``."""
+        known = self.source, self.origin
+        self._follow(stream)
+        if None not in (known[0], self.source) and (self.source, self.origin) != known:
+            raise OvertakenError(
+                f"another writer has recorded that the table's rows come from {self.origin or self.source}",
+                do_next="roll it back and write again on the current state of the table",
+                instant=instant,
+                table=self.rules.path,
+            )
 
     def standing(self, stream: str) -> Offsets:
         """The offsets below which everything of a stream is applied."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
 from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.read.slice import read_file_slice
@@ -111,7 +112,7 @@ def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Count
 
     ``counts``: the final counts of the table's records.
     """
-    context = table.begin(table.table.schema)
+    context = table.begin(table.table.schema, Intent())
     with table.undone_on_error(context.instant):
         source = table_input.report.target.source
         record = CommitRecord(stream, batch, counts, source, table.origin, table_input.ranges, notes=table_input.notes)
@@ -169,7 +170,20 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
     if retyped(table.table.schema, schema):
         services.compact_now(table)  # hudi-rs reads one type per column in the log files of a slice (measured)
         schema = table.schema_with(columns)  # the compaction may have loaded another writer's commits
-    return table.begin(schema)
+    return table.begin(schema, _intent(table, table_input, whole=bool(retyped(table.table.schema, schema))))
+
+
+def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent:
+    """What the batch will write to the table. Rows of a table without a key, and deletes of a TRUNCATE, may go to any
+    file group."""
+    places = sorted({(parcel.partition_path, parcel.bucket) for parcel in table_input.parcels})
+    if whole or table.keyless is not None or table_input.truncates.news_to(table.truncates):
+        return WHOLE_TABLE
+    return Intent.of_groups(GroupIntent(place[0], _file_id(table, place)) for place in places)
+
+
+def _file_id(table: LakeTable, place: Place) -> str:
+    return table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
 
 
 def _source_times(report: TableReport) -> tuple[int, int] | None:
@@ -192,7 +206,7 @@ def _write(
 
     def write(item: tuple[Place, pa.Table]) -> tuple[Sequence[WriteResult], int]:
         place, rows = item
-        name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
+        name = _file_id(table, place)
         merged = merger.merge(place, name, rows)
         return write_merged(table.storage, context, merged, first=place not in existing), merged.superseded
 

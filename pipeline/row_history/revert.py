@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
@@ -136,7 +137,7 @@ def _revert_table(
         )
     if not plan.written:
         return None
-    context = table.begin(table.table.schema)
+    context = table.begin(table.table.schema, WHOLE_TABLE)
     with table.undone_on_error(context.instant):
         results = _write(table, context, plan.written)
         done = Revert(

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pipeline.policies import CompactionPolicy, MetadataPolicy, RetentionPolicy
+from pipeline.policies import CompactionPolicy, Conflicts, MetadataPolicy, RetentionPolicy
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
@@ -18,7 +18,6 @@ from pipeline.validation import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
 Compression = Literal["zstd", "snappy", "none"]
-Conflicts = Literal["queue", "row", "column"]
 
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
 #: The name of a later lake table of one source name, see ``later_table``.

@@ -2,8 +2,9 @@
 
 The order on storage makes it safe. After a crash these files remain, step by step:
 
-1. ``<instant>.deltacommit.requested``, then ``.inflight`` (both empty, created exclusively). After either: a pending
-   instant without files. Readers see nothing; the next start rolls it back.
+1. ``<instant>.deltacommit.requested``, then ``.inflight``, created exclusively. They are empty, or say what the commit
+   will write (``actions.announced``). After either: a pending instant without files. Readers see nothing; the next
+   start rolls it back.
 2. Markers, then data files, written by tasks (``write``). After any of them: files that no reader counts, for their
    instant is not completed, each named by a marker. The rollback deletes them.
 3. ``.hoodie_partition_metadata`` of partitions that are new. After it: a partition without rows.
@@ -17,7 +18,7 @@ The order on storage makes it safe. After a crash these files remain, step by st
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -66,22 +67,50 @@ class OvertakenError(TransientError):
     """Another writer has committed since this instant began, so the instant is based on an old state of the table."""
 
 
-def begin_instant(storage: Storage, clock: InstantClock, action: str, ownership: Ownership) -> Instant:
-    """Step 1: a new inflight instant, both files empty as Hudi's readers allow; its heartbeat begins before it.
+def begin_instant(
+    storage: Storage,
+    clock: InstantClock,
+    action: str,
+    ownership: Ownership,
+    body: bytes = b"",
+    check: Callable[[Instant], None] | None = None,
+) -> Instant:
+    """Step 1: a new inflight instant; its heartbeat begins before it.
 
-    If another writer took the requested time in the same millisecond, the next one is used. Raises StorageError.
+    Args:
+        storage: the table's root.
+        clock: gives the requested time; if another writer took it in the same millisecond, the next one is used.
+        action: of the instant.
+        ownership: of the writer.
+        body: of the inflight file, and with ``check`` of the requested file; both may be empty for Hudi's readers.
+        check: called with the requested instant, which is removed if it raises.
+
+    Raises StorageError, and what ``check`` raises.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
         requested = Instant(clock.next_begin(), action, State.REQUESTED)
         try:
-            request(storage, requested, b"", ownership)
+            request(storage, requested, body if check is not None else b"", ownership)
             break
         except AlreadyExistsError:
             if attempt == _BEGIN_ATTEMPTS - 1:
                 raise
+    if check is not None:
+        try:
+            check(requested)
+        except BaseException:
+            withdraw_request(storage, requested, ownership)
+            raise
     inflight = requested.in_state(State.INFLIGHT)
-    storage.create(inflight.path, b"")
+    storage.create(inflight.path, body)
     return inflight
+
+
+def withdraw_request(storage: Storage, requested: Instant, ownership: Ownership) -> None:
+    """Remove a requested instant of ours that has no files. One that cannot be removed is rolled back as a dead one."""
+    with contextlib.suppress(BinlakeError):
+        storage.delete(requested.path)
+    ownership.end(requested.requested_time)
 
 
 def request(storage: Storage, requested: Instant, body: bytes, ownership: Ownership) -> None:

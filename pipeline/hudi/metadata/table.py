@@ -13,7 +13,7 @@ State after a crash, for each step of ``apply``:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -31,7 +31,13 @@ from pipeline.hudi.metadata.indexed_columns import IndexedColumns
 from pipeline.hudi.metadata.new_columns import older_statistics
 from pipeline.hudi.metadata.opened_filters import OutgrownFilters
 from pipeline.hudi.metadata.partition_ranges import Changes, PartitionRanges
-from pipeline.hudi.metadata.records.delta import DeltaRecords, FileKey, Group, MetadataDelta
+from pipeline.hudi.metadata.records.delta import (
+    DeltaRecords,
+    FileKey,
+    Group,
+    KeyedRecords,
+    MetadataDelta,
+)
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.metadata.records.log_write import GroupLog, encode_logs
 from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
@@ -167,18 +173,34 @@ class MetadataTable:
             self._schema = schema
             return
         records, kept = self._records(instant, delta, *before)
+        if self._is_overruled(instant):
+            ranges = records.by_partition.pop(MetadataPartition.PARTITION_STATS, {})
+            self._write(self.clock.next(), {MetadataPartition.PARTITION_STATS: ranges})
+        self._write(instant, records.by_partition)
+        kept()
+        self._undone = instant, self._schema
+        self._schema = schema
+
+    def _is_overruled(self, instant: str) -> bool:
+        """Whether there are ranges of partitions from an instant that was requested later. Log files are read in the
+        order of their instants, and ranges of partitions replace those before them. So an action that ends out of turn
+        records them under an instant of the metadata table alone, before its own. They only widen, so they stay right
+        if the action is rolled back."""
+        groups = self.reader.groups.get(MetadataPartition.PARTITION_STATS, [])
+        return any(log.name.instant > instant for group in groups for log in group.logs)
+
+    def _write(self, instant: str, by_partition: Mapping[MetadataPartition, KeyedRecords]) -> None:
+        if not any(by_partition.values()):
+            return
         logs = [
             log
-            for partition, group in records.by_partition.items()
+            for partition, group in by_partition.items()
             if group
             for log in encode_logs(instant, partition, self.reader.groups[partition], group)
         ]
         self._commit(instant, logs)
         for log in logs:
             log.group.append(log.log_file, log.records)
-        kept()
-        self._undone = instant, self._schema
-        self._schema = schema
 
     def schema_without(self, instant: str) -> pa.Schema:
         """The table's columns if that instant is undone."""

@@ -5,6 +5,7 @@ completed and a missing one inside it as not completed. As in Hudi's archival, t
 
 - the last completed write before the oldest pending instant;
 - the oldest savepoint;
+- a delta commit that completed after one that stays;
 - the writes that cleaning retains, and two more before them (``ArchivalConfig.around``);
 - the writes since the last compaction of the metadata table (without a compaction: all), because the entries of the
   metadata table's log files are valid by the instants of this timeline;
@@ -28,6 +29,7 @@ from pipeline.hudi.timeline.history_writer import move_to_history
 from pipeline.hudi.timeline.instant import (
     CLEAN,
     COMMIT,
+    DELTA_COMMIT,
     REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
@@ -114,6 +116,7 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
         first = _first_log(table)
         ends.append(first)
         old = [write for write in old if write.requested_time < first]
+    old = _completed_first(old, writes)
     if not old:
         return []
     others = [
@@ -122,6 +125,17 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
         if instant.requested_time < min([old[-1].requested_time, *ends])
     ]
     return sorted([*old, *others])
+
+
+def _completed_first(old: list[Instant], writes: list[Instant]) -> list[Instant]:
+    """The longest beginning of ``old`` in which every delta commit completed before all later ones. Commits of several
+    writers may complete in another order than they were requested in, and the one that completed last has the newest
+    commit record: it must not be archived before others."""
+    ended = [(write.completion_time or "") if write.action == DELTA_COMMIT else "" for write in writes]
+    count = len(old)
+    while count and max(ended[:count]) > min((time for time in ended[count:] if time), default="~"):
+        count -= 1
+    return old[:count]
 
 
 def _held_back(timeline: Timeline) -> list[str]:

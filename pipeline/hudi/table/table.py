@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
-from pipeline.hudi.actions.commit import CommitPlan, OvertakenError, apply_commit, begin_instant, withdraw
+from pipeline.hudi.actions.announced import announcement, intent_extra
+from pipeline.hudi.actions.commit import CommitPlan, apply_commit, begin_instant, withdraw
+from pipeline.hudi.actions.intent import Intent
 from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
 from pipeline.hudi.definition.config import (
@@ -27,15 +31,21 @@ from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
 from pipeline.hudi.metadata.records.delta import MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
-from pipeline.hudi.table.table_state import TableState
+from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
+from pipeline.hudi.table.table_state import Begun, TableState
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
 
 #: Creates the timeline directory before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
+
+
+#: Keys of extraMetadata, or a function that gives them.
+Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 
 
 class HudiTable(TableState):
@@ -43,9 +53,9 @@ class HudiTable(TableState):
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
 
-    Every change of an instant's state happens under the table's lock (``exclusively``). A delta commit is based on all
-    instants that had completed when it began. If another writer commits meanwhile, it is refused, and its caller begins
-    a new one.
+    Instants are completed and removed under the table's lock (``exclusively``). A delta commit is based on all instants
+    that had completed when it began. If another writer commits meanwhile and the two conflict under the table's policy,
+    it is refused, and its caller begins a new one.
     """
 
     @staticmethod
@@ -61,6 +71,7 @@ class HudiTable(TableState):
         arrow_schema: pa.Schema,
         metadata: MetadataConfig | None = None,
         locking: Locking | None = None,
+        conflicts: Conflicts = "queue",
     ) -> HudiTable:
         """Create an empty table.
 
@@ -70,6 +81,7 @@ class HudiTable(TableState):
             arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
             metadata: the settings of its metadata table; None for a table without one.
             locking: how it is shared with other writers; None for a writer that is the only one.
+            conflicts: what this writer's commits may do beside those of others.
 
         Raises UnsupportedError for a schema that Hudi's readers do not support, AlreadyExistsError for an existing
         table.
@@ -79,7 +91,7 @@ class HudiTable(TableState):
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")
         storage.create(PROPERTIES_PATH, config.to_properties())
-        table = cls.open(storage, config, metadata, locking)
+        table = cls.open(storage, config, metadata, locking, conflicts)
         if metadata is not None:
             table.keep_metadata(metadata)
         return table
@@ -91,6 +103,7 @@ class HudiTable(TableState):
         expected: TableConfig | None = None,
         metadata: MetadataConfig | None = None,
         locking: Locking | None = None,
+        conflicts: Conflicts = "queue",
     ) -> HudiTable:
         """Read a table's configuration and list its timeline.
 
@@ -99,6 +112,7 @@ class HudiTable(TableState):
             expected: the configuration in the settings; None accepts any.
             metadata: the settings of its metadata table, if it has one; None for the defaults.
             locking: how it is shared with other writers; None for a writer that is the only one.
+            conflicts: what this writer's commits may do beside those of others.
 
         Raises ConfigError if there is no table or its identity is not the expected one, CorruptDataError.
         """
@@ -106,7 +120,8 @@ class HudiTable(TableState):
         if expected is not None:
             expected.check_same_identity(config)
         ownership = Ownership(storage, locking)
-        return cls(storage, config, Timeline.load(storage), properties, metadata or MetadataConfig(), ownership)
+        settings = metadata or MetadataConfig()
+        return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
 
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:
         """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings
@@ -140,21 +155,40 @@ class HudiTable(TableState):
         self._index, self._properties = None, self.storage.stat(PROPERTIES_PATH)
         return True
 
-    def begin(self) -> str:
+    def begin(self, intent: Intent | None = None) -> str:
         """Begin a delta commit on the current state of the table; returns the requested time of its inflight instant.
 
-        Raises ConfigError if ``hoodie.properties`` now has another table's identity or the clock is far behind the
-        timeline, UnsupportedError for a table that binlake cannot write to, ForeignActionError while an action of Hudi
-        on its file groups is pending.
+        Args:
+            intent: what it will write, as far as it is known: its inflight file says so. None if it is not known yet.
+
+        Except under the policy ``queue``, an intent is checked against other writers first (``overtaking``). Raises
+        OvertakenError for a conflict; nothing is left of the instant then. Raises ConfigError if ``hoodie.properties``
+        now has another table's identity or the clock is far behind the timeline, UnsupportedError for a table that
+        binlake cannot write to, ForeignActionError while an action of Hudi on its file groups is pending.
         """
         self._check_config()
         self.config.check_writable()
         refuse_foreign(self.timeline)
         check_clock(self.timeline, self.config.name)
-        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT, self.ownership)
+        if not self._begun:
+            self._foreign_writes.clear()
+        begun = Begun(len(self._foreign_writes), self.schema, intent is not None and intent.whole)
+        body, check = b"", None
+        if intent is not None:
+            body, check = announcement(intent), partial(self._check_first, intent, begun)
+        first = check if self.policy != "queue" and self.lock.shared else None
+        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT, self.ownership, body, first)
         self.timeline.record(inflight)
-        self._begun[inflight.requested_time] = self._foreign_writes
+        self._begun[inflight.requested_time] = begun
         return inflight.requested_time
+
+    def _check_first(self, intent: Intent, begun: Begun, requested: Instant) -> None:
+        mine = intent.at(requested.requested_time)
+        try:
+            check_pending(self, requested, mine, begun, waits=not self._entered)
+        except BaseException:
+            self.timeline.forget(requested)
+            raise
 
     def write_context(
         self, instant: str, schema: pa.Schema | None = None, compression: str = "zstd", level: int | None = 1
@@ -176,27 +210,31 @@ class HudiTable(TableState):
         self,
         instant: str,
         results: Iterable[WriteResult],
-        extra: Mapping[str, str] | None = None,
+        extra: Extra | None = None,
         schema: pa.Schema | None = None,
+        *,
+        whole: bool = False,
     ) -> str:
         """Publish the files of an instant from ``begin``; returns the completion time.
 
         Args:
             instant: the requested time.
             results: one for every file; none for a commit that only records ``extra``.
-            extra: the caller's own keys of extraMetadata.
+            extra: the caller's own keys of extraMetadata, or a function that is called for them under the lock once the
+                checks have passed, with all that others committed taken in.
             schema: a newer schema: columns added as nullable, types widened; any types if every file group gets a new
-                base file.
+                base file. Columns that others have added since ``begin`` stay.
+            whole: whether the commit's content depends on the whole table: no other may have completed since ``begin``.
 
-        The metadata table records the files first. Raises OvertakenError if another writer has committed since
-        ``begin``, LockHeldError, LostOwnershipError, CommitUnknownError, StorageError as ``commit.apply_commit`` says,
-        UnsupportedError for a schema the old files cannot be read under, CorruptDataError for a metadata table that
-        cannot be read.
+        The metadata table records the files first. Raises OvertakenError if what another writer has committed since
+        ``begin`` conflicts under the table's policy, LockHeldError, LostOwnershipError, CommitUnknownError,
+        StorageError as ``commit.apply_commit`` says, UnsupportedError for a schema the old files cannot be read under,
+        CorruptDataError for a metadata table that cannot be read.
         """
         files = list(results)
         try:
             with self.exclusively():
-                completed = self._commit(instant, files, extra or {}, schema)
+                completed = self._commit(instant, files, extra or {}, schema, whole=whole)
         except LostOwnershipError:
             self.ownership.end(instant)
             withdraw(self.storage, instant, [file.path for file in files])
@@ -206,20 +244,25 @@ class HudiTable(TableState):
         return completed
 
     def _commit(
-        self, instant: str, files: Sequence[WriteResult], extra: Mapping[str, str], schema: pa.Schema | None
+        self, instant: str, files: Sequence[WriteResult], extra: Extra, schema: pa.Schema | None, *, whole: bool
     ) -> str:
         inflight = self._inflight(instant)
         self.ownership.check(instant)
-        self._check_not_overtaken(instant)
-        columns = value_schema(schema) if schema is not None else self.schema
+        begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
+        mine = Intent.of_results(files, whole=whole or begun.whole).at(instant)
+        self._check_not_overtaken(mine, begun)
+        columns = self.schema
+        if schema is not None:
+            columns = merged_schema(self, instant, begun, value_schema(schema))
         self._check_columns(columns, files)
+        keys = extra() if callable(extra) else extra
         stats = write_stats(instant, files)
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
-            metadata=CommitMetadata(stats, {**extra, SCHEMA_KEY: self._avro(columns)}),
+            metadata=CommitMetadata(stats, {**keys, **intent_extra(mine), SCHEMA_KEY: self._avro(columns)}),
             new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
         )
         completed = apply_commit(self.storage, plan)
@@ -239,14 +282,8 @@ class HudiTable(TableState):
             if not based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}:
                 raise
 
-    def _check_not_overtaken(self, instant: str) -> None:
-        if self._begun.get(instant, self._foreign_writes) != self._foreign_writes:
-            raise OvertakenError(
-                "another writer has committed since this instant began",
-                do_next="roll it back and write again on the current state of the table",
-                instant=instant,
-                table=self.config.name,
-            )
+    def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
+        check_completed(self, mine, begun)
 
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -21,12 +22,28 @@ from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import write_properties
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.policies import Conflicts
 from pipeline.storage.base import FileInfo, Storage
 
-#: Actions that overtake a commit if another writer completes one after its begin. A compaction changes no row.
+#: Actions that may overtake a commit if another writer completes one after its begin. A compaction changes no row.
 _OVERTAKING = (DELTA_COMMIT, REPLACE_COMMIT, RESTORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a pending instant began upon.
+
+    Args:
+        seen: how many writes of other writers its writer knew.
+        schema: the table's columns then.
+        whole: whether its content depends on the whole table.
+    """
+
+    seen: int
+    schema: pa.Schema
+    whole: bool = False
 
 
 class TableState:
@@ -40,8 +57,11 @@ class TableState:
         properties: FileInfo | None,
         metadata: MetadataConfig,
         ownership: Ownership,
+        conflicts: Conflicts = "queue",
     ) -> None:
         self.ownership = ownership
+        #: What this writer's commits may do beside those of others.
+        self.policy = conflicts
         self.storage = fenced(storage, ownership.lock)
         self.config = config
         self.timeline = timeline
@@ -52,9 +72,11 @@ class TableState:
         self.generation = 0
         self._clock = InstantClock()
         self._entered = 0
-        self._foreign_writes = 0
-        #: The count of foreign writes at the begin of each of our pending instants.
-        self._begun: dict[str, int] = {}
+        #: The overtaking writes of other writers in the order in which they were taken in; None for another
+        #: ``hoodie.properties``.
+        self._foreign_writes: list[Instant | None] = []
+        #: What each of our pending instants began upon.
+        self._begun: dict[str, Begun] = {}
         self._known_partitions: set[str] = set()
         self._observe_times()
         self.schema = self._read_schema()
@@ -86,6 +108,15 @@ class TableState:
             self._index = None
         with contextlib.suppress(BinlakeError):  # raised again on the next use
             _ = self.metadata_table  # later times must be after those of its own services too
+
+    def foreign_writes(self, since: int) -> list[Instant | None]:
+        """The overtaking writes of other writers that were taken in after the first ``since``; None for a change of
+        ``hoodie.properties``."""
+        return self._foreign_writes[since:]
+
+    def is_ours(self, instant: str) -> bool:
+        """Whether this object began a pending instant."""
+        return instant in self._begun
 
     @property
     def clock(self) -> InstantClock:
@@ -121,9 +152,9 @@ class TableState:
             changed = [instant for instant in changed if instant not in late]
         if changed:
             self.generation += 1
-            self._foreign_writes += sum(
-                i.action in _OVERTAKING and (i.completed or i.action == RESTORE) for i in changed
-            )
+            self._foreign_writes += [
+                i for i in changed if i.action in _OVERTAKING and (i.completed or i.action == RESTORE)
+            ]
             self.schema = self._read_schema()
             self._index = None
         return bool(changed)
@@ -149,10 +180,11 @@ class TableState:
     def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
         """The value of ``key`` as ``extra_metadata``, and the values of ``further`` keys in the same commit.
 
-        In archived commits each key has its newest value of any commit. Keys without a value are left out; without a
-        value of ``key`` the result is empty.
+        The newest commit is the one that completed last: it knows what all others recorded. In archived commits each
+        key has its newest value of any commit. Keys without a value are left out; without a value of ``key`` the result
+        is empty.
         """
-        for instant in reversed(self.timeline.completed()):
+        for instant in self.timeline.newest_first():
             extra = self.timeline.commit_metadata(instant).extra
             if key in extra:
                 return {name: extra[name] for name in (key, *further) if name in extra}
@@ -171,7 +203,7 @@ class TableState:
         return self.schema
 
     def _read_schema(self) -> pa.Schema:
-        text = self.extra_metadata(SCHEMA_KEY) or self.config.extra.get(CREATE_SCHEMA)
+        text = self._newest_schema() or self.config.extra.get(CREATE_SCHEMA)
         if text is None:
             raise UnsupportedError(
                 "the table has no schema, neither in a commit nor in hoodie.properties",
@@ -179,6 +211,13 @@ class TableState:
                 table=self.config.name,
             )
         return value_schema(arrow_schema(text))
+
+    def _newest_schema(self) -> str | None:
+        """The Avro schema of the write that was requested last, as Hudi's readers take it."""
+        for instant in reversed(self.timeline.completed()):
+            if text := self.timeline.commit_metadata(instant).extra.get(SCHEMA_KEY):
+                return text
+        return self.timeline.history().newest_extra(SCHEMA_KEY)
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()
@@ -199,4 +238,4 @@ class TableState:
         config, self._properties = load_config(self.storage)
         self.config.check_same_identity(config)
         self.config, self._index = config, None
-        self._foreign_writes += 1  # the metadata table was added or dropped after our pending instants began
+        self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began

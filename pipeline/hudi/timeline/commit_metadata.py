@@ -17,8 +17,9 @@ _AVRO = "HoodieCommitMetadata"
 class WriteStat:
     """One file of a commit, the fields of Hudi's ``HoodieWriteStat`` that binlake writes or reads.
 
-    ``path`` is relative to the table's root. For a log file ``log_files`` is its name and ``log_version`` is set; for a
-    base file both are empty and ``prev_base_file`` may name the file it replaces.
+    ``path`` is relative to the table's root; empty in an inflight file, which names file groups only. For a log file
+    ``log_files`` is its name and ``log_version`` is set; for a base file both are empty and ``prev_base_file`` may name
+    the file it replaces.
     """
 
     partition_path: str
@@ -49,7 +50,7 @@ class WriteStat:
         is_log = self.log_version is not None
         return {
             "fileId": self.file_id,
-            "path": self.path,
+            "path": self.path or None,
             "prevCommit": self.prev_commit,
             "numWrites": self.num_writes,
             "numDeletes": self.num_deletes,

@@ -17,20 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, TIMELINE_PATH
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 HISTORY_PATH = f"{TIMELINE_PATH}/history"
-#: The footer's entry: {key: [requested time, value]} as JSON.
+#: The footer's entry: {key: [time, value]} as JSON.
 EXTRA_ENTRY = "binlake.extra"
 
 _VERSION_FILE, _MANIFEST = "_version_", re.compile(r"^manifest_(\d+)$")
 _FILE = re.compile(r"^(\d+)_(\d+)_(\d+)\.parquet$")
+_COMMIT_COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
 _FOOTER_END = 8
 _FOOTER_GUESS = 1 << 16
 
-#: Newest value of every key of extraMetadata: (requested time, value).
+#: The time by which an archived commit is newer than others, and its value, of every key of extraMetadata. A value was
+#: recorded when its commit completed, but readers take the schema of the commit that was requested last.
 Extras = dict[str, tuple[str, str]]
 
 
@@ -67,6 +69,7 @@ class ArchivedCommit:
     requested_time: str
     action: str
     metadata: bytes
+    completion_time: str
 
 
 @dataclass
@@ -158,7 +161,9 @@ class History:
                 self._extras[entry.name] = {key: (time, value) for key, (time, value) in json.loads(entry_text).items()}
             else:
                 commits = self._commits([entry]).values()
-                self._extras[entry.name] = newest_extras((c.requested_time, c.metadata) for c in commits)
+                self._extras[entry.name] = newest_extras(
+                    (c.requested_time, c.completion_time, c.metadata) for c in commits
+                )
         return self._extras[entry.name]
 
     def _footer(self, entry: HistoryFile) -> Mapping[bytes, bytes]:
@@ -174,9 +179,11 @@ class History:
             raise _unreadable(entry, error) from error
 
     def _commits(self, entries: Iterable[HistoryFile]) -> dict[str, ArchivedCommit]:
-        rows = (r for e in entries for r in self.read(e, ["instantTime", "action", "metadata"]).to_pylist())
+        rows = (r for e in entries for r in self.read(e, _COMMIT_COLUMNS).to_pylist())
         return {
-            r["instantTime"]: ArchivedCommit(r["instantTime"], r["action"], r["metadata"])
+            r["instantTime"]: ArchivedCommit(
+                r["instantTime"], r["action"], r["metadata"], r["completionTime"] or r["instantTime"]
+            )
             for r in rows
             if r["action"] in (COMMIT, DELTA_COMMIT) and r["metadata"]
         }
@@ -189,12 +196,13 @@ class History:
             raise _unreadable(entry, error) from error
 
 
-def newest_extras(commits: Iterable[tuple[str, bytes]]) -> Extras:
-    """The newest value of every key of extraMetadata, from (requested time, body) of commits."""
+def newest_extras(commits: Iterable[tuple[str, str, bytes]]) -> Extras:
+    """The newest values of commits, given as (requested time, completion time, body)."""
     newest: Extras = {}
-    for time, body in sorted(commits):
-        for key, value in CommitMetadata.from_bytes(body, f"history of {time}").extra.items():
-            newest[key] = time, value
+    for requested, completed, body in commits:
+        for key, value in CommitMetadata.from_bytes(body, f"history of {requested}").extra.items():
+            timed = (requested if key == SCHEMA_KEY else completed), value
+            newest[key] = max(newest.get(key, timed), timed)
     return newest
 
 

@@ -69,7 +69,7 @@ def move_to_history(storage: Storage, instants: Sequence[Instant], newest_only: 
     if fresh:
         with ThreadPoolExecutor(_PARALLEL) as pool:
             rows = list(pool.map(lambda instant: _row(storage, instant), fresh))
-        commits = [(row["instantTime"], row["metadata"]) for row in rows if _has_extra(row)]
+        commits = [(row["instantTime"], row["completionTime"], row["metadata"]) for row in rows if _has_extra(row)]
         extras = newest_extras(commits)
         for row in filter(_has_extra, rows):
             row["metadata"] = _without(row["metadata"], newest_only)

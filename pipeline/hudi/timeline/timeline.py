@@ -81,6 +81,11 @@ class Timeline:
         """The completed commits, deltacommits and replacecommits by requested time, oldest first. Do not change it."""
         return self._writes
 
+    def newest_first(self) -> list[Instant]:
+        """The same instants by completion time, the last one first. Commits of several writers may complete in another
+        order than they were requested in."""
+        return sorted(self._writes, key=lambda write: (write.completion_time or "", write.requested_time), reverse=True)
+
     def completed_actions(self, actions: Collection[str]) -> list[Instant]:
         """The completed instants of those actions (``clean``, ``rollback``...), oldest first."""
         return sorted(i for i in self._completed.values() if i.action in actions)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.first_write import write_base_anew
@@ -90,7 +91,7 @@ def _commit(
     pool: Executor,
 ) -> str:
     schema = columns_after(table.table.schema, schema)
-    context = table.begin(schema)
+    context = table.begin(schema, WHOLE_TABLE)
     with table.undone_on_error(context.instant):
         keyless = _keyless_after(table, entries, news, schema)
         results = _restate(table, context, news, entries, pool, keyless)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
@@ -56,7 +57,7 @@ def rewrite(
         if not key:
             schema = _with_fields(schema)
         table.table.adopt(without_key(table.table.config))
-        context = table.begin(columns_after(table.table.schema, schema))
+        context = table.begin(columns_after(table.table.schema, schema), WHOLE_TABLE)
         fields = key or (ROW_FIELD,)
         with table.undone_on_error(context.instant):
             results = list(_written(table, context, news, key, gone_after(entries), pool))

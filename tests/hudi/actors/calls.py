@@ -124,7 +124,16 @@ def _run(world: World, parts: Parts, chance: random.Random, stay: float, turns: 
 
 def _enter(world: World, name: str, part: Part, rounds: int, actors: dict[str, _Part]) -> _Part:
     def work(storage: Storage) -> None:
-        seen = _Seen(world.path, world.indexed, world.states, world.told, world.calls, [storage])
+        seen = _Seen(
+            world.path,
+            world.indexed,
+            world.states,
+            world.told,
+            world.calls,
+            world.policy,
+            world.positions,
+            stepped=[storage],
+        )
         for phase in part(seen, name, rounds):
             mine = actors.get(name)
             for actor in actors.values():

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.hudi.actors.actors import Part, archiver, cleaner, compactor, restorer, writer
 from tests.hudi.actors.calls import run_by_calls
 from tests.hudi.actors.orders import Run, every_order, some_orders
+from tests.hudi.actors.side_by_side import BESIDE, beside
 from tests.hudi.actors.world import World
 
 PARTS: dict[str, Part] = {
@@ -21,6 +22,7 @@ PARTS: dict[str, Part] = {
     "cleaner": cleaner,
     "archiver": archiver,
     "restorer": restorer,
+    **dict.fromkeys(BESIDE, beside),
 }
 #: More orders by chance than the usual run takes: as many times.
 MORE = int(os.environ.get("BINLAKE_MORE_ORDERS", "1"))

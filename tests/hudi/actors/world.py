@@ -22,6 +22,7 @@ from pipeline.hudi.services.fsck import fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
 from tests.hudi.lake import SCHEMA, Change, Model, commit, config, deletes, ours, rs, storage_at, upserts
 from tests.hudi.metadata.below import Counting
@@ -31,6 +32,8 @@ from tests.hudi.services.compaction.steps import serially
 INDEX = MetadataConfig(compact_after=3, compact_at_most=3, archive_after=8, archive_keep=4)
 COMPACTION = CompactionConfig(after_commits=1, tombstone_retention_hours=1)
 State = dict[tuple[str, int], Change]
+#: The key under which writers count their commits.
+POSITIONS = "tests.positions"
 #: No beat and no renewal falls into a test.
 LOCKING = LockConfig(heartbeat_timeout_s=36_000, validity_s=36_000, renew_s=3_600)
 
@@ -46,6 +49,8 @@ class World:
         told: what the actors were told has happened, by completion time: the changes of a commit, or the write that was
             restored to. That is its order: times are taken under the lock.
         calls: every owner's storage calls.
+        policy: what the commits of its writers may do side by side.
+        positions: by writer, how many commits of those that count them have completed.
     """
 
     path: Path
@@ -53,6 +58,8 @@ class World:
     states: dict[str, State] = field(default_factory=dict)
     told: dict[str, Sequence[Change] | str] = field(default_factory=dict)
     calls: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    policy: Conflicts = "queue"
+    positions: dict[str, int] = field(default_factory=dict)
 
     @property
     def index(self) -> MetadataConfig | None:
@@ -74,7 +81,7 @@ class World:
     def opened(self, owner: str) -> HudiTable:
         """The table as that owner's process has it; its storage calls are noted."""
         storage = Counting(self.storage(owner), self.calls.setdefault(owner, []))
-        return HudiTable.open(storage, metadata=self.index, locking=Locking(LOCKING, owner))
+        return HudiTable.open(storage, metadata=self.index, locking=Locking(LOCKING, owner), conflicts=self.policy)
 
     def model(self) -> Model:
         """What it must hold now."""
@@ -89,7 +96,7 @@ class World:
     def twin(self, path: Path) -> World:
         """The same table at another path. Files are never changed in place, so they are linked."""
         shutil.copytree(self.path, path, copy_function=os.link)
-        return World(path, self.indexed, self.states)
+        return World(path, self.indexed, self.states, policy=self.policy)
 
     def remove(self) -> None:
         """The table and its doors are no more."""
@@ -116,7 +123,9 @@ class World:
     def trouble(self, *, rust: bool = False) -> list[str]:
         """Everything that is not as it must be once all actors are through."""
         rows = self.model().rows()
-        found = [f"{f.severity}: {f}" for f in fsck(storage_at(self.path)).findings if f.severity != "info"]
+        recorded = json.loads(HudiTable.open(storage_at(self.path)).extra_metadata(POSITIONS) or "{}")
+        found = [] if recorded == self.positions else [f"positions {recorded} for {self.positions}"]
+        found += [f"{f.severity}: {f}" for f in fsck(storage_at(self.path)).findings if f.severity != "info"]
         found += _differences("our reader", ours(self.path), rows)
         if rust:
             found += _differences("hudi-rs", rs(self.path), rows)
@@ -144,10 +153,10 @@ def _gone() -> ProcessIdentity:
     return ProcessIdentity(here.host, process.pid, here.started - 1, here.place)
 
 
-def template(path: Path, indexed: bool) -> World:
+def template(path: Path, indexed: bool, buckets: int = 1) -> World:
     """A small table that has been compacted, with something to compact, to clean and to archive."""
     world, model = World(path, indexed), Model()
-    table = HudiTable.create(storage_at(path), config(buckets=1), SCHEMA, world.index)
+    table = HudiTable.create(storage_at(path), config(buckets=buckets), SCHEMA, world.index)
     history = [upserts(range(5), 100), upserts([1], 110, "late"), deletes([3], 120), upserts([0], 130, "later")]
     for number, changes in enumerate([*history, upserts([4], 140, "last")]):
         model.apply(changes)

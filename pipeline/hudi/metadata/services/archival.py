@@ -28,6 +28,9 @@ def archive(table: MetadataTable) -> int:
         if instant.completion_time is not None and instant.completion_time <= before
         if instant.requested_time not in bases
     ]
+    # Delta commits leave without a gap: readers take an absent one for an entry that was never made.
+    kept = [i.requested_time for i in timeline.completed_actions((DELTA_COMMIT,)) if i not in old]
+    old = [i for i in old if i.action != DELTA_COMMIT or i.requested_time < min(kept, default="~")]
     room = len(timeline.completed()) - table.config.archive_keep
     old = old[: max(room, 0)]
     if old:

@@ -1,0 +1,178 @@
+"""Two writers of one table beside one writer that does the same work. ``python -m bench.writers``.
+
+A table with a metadata table, partitions of 4 buckets, 20 columns. A writer merges rows by key and writes them as log
+files of its own partitions, one commit after the other, under the policy ``--policy``. One process commits the work of
+both; then two processes, each with one thread for Arrow, commit half of it each at the same time. They start together
+once both are warm; the time is that from the start to the last commit. Both ways take turns. Prints the medians, the
+ratio of each round, and how often a commit was written again. The rows are counted afterwards, and fsck must find
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import monotonic_s
+from pipeline.decode.changes import Op
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import GroupIntent, Intent
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import write_file_group
+from pipeline.hudi.locking.choose import LockConfig
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.services.fsck import fsck
+from pipeline.hudi.table.table import HudiTable
+from pipeline.policies import Conflicts
+from pipeline.storage import open_storage
+from pipeline.upsert.merge import merge
+from pipeline.upsert.target import ORDER_FIELD
+
+BUCKETS, COLUMNS = 4, 20
+CONFIG = TableConfig("writers", ("id",), ORDER_FIELD, BUCKETS, partition_fields=("part",))
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("part", pa.string()),
+        *(pa.field(f"c{i}", pa.string() if i % 2 else pa.int64()) for i in range(COLUMNS)),
+        pa.field(ORDER_FIELD, pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is committed: so many commits, each of so many rows for every bucket of one partition."""
+
+    commits: int
+    rows: int
+    policy: Conflicts
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--commits", type=int, default=24, help="of both writers together")
+    parser.add_argument("--rows", type=int, default=20_000, help="of a commit, in each of 4 buckets")
+    parser.add_argument("--policy", choices=["queue", "row", "column"], default="row")
+    given = parser.parse_args(argv)
+    work = Work(given.commits, given.rows, given.policy)
+    ratios, times = list[float](), {1: list[float](), 2: list[float]()}
+    for _ in range(given.rounds):
+        again = 0
+        for writers in (1, 2):
+            seconds, again = measure(work, writers)
+            times[writers].append(seconds)
+        ratios.append(times[1][-1] / times[2][-1])
+        print(f"one {times[1][-1]:.2f} s, two {times[2][-1]:.2f} s: {ratios[-1]:.2f} times, {again} again", flush=True)
+    one, two = (statistics.median(times[writers]) for writers in (1, 2))
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    print(f"median {statistics.median(ratios):.2f} times ({spread}); one writer {one:.2f} s, two {two:.2f} s")
+
+
+def measure(work: Work, writers: int) -> tuple[float, int]:
+    """Commit the work with so many processes to a new table. Returns the seconds and how often a commit was written
+    again. Raises RuntimeError if the table is not what was written."""
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as directory:
+        storage = open_storage(directory)
+        HudiTable.create(storage, CONFIG, SCHEMA, MetadataConfig())
+        barrier, results = spawn.Barrier(writers + 1), spawn.Queue()
+        mine = [list(range(number, work.commits, writers)) for number in range(writers)]
+        processes = [
+            spawn.Process(target=write, args=(directory, f"writer {n}", work, mine[n], barrier, results))
+            for n in range(writers)
+        ]
+        for process in processes:
+            process.start()
+        barrier.wait()
+        started = monotonic_s()
+        again = sum(results.get() for _ in processes)
+        seconds = monotonic_s() - started
+        for process in processes:
+            process.join()
+        rows = sum(len(piece) for piece in read_table(storage, ["id"]))
+        wrong = [f for f in fsck(storage).findings if f.severity != "info"]
+        if wrong or rows != work.commits * work.rows * BUCKETS:
+            raise RuntimeError(f"{rows} rows; {wrong}")
+        return seconds, again
+
+
+def write(directory: str, name: str, work: Work, numbers: Sequence[int], barrier: Barrier, results: Queue[int]) -> None:
+    """One writer: a commit for each number, to the partition of that number."""
+    pa.set_cpu_count(1)
+    locking = Locking(LockConfig(), name)
+    table = HudiTable.open(open_storage(directory), metadata=MetadataConfig(), locking=locking, conflicts=work.policy)
+    rows = [_rows(work, bucket) for bucket in range(BUCKETS)]
+    merge(("", 0), "warm", rows[0])
+    barrier.wait()
+    again = 0
+    for number in numbers:
+        while not _commit(table, number, rows):
+            again += 1
+    results.put(again)
+
+
+def _commit(table: HudiTable, number: int, rows: Sequence[pa.Table]) -> bool:
+    path = f"part={number:03}"
+    table.refresh()
+    places = [(path, bucket) for bucket in range(BUCKETS)]
+    names = [file_id(CONFIG.name, *place) for place in places]
+    try:
+        instant = table.begin(Intent.of_groups(GroupIntent(path, name) for name in names))
+    except OvertakenError:
+        return False
+    context = table.write_context(instant)
+    results = []
+    for place, name, mine in zip(places, names, rows, strict=True):
+        group, _ = merge(place, name, mine)
+        results.append(write_file_group(table.storage, context, group))
+    try:
+        table.commit(instant, results)
+    except OvertakenError:
+        table.abort(instant)
+        return False
+    table.maintain()
+    return True
+
+
+def _rows(work: Work, bucket: int) -> pa.Table:
+    """Rows of one file group as parcels hold them; the same ones for every partition."""
+    chance = np.random.default_rng(7)
+    every = chance.permutation(work.rows * BUCKETS)
+    buckets = bucket_ids(pa.array(every).cast(pa.string()), CONFIG.record_key_fields, BUCKETS)
+    ids = every[np.asarray(buckets) == bucket]
+    count = len(ids)
+    columns = {f"c{i}": chance.integers(0, 1 << 40, count) for i in range(COLUMNS)}
+    order = np.arange(count, dtype=np.int64)
+    return pa.table(
+        {
+            RECORD_KEY_FIELD: pa.array(ids).cast(pa.string()),
+            "id": ids,
+            "part": np.full(count, "p"),
+            **{n: pa.array(v).cast(pa.string()) if int(n[1:]) % 2 else pa.array(v) for n, v in columns.items()},
+            "__op": np.full(count, int(Op.UPSERT), dtype=np.int8),
+            "__order": order,
+            "__row": np.zeros(count, dtype=np.int32),
+            "__offset": order,
+            "__partition": np.zeros(count, dtype=np.int32),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()
