@@ -206,8 +206,8 @@ class LakeTable:
         return self.context(self.table.begin(), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
-        """The write context of an instant, for files with the columns of ``schema`` and the order columns of groups that
-        are new."""
+        """The write context of an instant, for files with the columns of ``schema``, and the order columns of groups
+        that are new."""
         hidden = [name for name in self.merging.hidden_fields if name not in schema.names]
         if hidden:
             schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
