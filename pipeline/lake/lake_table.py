@@ -29,6 +29,7 @@ from pipeline.merging.joined import DifferingError, joined
 from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.states import Merger
+from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved
@@ -226,7 +227,10 @@ class LakeTable:
         if self._joined(wanted) == self.merging:
             return
         with self.table.exclusively():
-            self.table.adopt(self._joined(wanted).on(self.table.config))
+            merging = self._joined(wanted)
+            if merging.groups and not self.merging.by_writer:
+                keep_plain_deletes(self.table, merging.groups[0])
+            self.table.adopt(merging.on(self.table.config))
 
     def _joined(self, wanted: Merging) -> Merging:
         try:
