@@ -31,6 +31,7 @@ from pipeline.merging.joined import DifferingError, joined
 from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.states import Merger
+from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.evolution import evolved, retyped
@@ -218,8 +219,8 @@ class LakeTable:
         return self.context(self.table.begin(intent), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
-        """The write context of an instant, for files with the columns of ``schema`` and the order columns of groups that
-        are new."""
+        """The write context of an instant, for files with the columns of ``schema``, and the order columns of groups
+        that are new."""
         hidden = [name for name in self.merging.hidden_fields if name not in schema.names]
         if hidden:
             schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
@@ -238,7 +239,10 @@ class LakeTable:
         if self._joined(wanted) == self.merging:
             return
         with self.table.exclusively():
-            self.table.adopt(self._joined(wanted).on(self.table.config))
+            merging = self._joined(wanted)
+            if merging.groups and not self.merging.by_writer:
+                keep_plain_deletes(self.table, merging.groups[0])
+            self.table.adopt(merging.on(self.table.config))
 
     def _joined(self, wanted: Merging) -> Merging:
         try:

@@ -166,7 +166,8 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
         )
     schema = table.schema_with(columns)
     if begun is not None:
-        return begun if schema is table.table.schema else table.context(begun.instant, schema)
+        held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
+        return begun if held else table.context(begun.instant, schema)
     if retyped(table.table.schema, schema):
         services.compact_now(table)  # hudi-rs reads one type per column in the log files of a slice (measured)
         schema = table.schema_with(columns)  # the compaction may have loaded another writer's commits
@@ -211,7 +212,9 @@ def _write(
         return write_merged(table.storage, context, merged, first=place not in existing), merged.superseded
 
     written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
-    results = [r for results, _ in written for r in results] + [w.result for w in table_input.written]
+    results = [r for results, _ in written for r in results] + [
+        w.result for w in table_input.written if w.result is not None
+    ]
     return results, sum(s for _, s in written) + sum(w.superseded for w in table_input.written)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import TableConfig
@@ -14,6 +15,7 @@ from pipeline.hudi.files.file_group_write import FileGroupWrite
 from pipeline.merging.states import Merged, Merger, RowStates
 from pipeline.merging.stitch import GroupEvents, Layout, Orders, group_events, orders_after, stitched
 from pipeline.upsert.merge import Place, merge
+from pipeline.upsert.route import GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,14 @@ class StitchMerger:
         index = np.full(len(events.keys), -1, dtype=np.int64)
         index[needed] = np.arange(len(needed))
         return states.rows.take(pa.array(index, mask=index < 0))
+
+
+def knows_groups(merger: Merger, rows: pa.Table) -> bool:
+    """Whether the merger knows the column groups of events; the table may have got new ones since it was made."""
+    if GROUP not in rows.column_names:
+        return True
+    known = len(merger.layout.merging.groups) if isinstance(merger, StitchMerger) else 0
+    return bool(pc.max(rows.column(GROUP)).as_py() < known)
 
 
 def merger_of(merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates) -> Merger:

@@ -47,11 +47,6 @@ class SliceRowStates:
         rows = pa.concat_tables([live, dead]).select(list(columns)).take(pa.array(index, mask=index < 0))
         return KeyStates(at >= 0, rows)
 
-    @property
-    def _first(self) -> str:
-        """The order column of the first group, "" in a table without groups."""
-        return next(iter(self.merging.hidden_fields), "")
-
     def _live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
         piece = self.slices.get(file_id)
         if piece is None:
@@ -61,10 +56,8 @@ class SliceRowStates:
 
     def _dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
         schema = self._fields(columns)
-        parts = [self._plain_deletes(file_id, schema)]
-        if (rows := Tombstones(self.storage, self.timeline).of(file_id)) is not None:
-            parts.insert(0, _aligned(rows, schema))
-        return pa.concat_tables(parts)
+        rows = Tombstones(self.storage, self.timeline).of(file_id)
+        return schema.empty_table() if rows is None else _aligned(rows, schema)
 
     def _fields(self, columns: Iterable[str]) -> pa.Schema:
         """The record key and the columns, none twice."""
@@ -79,23 +72,13 @@ class SliceRowStates:
 
     def _with_plain_order(self, rows: pa.Table) -> pa.Table:
         """A row that was written before the table had groups is the first group's, at its own ordering value."""
-        first = self._first
+        first = next(iter(self.merging.hidden_fields), "")
         if first not in rows.column_names:
             return rows
         order = rows.column(ORDER_FIELD)
         plain = pc.if_else(pc.less(order, WRITER_ORDER), order, pa.scalar(None, pa.int64()))
         at = rows.column_names.index(first)
         return rows.set_column(at, first, pc.coalesce(rows.column(first), plain))
-
-    def _plain_deletes(self, file_id: str, schema: pa.Schema) -> pa.Table:
-        """The deletes from before the table had groups, as the first group's."""
-        piece, first = self.slices.get(file_id), self._first
-        if piece is None or first not in schema.names:
-            return schema.empty_table()
-        deletes = self._reader((ORDER_FIELD,)).deletes(piece)
-        deletes = deletes.filter(pc.less(deletes.column(ORDER_FIELD), WRITER_ORDER))
-        orders = pc.subtract(pc.negate(deletes.column(ORDER_FIELD)), 1)
-        return _aligned(pa.table({RECORD_KEY_FIELD: deletes.column(RECORD_KEY_FIELD), first: orders}), schema)
 
 
 def _aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -119,8 +119,10 @@ class Planner:
                 try:
                     table.refresh(self._settings.name)
                     context = table.begin(table.table.schema)
+                    with table.undone_on_error(context.instant):
+                        merger = table.merger(context.arrow_schema)
                 except BinlakeError:  # the driver tries it again, and the error is then this table's alone
                     continue
                 existing = frozenset(table.groups()) if context.base_from_rows is not None else ()
-                writers[table.rules.path] = TableWriter(context, table.foreign_file_ids, existing, table.merging)
+                writers[table.rules.path] = TableWriter(context, table.foreign_file_ids, existing, merger)
         return writers

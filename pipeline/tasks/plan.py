@@ -12,8 +12,9 @@ from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSche
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
-from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.merging.mergers import PlainMerger
+from pipeline.merging.states import Merger
 from pipeline.position.binlog_height import Stretch
 from pipeline.position.table_requests import ResyncRequest
 from pipeline.schema_changes.rules.plan import DdlPlan
@@ -51,13 +52,13 @@ class TableWriter:
     """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
 
     ``existing``: the existing file groups, as (partition path, bucket); filled only if new file groups may begin with a
-    base file. ``merging``: of the table.
+    base file. ``merger``: makes rows of events, on the table's state as of the instant's begin.
     """
 
     context: WriteContext
     file_ids: Mapping[tuple[str, int], str]
     existing: Collection[tuple[str, int]] = ()
-    merging: Merging = field(default_factory=Merging)
+    merger: Merger = field(default_factory=PlainMerger)
 
 
 @dataclass(frozen=True)
@@ -205,10 +206,11 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that a task wrote for a table, and how many records lost to newer ones while it was merged."""
+    """A file that a task wrote for a table, None if no row of the file group changed, and how many records lost to
+    others while it was merged."""
 
     table: str
-    result: WriteResult
+    result: WriteResult | None
     superseded: int
 
 

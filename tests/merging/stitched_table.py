@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.changes import SourceTable, TableSchema
+from pipeline.decode.options import DecodeOptions
+from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.merging import Merging
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.settings import CompactionSettings, TableRules
+from pipeline.settings import CompactionSettings, TableRules, TablesSettings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import Storage, open_storage
-from pipeline.tasks.plan import TableReport
+from pipeline.tasks.plan import BatchPlan, TableFailed, TableReport, TableWriter, Written
+from pipeline.tasks.write_parcels import write_parcels
 from pipeline.upsert.parcel import Parcel, pack
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts
 from pipeline.upsert.target import Target
@@ -75,13 +79,33 @@ class StitchedTable:
         """A new process: everything is read from storage again."""
         self.lake = Lake(self.root)
 
-    def run(self, events: Sequence[Event]) -> TableOutcome:
-        """One batch."""
+    def run(self, events: Sequence[Event], *, in_tasks: bool = False) -> TableOutcome:
+        """One batch. ``in_tasks``: tasks write the files, as those of large batches."""
         work = self.work(events)
         table = self.lake.get_or_create(self.rules, self.target, work.report.columns)
         table.refresh(self.stream)
+        if in_tasks:
+            work = self._written_by_tasks(table, work)
         self.batches += 1
         return write_and_commit(table, work, self.stream, self.batches, self.pool, self.services)
+
+    def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
+        context = table.begin(table.table.schema)
+        writer = TableWriter(context, table.foreign_file_ids, (), table.merger(context.arrow_schema))
+        plan = BatchPlan(
+            DecodeOptions(),
+            NoSchemas(),
+            TablesSettings(),
+            {},
+            {},
+            self.root.uri,
+            {"fsync": "false"},
+            writers={PATH: pickle.loads(pickle.dumps(writer))},
+        )
+        items = list(write_parcels(plan, work.parcels))
+        assert not [item for item in items if isinstance(item, TableFailed | Parcel)], items
+        written = [item for item in items if isinstance(item, Written)]
+        return replace(work, context=context, parcels=[], written=written)
 
     def work(self, events: Sequence[Event]) -> TableInput:
         """The batch as tasks hand it to the driver."""

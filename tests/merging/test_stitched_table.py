@@ -87,7 +87,7 @@ def test_random_events_give_the_models_rows_at_every_commit(
         events = source.batch()
         if not events:
             continue
-        here.run(events)
+        here.run(events, in_tasks=source.random.random() < 0.5)
         model.take(events)
         judged(here, model)
         if source.random.random() < 0.2:

@@ -48,6 +48,10 @@ class Timeline:
         self._metadata: dict[str, CommitMetadata] = {}
         self._history: History | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """In a task: the instants without their bodies, which are read again if they are needed."""
+        return {**vars(self), "_metadata": {}, "_history": None}
+
     @classmethod
     def load(cls, storage: Storage) -> Timeline:
         """List the whole active timeline under ``storage``'s root; empty if there is none."""
