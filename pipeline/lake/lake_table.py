@@ -26,9 +26,9 @@ from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.evolution import evolved
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
-from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings import TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage

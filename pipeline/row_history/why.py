@@ -22,7 +22,7 @@ from pipeline.row_history.events import KafkaLook, look_into_kafka
 from pipeline.row_history.history import Line, LineKind, RowHistory, operation, rank
 from pipeline.row_history.keys import RowKey
 from pipeline.row_history.verdicts import Verdict, Version, verdicts, versions_of
-from pipeline.schema_changes.rules.table_ddl import Entry
+from pipeline.schema_changes.rules.entries import Entry
 
 
 def row_histories(
