@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipeline.decode.changes import ChangeBatch, Control, ControlKind, Decoded, Quarantined, SourceTable
 from pipeline.settings import TablesSettings
-from pipeline.settings.fanout import Part
+from pipeline.settings.fanout import Part, ShardRule
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 
@@ -37,6 +37,12 @@ def part_of(origin: SourceTable, tables: TablesSettings) -> Part | None:
     """What a source table is of a lake table that several feed; None for a lake table of its own."""
     found = tables.destination(origin) if tables.fans_out else None
     return found.part if found is not None else None
+
+
+def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
+    """The rule that distinguishes a source table's rows in a merged lake table; None for any other table."""
+    part = part_of(origin, tables)
+    return part if isinstance(part, ShardRule) else None
 
 
 def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
