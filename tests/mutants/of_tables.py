@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _CRASH = "tests/hudi/table/test_crash_points.py"
 _WRITERS = "tests/hudi/table/test_several_writers.py"
+_TWO_WRITERS = "tests/lake/test_two_writers.py"
+_SIDE_BY_SIDE = "tests/hudi/actors/test_side_by_side.py"
 _TABLE = "tests/hudi/table/test_table.py"
 _COMPACTION = "tests/hudi/services/compaction/test_service.py"
 
@@ -106,9 +108,49 @@ TABLES = (
     Mutant(
         "overtaken", "a commit on an old state of the table is written again", "commits since the begin are not seen",
         "pipeline/hudi/table/table.py",
-        "        self._check_not_overtaken(instant)\n",
+        "        self._check_not_overtaken(mine, begun)\n",
         "",
         (_WRITERS, "tests/hudi/actors/test_orders.py"),
+    ),
+    Mutant(
+        "check-completed", "a commit on an old state of the table is refused before it is written",
+        "what has completed is looked at under the lock alone",
+        "pipeline/hudi/table/overtaking.py",
+        "        table.refresh()\n        check_completed(table, mine, begun)\n",
+        "        table.refresh()\n",
+        (_TWO_WRITERS,),
+    ),
+    Mutant(
+        "check-pending", "a commit waits for a living writer's older instant on its file groups",
+        "pending instants are not looked at",
+        "pipeline/hudi/table/overtaking.py",
+        "next(_in_the_way(table, requested, mine), None) if waits else None",
+        "None",
+        (_TWO_WRITERS,),
+    ),
+    Mutant(
+        "positions-of-all", "the newest commit records the positions of all streams",
+        "what others recorded since the begin is forgotten",
+        "pipeline/lake/lake_table.py",
+        "            self._take_over(record.stream, context.instant)\n",
+        "",
+        (_TWO_WRITERS,),
+    ),
+    Mutant(
+        "columns-out-of-turn", "a commit that changes the columns was requested last",
+        "requested times are not compared",
+        "pipeline/hudi/table/overtaking.py",
+        "    if columns != theirs and last is not None and last.requested_time > instant:\n",
+        "    if False:\n",
+        (_SIDE_BY_SIDE,),
+    ),
+    Mutant(
+        "ranges-out-of-turn", "ranges of a partition stay wide when a commit ends out of turn",
+        "they are recorded under the commit's own instant",
+        "pipeline/hudi/metadata/table.py",
+        "        if self._is_overruled(instant):\n",
+        "        if False:\n",
+        (_SIDE_BY_SIDE,),
     ),
     Mutant(
         "foreign-action", "nothing is written beside a pending clustering or restore", "pending actions are not seen",

@@ -236,6 +236,7 @@ class HudiTable(TableState):
             with self.exclusively():
                 completed = self._commit(instant, files, extra or {}, schema, whole=whole)
         except LostOwnershipError:
+            self._begun.pop(instant, None)
             self.ownership.end(instant)
             withdraw(self.storage, instant, [file.path for file in files])
             raise

@@ -2,8 +2,9 @@
 
 The range of a refresh. Names sort by requested time, so a listing may start anywhere. It starts at the oldest instant
 that was pending at the last refresh (a foreign writer may complete it at any time, and its completed file sorts under
-that old time), and at least LOOKBACK_MS before the newest known instant (another machine's clock may be behind ours, so
-its instant may be older than a known one). A pending instant that is no longer listed was rolled back and is removed.
+that old time), and at least LOOKBACK_MS before the newest instant of the last listing (another machine's clock may be
+behind ours, so its instant may be older than a known one). Our own instants since do not move it: another writer may
+have begun before them, unseen. A pending instant that is no longer listed was rolled back and is removed.
 A refresh misses an instant that is older than that window and began and ended entirely between two refreshes.
 The window is 25 times the clock skew that Hudi's own writers allow (200 ms); with a wider window every commit of a
 fast stream lists more names.
@@ -43,6 +44,7 @@ class Timeline:
         self._completed: dict[tuple[str, str], Instant] = {}
         self._writes: list[Instant] = []  # completed write actions, ascending
         self._latest = ""
+        self._listed_to = ""  # the greatest requested time of a listing
         #: Completed files of the last listing whose instants have another one with a later completion time.
         self.outdated: list[Instant] = []
         self._metadata: dict[str, CommitMetadata] = {}
@@ -206,6 +208,7 @@ class Timeline:
         return furthest
 
     def _take(self, listed: dict[tuple[str, str], Instant]) -> list[Instant]:
+        self._listed_to = max([self._listed_to, *(time for time, _ in listed)])
         for identity in [i for i in self._pending if i not in listed]:
             del self._pending[identity]
         changed = [
@@ -220,8 +223,7 @@ class Timeline:
     def _window_start(self) -> str | None:
         if not self._latest:
             return None
-        newest = max([i.requested_time for i in self._writes[-1:]] + [i[0] for i in self._pending], default="")
-        starts = [_earlier(newest, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
+        starts = [_earlier(self._listed_to, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
         return min(starts) or None
 
     def _first_write(self) -> str | None:

@@ -51,7 +51,7 @@ def _batch(world: World, table: HudiTable, name: str, changes: Sequence[Change])
     while True:
         yield phase
         table.refresh()
-        schema = _with_column(table.schema, ADDED.get(name))
+        schema = _with_column(table.schema, ADDED.get(name.rpartition(" ")[2]))
         intent = WHOLE_TABLE if name == "whole" else _intent(table, changes)
         try:
             instant = table.begin(intent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from tests.hudi.actors.calls import without_pools
-from tests.hudi.actors.running import Cast, Runs
+from tests.hudi.actors.running import SEED, Cast, Runs
 from tests.hudi.actors.side_by_side import ADDED
+from tests.hudi.actors.test_deaths import die_and_go_on, phases
 from tests.hudi.actors.world import World, template
 from tests.hudi.lake import storage_at
 
@@ -104,6 +106,17 @@ def test_two_rounds(by_row: World, tmp_path: Path, cast: Cast) -> None:
 def test_turns_by_chance(by_row: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
     without_pools(monkeypatch)
     assert Columns(by_row, tmp_path, cast).by_calls(4).wrong == []
+
+
+@pytest.mark.parametrize(("dying", "living"), [("left", "right"), ("left", "both"), ("adds_x", "adds_y")])
+def test_a_death_at_every_phase(by_row: World, tmp_path: Path, dying: str, living: str) -> None:
+    """What a dead writer announced stands in nobody's way; its successor writes its first batch, perhaps again."""
+    (tmp_path / "alone").mkdir()
+    runs = Columns(by_row, tmp_path, {dying: 1, living: 1})
+    for after in range(1, phases(by_row, tmp_path / "alone", dying)):
+        die_and_go_on(runs, dying, after, random.Random(f"{SEED} {dying} {living} {after}"))
+    assert runs.wrong == []
+    assert "rollback" in runs.actions
 
 
 def positions_of_the_begin(patch: pytest.MonkeyPatch) -> None:

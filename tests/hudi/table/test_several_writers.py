@@ -113,6 +113,30 @@ def test_an_overtaken_commit_is_refused_and_done_again(path: Path) -> None:
     healthy(path, model)
 
 
+def test_an_instant_that_began_unseen_and_long_ago_is_taken_in(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks of a writer another one begins; the writer's own later instants do not hide it."""
+    a, b, model, start = writer(path, "a"), writer(path, "b"), lake.Model(), now_ms()
+    slow = b.begin()
+    monkeypatch.setattr("pipeline.clock.now_ms", lambda: start + 60_000)
+    lake.commit(a, lake.upserts(range(4), 1))
+    model.apply(lake.upserts(range(4), 1))
+    with pytest.raises(OvertakenError):
+        b.commit(slow, lake.write(b, slow, lake.upserts(range(8), 2)))
+    b.abort(slow)
+    lake.commit(b, lake.upserts(range(8), 2))
+    model.apply(lake.upserts(range(8), 2))
+    other = b.begin()
+    monkeypatch.setattr("pipeline.clock.now_ms", lambda: start + 120_000)
+    early = a.begin()
+    results = lake.write(a, early, lake.upserts(range(2), 3))
+    b.commit(other, lake.write(b, other, lake.upserts(range(3), 3)))
+    model.apply(lake.upserts(range(3), 3))
+    with pytest.raises(OvertakenError):
+        a.commit(early, results)
+    a.abort(early)
+    healthy(path, model)
+
+
 def test_a_compaction_does_not_overtake(path: Path) -> None:
     a, b, model = writer(path, "a"), writer(path, "b"), lake.Model()
     lake.commit(a, lake.upserts(range(8), 1))

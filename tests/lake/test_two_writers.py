@@ -1,0 +1,130 @@
+"""Two streams that feed one table: commits that began side by side, and what the newest one records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.actions.intent import GroupIntent, Intent
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.files.file_group_write import WriteContext
+from pipeline.hudi.locking.choose import LockConfig
+from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.services.fsck import fsck
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
+from pipeline.policies import Conflicts
+from pipeline.source.offsets import OffsetRange, Ranges
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.route import route
+from pipeline.upsert.target import make_target
+from pipeline.upsert.truncates import Truncates
+from tests.model import Change, Delivered, Shape
+from tests.upsert.ingest import TOPIC, Ingest, change_batch, rows_of, table_schema, value_columns
+from tests.upsert.test_route import row
+
+SHAPE = Shape(("id",))
+#: Ids by bucket, of two.
+IDS = {bucket: [i for i in range(40) if bucket_ids(pa.array([str(i)]), ("id",), 2)[0] == bucket] for bucket in (0, 1)}
+
+
+@dataclass
+class Lakes:
+    """One table, opened by two streams as two processes would."""
+
+    here: Ingest
+    one: LakeTable
+    two: LakeTable
+
+    @staticmethod
+    def under(path: Path, policy: Conflicts) -> Lakes:
+        here = Ingest.at(path, SHAPE)
+        here.rules = replace(here.rules, conflicts=policy)
+        first = _rows(here, "one", IDS[0][:1], 0)
+        here.lake.get_or_create(here.rules, first.report.target, first.report.columns)
+        storage = here.table.storage
+        one, two = (LakeTable.open(storage, here.rules, Locking(LockConfig(), name)) for name in ("one", "two"))
+        return Lakes(here, one, two)
+
+    def commit(self, stream: str, work: TableInput) -> TableOutcome:
+        """Of a stream's batch."""
+        table = self.one if stream == "one" else self.two
+        return write_and_commit(table, work, stream, 0, self.here.pool, self.here.services)
+
+    def begin(self, stream: str) -> WriteContext:
+        """As before a batch whose tasks write the files."""
+        table = self.one if stream == "one" else self.two
+        table.refresh(stream)
+        return table.begin(table.table.schema)
+
+    def positions(self) -> dict[str, int]:
+        """What the newest commit records, of partition 0."""
+        known = LakeTable.look(self.one.storage, self.here.rules).positions
+        return {stream: offsets.at(TOPIC, 0) for stream, offsets in known.items()}
+
+
+def _rows(here: Ingest, stream: str, ids: list[int], start: int, order: int = 8) -> TableInput:
+    changes = [Delivered(Change(order + at, 0, None, row(i)), 0, start + at) for at, i in enumerate(ids)]
+    schema = table_schema(SHAPE)
+    routed = route(change_batch(SHAPE, changes), make_target(schema, here.rules), {}, -1)
+    target = make_target(schema, here.rules)
+    report = TableReport(schema, target, value_columns(routed.parcels), {TOPIC}, routed.counts)
+    return TableInput(report, Ranges([OffsetRange(TOPIC, 0, start, start + len(ids))]), routed.parcels)
+
+
+@pytest.mark.parametrize("policy", ["queue", "row", "column"])
+def test_the_newest_commit_knows_the_positions_of_both(tmp_path: Path, policy: Conflicts) -> None:
+    lakes = Lakes.under(tmp_path, policy)
+    early = lakes.begin("one")
+    lakes.commit("two", _rows(lakes.here, "two", IDS[1][:3], 0))
+    mine = replace(_rows(lakes.here, "one", IDS[0][:2], 0), context=early)
+    done = lakes.commit("one", mine)
+    assert (done.instant == early.instant) is (policy != "queue")
+    assert lakes.positions() == {"one": 2, "two": 3}
+    lakes.two.refresh("two")
+    lakes.commit("two", _rows(lakes.here, "two", IDS[1][3:5], 3))
+    assert lakes.positions() == {"one": 2, "two": 5}
+    assert sorted(r["id"] for r in rows_of(lakes.here.root)) == sorted(IDS[1][:5] + IDS[0][:2])
+    assert [f for f in fsck(lakes.one.storage).findings if f.severity != "info"] == []
+
+
+def test_one_file_group_is_written_one_after_the_other(tmp_path: Path) -> None:
+    lakes = Lakes.under(tmp_path, "row")
+    early = lakes.begin("one")
+    lakes.commit("two", _rows(lakes.here, "two", IDS[0][:3], 0))
+    done = lakes.commit("one", replace(_rows(lakes.here, "one", IDS[0][:2], 0, 20), context=early))
+    assert done.instant != early.instant
+    assert lakes.positions() == {"one": 2, "two": 3}
+
+
+def test_a_truncate_is_of_the_whole_table(tmp_path: Path) -> None:
+    """A batch that began before it, and whose rows are older, does not bring them back."""
+    lakes = Lakes.under(tmp_path, "row")
+    lakes.commit("one", _rows(lakes.here, "one", IDS[0][:1], 0))
+    early = lakes.begin("one")
+    lakes.two.refresh("two")
+    truncated = replace(_rows(lakes.here, "two", IDS[1][:1], 0, 900), truncates=Truncates(800))
+    lakes.commit("two", truncated)
+    lakes.commit("one", replace(_rows(lakes.here, "one", IDS[0][1:2], 1, 20), context=early))
+    assert LakeTable.look(lakes.one.storage, lakes.here.rules).truncates == Truncates(800)
+    assert lakes.positions() == {"one": 2, "two": 1}
+
+
+def test_a_conflict_is_found_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against what has completed since this stream looked, and against what another stream has under way."""
+    monkeypatch.setattr("pipeline.hudi.table.overtaking.PATIENCE_S", 0)
+    lakes = Lakes.under(tmp_path, "row")
+    lakes.commit("two", _rows(lakes.here, "two", IDS[0][:1], 0))
+    intent = Intent.of_groups([GroupIntent("", file_id(lakes.one.table.config.name, "", 0))])
+    with pytest.raises(OvertakenError, match="both write file group 00000000"):
+        lakes.one.begin(lakes.one.table.schema, intent)
+    lakes.one.refresh("one")
+    context = lakes.two.begin(lakes.two.table.schema, intent)
+    with pytest.raises(OvertakenError, match=rf"is pending for 0 s.*{context.instant}"):
+        lakes.one.begin(lakes.one.table.schema, intent)
+    pending = LakeTable.look(lakes.one.storage, lakes.here.rules).table.timeline.pending()
+    assert [i.requested_time for i in pending] == [context.instant]
