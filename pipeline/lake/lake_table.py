@@ -265,7 +265,7 @@ class LakeTable:
             return PlainMerger()
         slices = {piece.file_id: piece for piece in table.file_slices()}
         states = SliceRowStates(self.storage, table.timeline, schema, merging, slices)
-        return merger_of(merging, table.config, schema, states)
+        return merger_of(merging, table.config, schema, states, always_partial=self.rules.conflicts == "column")
 
     def groups(self) -> set[tuple[str, int]]:
         """The existing file groups, as (partition path, bucket)."""

@@ -20,6 +20,7 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
 from pipeline.settings import CompactionSettings, TableRules, TablesSettings
+from pipeline.settings.tables import Conflicts
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, TableFailed, TableReport, TableWriter, Written
@@ -45,12 +46,13 @@ class StitchedTable:
     buckets: int = 2
     compacted_after: int = 0
     stream: str = STREAM
+    conflicts: Conflicts = "queue"
 
     def __post_init__(self) -> None:
         after = self.compacted_after
         compaction = CompactionSettings(mode="inline", after_commits=after) if after else None
         self.rules = TableRules(
-            PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts="queue"
+            PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts=self.conflicts
         )
         self.target = Target(SOURCE, PATH, ("id",), None, self.buckets, merging=self.merging)
         self.pool = ThreadPoolExecutor(2)
@@ -59,9 +61,12 @@ class StitchedTable:
         self.batches = 0
 
     @classmethod
-    def at(cls, path: Path, merging: Merging, compacted_after: int = 0) -> StitchedTable:
+    def at(
+        cls, path: Path, merging: Merging, compacted_after: int = 0, conflicts: Conflicts = "queue"
+    ) -> StitchedTable:
         """In a lake on local disk."""
-        return cls(open_storage(path.as_uri(), {"fsync": "false"}), merging, compacted_after=compacted_after)
+        root = open_storage(path.as_uri(), {"fsync": "false"})
+        return cls(root, merging, compacted_after=compacted_after, conflicts=conflicts)
 
     @property
     def uri(self) -> str:
