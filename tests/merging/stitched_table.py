@@ -16,11 +16,11 @@ from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.merging import Merging
-from pipeline.lake.lake import Lake
+from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.settings import CompactionSettings, TableRules, TablesSettings
-from pipeline.settings.tables import Conflicts
+from pipeline.policies import Conflicts
+from pipeline.settings import CompactionSettings, LockingSettings, TableRules, TablesSettings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, TableFailed, TableReport, TableWriter, Written
@@ -56,17 +56,22 @@ class StitchedTable:
         )
         self.target = Target(SOURCE, PATH, ("id",), None, self.buckets, merging=self.merging)
         self.pool = ThreadPoolExecutor(2)
-        self.lake = Lake(self.root)
+        self.restart()
         self.services = services()
         self.batches = 0
 
     @classmethod
     def at(
-        cls, path: Path, merging: Merging, compacted_after: int = 0, conflicts: Conflicts = "queue"
+        cls,
+        path: Path,
+        merging: Merging,
+        compacted_after: int = 0,
+        conflicts: Conflicts = "queue",
+        stream: str = STREAM,
     ) -> StitchedTable:
         """In a lake on local disk."""
         root = open_storage(path.as_uri(), {"fsync": "false"})
-        return cls(root, merging, compacted_after=compacted_after, conflicts=conflicts)
+        return cls(root, merging, compacted_after=compacted_after, conflicts=conflicts, stream=stream)
 
     @property
     def uri(self) -> str:
@@ -82,7 +87,7 @@ class StitchedTable:
 
     def restart(self) -> None:
         """A new process: everything is read from storage again."""
-        self.lake = Lake(self.root)
+        self.lake = Lake(self.root, locking(LockingSettings(), f"stream {self.stream}"))
 
     def run(self, events: Sequence[Event], *, in_tasks: bool = False) -> TableOutcome:
         """One batch. ``in_tasks``: tasks write the files, as those of large batches."""

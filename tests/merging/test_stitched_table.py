@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.merging import Merging, OnDelete
-from pipeline.settings.tables import Conflicts
+from pipeline.policies import Conflicts
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -133,3 +133,19 @@ def test_a_group_may_come_later_and_other_changes_are_refused(tmp_path: Path) ->
     swapped = replace(rule, groups=(rule.groups[0], rule.groups[2]))
     with pytest.raises(ConfigError, match="its group clicks comes where the settings have labels"):
         StitchedTable.at(tmp_path, swapped).run([Event(0, 1, 2, {"a": 2})])
+
+
+@pytest.mark.parametrize("conflicts", ["queue", "column"])
+@pytest.mark.parametrize("seed", range(scaled(1)))
+def test_two_writers_take_in_what_the_other_wrote(tmp_path: Path, seed: int, conflicts: Conflicts) -> None:
+    """Each brings its memory forward by the other's log files; compactions make it anew."""
+    rule = merging()
+    writers = [StitchedTable.at(tmp_path, rule, 4, conflicts, stream=name) for name in ("one", "two")]
+    model, source = Model(rule), Source(seed)
+    for _ in range(20):
+        events = source.batch()
+        if not events:
+            continue
+        source.random.choice(writers).run(events, in_tasks=source.random.random() < 0.2)
+        model.take(events)
+        judged(writers[0], model)
