@@ -30,6 +30,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.merging.joined import DifferingError, joined
 from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
+from pipeline.merging.state_cache import StateCache
 from pipeline.merging.states import Merger
 from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
@@ -74,6 +75,7 @@ class LakeTable:
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     _seen: int = 0
+    _states: StateCache = field(default_factory=StateCache)
 
     @classmethod
     def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
@@ -264,8 +266,8 @@ class LakeTable:
         if not merging.by_writer:
             return PlainMerger()
         slices = {piece.file_id: piece for piece in table.file_slices()}
-        states = SliceRowStates(self.storage, table.timeline, schema, merging, slices)
-        return merger_of(merging, table.config, schema, states)
+        states = SliceRowStates(self.storage, table.timeline, schema, merging, slices, self._states)
+        return merger_of(merging, table.config, schema, states, always_partial=self.rules.conflicts == "column")
 
     def groups(self) -> set[tuple[str, int]]:
         """The existing file groups, as (partition path, bucket)."""

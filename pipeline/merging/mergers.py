@@ -12,8 +12,9 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.merging.group_orders import Flags, GroupEvents, Orders, asked, group_events, orders_after
 from pipeline.merging.states import Merged, Merger, RowStates
-from pipeline.merging.stitch import GroupEvents, Layout, Orders, group_events, orders_after, stitched
+from pipeline.merging.stitch import Layout, partial_rows, stitched
 from pipeline.upsert.merge import Place, merge
 from pipeline.upsert.route import GROUP
 
@@ -34,26 +35,32 @@ class StitchMerger:
     Args:
         layout: of the table, under the schema of the commit.
         states: of the table as of the commit's begin.
+        always_partial: write partial rows wherever it can be, so that writers of other groups are not in the way;
+            otherwise where it saves bytes.
     """
 
     layout: Layout
     states: RowStates
+    always_partial: bool = False
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
         """As ``Merger.merge``; rows have ``GROUP`` too."""
         merging = self.layout.merging
         events = group_events(rows, merging)
-        known = self.states.of(place, file_id, events.keys, merging.hidden_fields)
-        orders = orders_after(events, known.rows, merging)
-        after = stitched(events, orders, self._stored(place, file_id, events, orders), self.layout)
+        known = self.states.of(place, file_id, events.keys, asked(merging))
+        orders = orders_after(events, known, merging)
+        partial = partial_rows(orders, self.layout, always=self.always_partial)
+        stored = self._stored(place, file_id, events, orders, partial)
+        after = stitched(events, orders, partial, stored, self.layout)
         upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
-        write = FileGroupWrite(*place, file_id, upserts, deletes)
+        write = FileGroupWrite(*place, file_id, upserts, deletes, after.partials, after.only_inserts)
         return Merged(write, after.superseded, after.tombstones if len(after.tombstones) else None)
 
-    def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders) -> pa.Table:
-        """The values that rows keep, for all keys of the events."""
-        needed, columns = np.flatnonzero(orders.kept.any(axis=0)), self.layout.wanted(orders)
-        if not len(needed) or not columns:
+    def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders, partial: Flags) -> pa.Table:
+        """The values that whole rows keep, for all keys of the events."""
+        columns = self.layout.wanted(orders, partial)
+        needed = np.flatnonzero(orders.kept.any(axis=0) & ~partial)
+        if not columns:
             return pa.table({})
         states = self.states.of(place, file_id, events.keys.take(pa.array(needed)), columns)
         index = np.full(len(events.keys), -1, dtype=np.int64)
@@ -69,7 +76,9 @@ def knows_groups(merger: Merger, rows: pa.Table) -> bool:
     return bool(pc.max(rows.column(GROUP)).as_py() < known)
 
 
-def merger_of(merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates) -> Merger:
+def merger_of(
+    merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates, *, always_partial: bool = False
+) -> Merger:
     """The merger of a table merged by its writer.
 
     Args:
@@ -77,11 +86,13 @@ def merger_of(merging: Merging, config: TableConfig, schema: pa.Schema, states: 
         config: the table's.
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
+        always_partial: as for ``StitchMerger``.
 
     Raises UnsupportedError for an engine that this version does not have.
     """
     if merging.engine == "stitched":
-        return StitchMerger(Layout(merging, schema, (*config.record_key_fields, *config.partition_fields)), states)
+        layout = Layout(merging, schema, (*config.record_key_fields, *config.partition_fields))
+        return StitchMerger(layout, states, always_partial)
     raise UnsupportedError(
         f"the merge engine {merging.engine} is not known",
         do_next="use the binlake version that created the table",

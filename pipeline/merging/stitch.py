@@ -1,160 +1,51 @@
 """The rule of stitched tables: what events of several column groups make of rows.
 
-Each group has its own order in a row (``ColumnGroup.order_field``). Of a group's events of one key the newest counts,
-and it applies if it is not older than what the row has of the group. What a row becomes depends on the newest event of
-each group alone, so the same events give the same table in whatever batches they come, late or twice.
+What a row becomes depends on the newest event of each group alone (``group_orders``), so the same events give the same
+table in whatever batches they come, late or twice.
 
 A row lives while at least one group knows it and no group with ``on_delete: row`` has deleted it. Of a row that such a
 group hides, the tombstone keeps the values of the groups that still know it: they come back with the hiding group.
+
+A row that lives and goes on living can be written as a partial row, which has the columns of the groups that changed
+only. All other rows are written whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipeline.decode.changes import Op
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
-from pipeline.upsert.collapse import Int64s, newest
+from pipeline.merging.group_orders import NEVER, Flags, GroupEvents, Orders, hiding
+from pipeline.merging.width import saves_bytes
+from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.merge import records
-from pipeline.upsert.route import GROUP, KEY
+from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
-
-Flags = npt.NDArray[np.bool_]
-#: The order of a group that never knew a row, where a null cannot stand.
-NEVER: Final = np.iinfo(np.int64).min
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEvents:
-    """The newest event of every (key, group) of a file group's events.
-
-    Args:
-        rows: e events.
-        keys: the m distinct record keys, string, ascending.
-        at: int64 (groups, m), the event of a group for a key; -1 for none.
-        records: how many records the events were made from.
-    """
-
-    rows: pa.Table
-    keys: pa.Array
-    at: Int64s
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """What the events make of the orders of m keys in g groups.
-
-    Args:
-        before: int64 (g, m) as they are stored, NEVER for null.
-        after: the same after the events.
-        applied: bool (g, m), where the group's event applies.
-        hiding: bool of g, the groups with ``on_delete: row``.
-    """
-
-    before: Int64s
-    after: Int64s
-    applied: Flags
-    hiding: Flags
-
-    @property
-    def touched(self) -> Flags:
-        """The keys for which an event applies, bool of m."""
-        return np.asarray(self.applied.any(axis=0))
-
-    @property
-    def alive(self) -> Flags:
-        """The keys whose row lives after the events, bool of m."""
-        return alive(self.after, self.hiding)
-
-    @property
-    def kept(self) -> Flags:
-        """Bool (g, m): values of the group that the row had and keeps. They have to be looked up."""
-        return (self.before >= 0) & ~self.applied & self.touched
 
 
 @dataclass(frozen=True, slots=True)
 class Stitched:
-    """Rows of a file group after its events, each in key order.
+    """Rows of a file group after its events, each table in key order.
 
     Args:
-        upserts: KEY and the table's columns.
+        upserts: whole rows, KEY and the table's columns.
+        partials: KEY, ORDER_FIELD and the columns that change, a table a set of columns.
         deletes: KEY and ORDER_FIELD.
         tombstones: for each delete KEY, the groups' orders, and the values that a hidden row keeps.
         superseded: the number of records that changed nothing.
+        only_inserts: whether none of ``upserts`` has a key whose row lived before.
     """
 
     upserts: pa.Table
+    partials: tuple[pa.Table, ...]
     deletes: pa.Table
     tombstones: pa.Table
     superseded: int
-
-
-def hiding(merging: Merging) -> Flags:
-    """Bool of g: the groups whose delete deletes the row."""
-    return np.array([group.on_delete == "row" for group in merging.groups], dtype=np.bool_)
-
-
-def alive(orders: Int64s, hiding: Flags) -> Flags:
-    """Whether the rows of m keys live, by their orders (int64 (g, m), NEVER for null)."""
-    hidden = (orders[hiding] < 0) & (orders[hiding] != NEVER)
-    return np.asarray((orders >= 0).any(axis=0) & ~hidden.any(axis=0))
-
-
-def group_events(rows: pa.Table, merging: Merging) -> GroupEvents:
-    """The newest event of every key and group.
-
-    Args:
-        rows: n events as parcels of stitched tables hold them, n > 0 (KEY, value columns, ORDER_COLUMNS, GROUP; without
-            GROUP they are the first group's).
-        merging: of the table.
-    """
-    count = len(merging.groups)
-    encoded = rows.column(KEY).combine_chunks().dictionary_encode()
-    ranked = np.asarray(pc.sort_indices(encoded.dictionary).to_numpy(), dtype=np.int64)
-    rank = np.empty(len(ranked), dtype=np.int64)
-    rank[ranked] = np.arange(len(ranked))
-    codes = rank[np.asarray(encoded.indices.to_numpy(), dtype=np.int64)] * count
-    if GROUP in rows.column_names:
-        codes += np.asarray(rows.column(GROUP).to_numpy(), dtype=np.int64)
-    keep = newest(rows, codes, len(ranked) * count)
-    at = np.full(len(ranked) * count, -1, dtype=np.int64)
-    at[codes[keep]] = np.arange(len(keep))
-    at = np.ascontiguousarray(at.reshape(-1, count).T)
-    keys = encoded.dictionary.take(pa.array(ranked)).cast(pa.string())
-    return GroupEvents(rows.take(pa.array(keep)), keys, at, records(rows))
-
-
-def orders_after(events: GroupEvents, stored: pa.Table, merging: Merging) -> Orders:
-    """Which events apply, and the orders after them.
-
-    Args:
-        events: of m keys.
-        stored: m rows with the groups' order columns; null where a group never knew the row.
-        merging: of the table.
-    """
-    before = stored_orders(stored, merging)
-    reached = np.where(before < 0, -before - 1, before)
-    reached[before == NEVER] = -1
-    came = events.at >= 0
-    orders = np.asarray(events.rows.column("__order").to_numpy(), dtype=np.int64)[events.at]
-    upsert = _is_upsert(events)[events.at]
-    applied = came & (orders >= reached)
-    after = np.where(applied, np.where(upsert, orders, -orders - 1), before)
-    return Orders(before, after, applied, hiding(merging))
-
-
-def stored_orders(stored: pa.Table, merging: Merging) -> Int64s:
-    """The groups' orders of m rows, int64 (g, m), NEVER for null."""
-    columns = [pc.fill_null(stored.column(group.order_field), NEVER).to_numpy() for group in merging.groups]
-    return np.asarray(np.stack(columns), dtype=np.int64)
+    only_inserts: bool
 
 
 @dataclass(frozen=True)
@@ -185,43 +76,85 @@ class Layout:
         own = (ORDER_FIELD, *self.merging.hidden_fields)
         return tuple(name for name in self.schema.names if name not in taken and name not in own)
 
-    def wanted(self, orders: Orders) -> list[str]:
-        """The stored columns that are needed to make the rows, in the schema's order."""
-        names = {name for group, kept in zip(self.groups, orders.kept, strict=True) if kept.any() for name in group}
+    def wanted(self, orders: Orders, partial: Flags) -> list[str]:
+        """The stored columns that are needed to make whole rows, in the schema's order."""
+        kept = orders.kept & ~partial
+        names = {name for group, some in zip(self.groups, kept, strict=True) if some.any() for name in group}
         return [name for name in self.schema.names if name in names]
 
+    def changed(self, column_set: int) -> list[str]:
+        """The columns of a set (``Orders.column_sets``), hidden ones among them."""
+        count = len(self.groups)
+        names: list[str] = [self.merging.hidden_fields[0]] if column_set >> count else []
+        for number, group in enumerate(self.merging.groups):
+            if column_set >> number & 1:
+                names += [*self.groups[number], group.order_field]
+        return names
 
-def stitched(events: GroupEvents, orders: Orders, stored: pa.Table, layout: Layout) -> Stitched:
+
+def partial_rows(orders: Orders, layout: Layout, *, always: bool) -> Flags:
+    """The keys to write as partial rows, bool of m.
+
+    Args:
+        orders: of m keys.
+        layout: of the table.
+        always: wherever it can be; otherwise only where it saves bytes (``width``).
+    """
+    can = orders.touched & orders.lived & orders.alive
+    if always:
+        return can
+    sets = orders.column_sets
+    for column_set in np.unique(sets[can]).tolist():
+        if not saves_bytes(layout.schema, layout.changed(column_set)):
+            can &= sets != column_set
+    return can
+
+
+def stitched(events: GroupEvents, orders: Orders, partial: Flags, stored: pa.Table, layout: Layout) -> Stitched:
     """The rows after the events.
 
     Args:
         events: of m keys.
         orders: what they make of the orders.
-        stored: m rows with the columns ``layout.wanted(orders)``, right where ``orders.kept``.
+        partial: bool of m, the keys to write as partial rows.
+        stored: m rows with the columns ``layout.wanted(orders, partial)``, right where ``orders.kept``.
         layout: of the table. The columns of no group are taken from any event of the key.
     """
-    touched = np.flatnonzero(orders.touched)
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {ORDER_FIELD: pa.array(np.full(len(touched), WRITER_ORDER))}
-    upsert = _is_upsert(events)[events.at]
-    for number, (group, names) in enumerate(zip(layout.merging.groups, layout.groups, strict=True)):
-        event = np.where(orders.applied & upsert, events.at, -1)[number][touched]
-        kept = np.where(orders.kept[number][touched], touched, -1)
-        for name in names:
-            columns[name] = _chosen(events.rows, event, stored, kept, layout.schema.field(name))
-        after = orders.after[number][touched]
-        columns[group.order_field] = pa.array(after, mask=after == NEVER)
-    for name in layout.common:
-        columns[name] = _common(events, touched, layout.schema.field(name))
-    keys = events.keys.take(pa.array(touched))
-    rows = pa.table({KEY: keys, **{name: columns[name] for name in layout.schema.names}})
-    lives = orders.alive[touched]
+    whole = np.flatnonzero(orders.touched & ~partial)
+    fields = [field.name for field in layout.schema]
+    rows = _rows(events, orders, whole, fields, stored, layout)
+    lives = orders.alive[whole]
     upserts, dead = rows.filter(pa.array(lives)), rows.filter(pa.array(~lives))
+    sets = np.where(partial, orders.column_sets, 0)
+    partials = tuple(
+        _rows(events, orders, np.flatnonzero(sets == one), [ORDER_FIELD, *layout.changed(one)], pa.table({}), layout)
+        for one in np.unique(sets[partial]).tolist()
+    )
     superseded = events.records - records(events.rows.take(pa.array(events.at[orders.applied])))
-    return Stitched(upserts, dead.select([KEY, ORDER_FIELD]), _tombstones(dead, layout), superseded)
+    inserts = not (orders.lived[whole] & lives).any()
+    deletes = dead.select([KEY, ORDER_FIELD])
+    return Stitched(upserts, partials, deletes, _tombstones(dead, layout), superseded, inserts)
 
 
-def _is_upsert(events: GroupEvents) -> Flags:
-    return np.asarray(events.rows.column("__op").to_numpy() == Op.UPSERT)
+def _rows(
+    events: GroupEvents, orders: Orders, at: Int64s, names: list[str], stored: pa.Table, layout: Layout
+) -> pa.Table:
+    """The rows of the keys at some indexes: KEY and the named columns."""
+    made: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys.take(pa.array(at))}
+    wanted, upsert = set(names), orders.applied & events.is_upsert
+    for number, (group, columns) in enumerate(zip(layout.merging.groups, layout.groups, strict=True)):
+        event = np.where(upsert[number], events.at[number], -1)[at]
+        kept = np.where(orders.kept[number][at], at, -1) if len(stored) else np.full(len(at), -1, dtype=np.int64)
+        for name in columns:
+            if name in wanted:
+                made[name] = _chosen(events.rows, event, stored, kept, layout.schema.field(name))
+        after = orders.after[number][at]
+        made[group.order_field] = pa.array(after, mask=after == NEVER)
+    for name in layout.common:
+        if name in wanted:
+            made[name] = _common(events, at, layout.schema.field(name))
+    made[ORDER_FIELD] = pa.array(np.full(len(at), WRITER_ORDER))
+    return pa.table({name: made[name] for name in (KEY, *names)})
 
 
 def _chosen(rows: pa.Table, event: Int64s, stored: pa.Table, kept: Int64s, field: pa.Field) -> pa.ChunkedArray:

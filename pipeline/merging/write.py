@@ -25,7 +25,7 @@ def write_merged(storage: Storage, context: WriteContext, merged: Merged, *, fir
     group = merged.write
     if merged.tombstones is not None:
         write_tombstones(storage, group.file_id, context.instant, merged.tombstones)
-    if group.upserts is None and group.deletes is None:
+    if group.upserts is None and group.deletes is None and not group.partials:
         return []
     if first and context.base_from_rows is not None:
         return write_new_file_group(storage, context, group)

@@ -16,10 +16,11 @@ from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.merging import Merging
-from pipeline.lake.lake import Lake
+from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.settings import CompactionSettings, TableRules, TablesSettings
+from pipeline.policies import Conflicts
+from pipeline.settings import CompactionSettings, LockingSettings, TableRules, TablesSettings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, TableFailed, TableReport, TableWriter, Written
@@ -45,23 +46,32 @@ class StitchedTable:
     buckets: int = 2
     compacted_after: int = 0
     stream: str = STREAM
+    conflicts: Conflicts = "queue"
 
     def __post_init__(self) -> None:
         after = self.compacted_after
         compaction = CompactionSettings(mode="inline", after_commits=after) if after else None
         self.rules = TableRules(
-            PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts="queue"
+            PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts=self.conflicts
         )
         self.target = Target(SOURCE, PATH, ("id",), None, self.buckets, merging=self.merging)
         self.pool = ThreadPoolExecutor(2)
-        self.lake = Lake(self.root)
+        self.restart()
         self.services = services()
         self.batches = 0
 
     @classmethod
-    def at(cls, path: Path, merging: Merging, compacted_after: int = 0) -> StitchedTable:
+    def at(
+        cls,
+        path: Path,
+        merging: Merging,
+        compacted_after: int = 0,
+        conflicts: Conflicts = "queue",
+        stream: str = STREAM,
+    ) -> StitchedTable:
         """In a lake on local disk."""
-        return cls(open_storage(path.as_uri(), {"fsync": "false"}), merging, compacted_after=compacted_after)
+        root = open_storage(path.as_uri(), {"fsync": "false"})
+        return cls(root, merging, compacted_after=compacted_after, conflicts=conflicts, stream=stream)
 
     @property
     def uri(self) -> str:
@@ -77,7 +87,7 @@ class StitchedTable:
 
     def restart(self) -> None:
         """A new process: everything is read from storage again."""
-        self.lake = Lake(self.root)
+        self.lake = Lake(self.root, locking(LockingSettings(), f"stream {self.stream}"))
 
     def run(self, events: Sequence[Event], *, in_tasks: bool = False) -> TableOutcome:
         """One batch. ``in_tasks``: tasks write the files, as those of large batches."""

@@ -50,6 +50,7 @@ class Rows:
     def take(self, merged: Merged) -> None:
         """The result of a commit."""
         write = merged.write
+        self._change(write.partials)
         for row in write.upserts.to_pylist() if write.upserts is not None else []:
             assert row[ORDER_FIELD] == WRITER_ORDER
             self.live[row[KEY]] = row
@@ -61,14 +62,20 @@ class Rows:
             self.live.pop(row[KEY], None)
             self.dead[row[KEY]] = row
 
+    def _change(self, partials: Sequence[pa.Table]) -> None:
+        """Partial rows change rows that live, and no hidden column of another group."""
+        for row in (row for rows in partials for row in rows.to_pylist()):
+            assert row[ORDER_FIELD] == WRITER_ORDER
+            self.live[row[KEY]].update(row)
+
     def values(self) -> list[Values]:
         """The rows by key, without hidden columns."""
         return sorted(({n: row[n] for n in TYPES} for row in self.live.values()), key=lambda row: row["id"])
 
 
-def merger(rows: Rows) -> StitchMerger:
+def merger(rows: Rows, *, always_partial: bool = False) -> StitchMerger:
     """That of a table with these rows."""
-    made = merger_of(rows.rule, CONFIG, schema(rows.rule), rows)
+    made = merger_of(rows.rule, CONFIG, schema(rows.rule), rows, always_partial=always_partial)
     assert isinstance(made, StitchMerger)
     return made
 
@@ -103,14 +110,15 @@ def deliveries(draw: st.DrawFn) -> list[list[Event]]:
     return [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
 
 
+@pytest.mark.parametrize("partial", [False, True], ids=["by width", "always partial"])
 @pytest.mark.parametrize("policies", POLICIES, ids="-".join)
 @settings(max_examples=scaled(120))
 @given(batches=deliveries())
-def test_any_delivery_gives_the_same_rows(policies: Any, batches: list[list[Event]]) -> None:  # noqa: ANN401
+def test_any_delivery_gives_the_same_rows(policies: Any, partial: bool, batches: list[list[Event]]) -> None:  # noqa: ANN401
     rule = merging(policies)
     rows, model = Rows(rule), Model(rule)
     for events in batches:
-        merged = merger(rows).merge(("", 0), "f", events_table(events))
+        merged = merger(rows, always_partial=partial).merge(("", 0), "f", events_table(events))
         rows.take(merged)
         model.take(events)
         assert rows.values() == model.rows()

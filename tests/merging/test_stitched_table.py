@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.merging import Merging, OnDelete
+from pipeline.policies import Conflicts
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -76,13 +77,15 @@ class Source:
 
 
 @pytest.mark.parametrize("policies", [("columns",) * 3, ("row", "columns", "columns")], ids="-".join)
+@pytest.mark.parametrize("conflicts", ["queue", "column"], ids=["by width", "always partial"])
 @pytest.mark.parametrize("compacted_after", [0, 3])
-@pytest.mark.parametrize("seed", range(scaled(2)))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_random_events_give_the_models_rows_at_every_commit(
-    tmp_path: Path, seed: int, compacted_after: int, policies: tuple[OnDelete, ...]
+    tmp_path: Path, seed: int, compacted_after: int, policies: tuple[OnDelete, ...], conflicts: Conflicts
 ) -> None:
     rule = merging(policies)
-    here, model, source = StitchedTable.at(tmp_path, rule, compacted_after), Model(rule), Source(seed)
+    here = StitchedTable.at(tmp_path, rule, compacted_after, conflicts)
+    model, source = Model(rule), Source(seed)
     for _ in range(14):
         events = source.batch()
         if not events:
@@ -94,11 +97,12 @@ def test_random_events_give_the_models_rows_at_every_commit(
             here.restart()
 
 
+@pytest.mark.parametrize("conflicts", ["queue", "column"], ids=["by width", "always partial"])
 @pytest.mark.parametrize("compacted_after", [0, 2])
-def test_a_plain_table_becomes_the_first_group(tmp_path: Path, compacted_after: int) -> None:
+def test_a_plain_table_becomes_the_first_group(tmp_path: Path, compacted_after: int, conflicts: Conflicts) -> None:
     """Rows and deletes from before keep their orders, and a writer that knows no groups feeds the first one."""
     rule, model = merging(), Model(merging())
-    plain = StitchedTable.at(tmp_path, Merging(), compacted_after)
+    plain = StitchedTable.at(tmp_path, Merging(), compacted_after, conflicts)
     before = [
         [Event(0, 1, 10, {"a": 1, "b": "x"}), Event(0, 2, 11, {"a": 2}), Event(0, 3, 12, {"a": 3})],
         [Event(0, 2, 13, None), Event(0, 3, 14, {"a": 4})],
@@ -106,7 +110,7 @@ def test_a_plain_table_becomes_the_first_group(tmp_path: Path, compacted_after: 
     for batch in before:
         plain.run(batch)
         model.take(batch)
-    stitched = StitchedTable.at(tmp_path, rule, compacted_after)
+    stitched = StitchedTable.at(tmp_path, rule, compacted_after, conflicts)
     for here, batch in (
         (stitched, [Event(1, 1, 5, {"c": 1}), Event(1, 2, 6, {"c": 2}), Event(0, 3, 13, {"a": 0})]),
         (plain, [Event(0, 1, 9, {"a": 0}), Event(0, 2, 12, {"a": 0}), Event(0, 3, 15, {"a": 5}, 1)]),
@@ -129,3 +133,19 @@ def test_a_group_may_come_later_and_other_changes_are_refused(tmp_path: Path) ->
     swapped = replace(rule, groups=(rule.groups[0], rule.groups[2]))
     with pytest.raises(ConfigError, match="its group clicks comes where the settings have labels"):
         StitchedTable.at(tmp_path, swapped).run([Event(0, 1, 2, {"a": 2})])
+
+
+@pytest.mark.parametrize("conflicts", ["queue", "column"])
+@pytest.mark.parametrize("seed", range(scaled(1)))
+def test_two_writers_take_in_what_the_other_wrote(tmp_path: Path, seed: int, conflicts: Conflicts) -> None:
+    """Each brings its memory forward by the other's log files; compactions make it anew."""
+    rule = merging()
+    writers = [StitchedTable.at(tmp_path, rule, 4, conflicts, stream=name) for name in ("one", "two")]
+    model, source = Model(rule), Source(seed)
+    for _ in range(20):
+        events = source.batch()
+        if not events:
+            continue
+        source.random.choice(writers).run(events, in_tasks=source.random.random() < 0.2)
+        model.take(events)
+        judged(writers[0], model)

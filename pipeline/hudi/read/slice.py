@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import LogBlock, iter_blocks
+from pipeline.hudi.files.log_merge import MergedLog
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import FileSlice, LogFile, file_slices
 from pipeline.hudi.table.table import HudiTable
@@ -49,8 +50,27 @@ class SliceReader:
         else:
             path, size = file_slice.base_file.path, file_slice.base_file.size
             base = aligned(read_base_file(self.storage, path, schema.names, size), schema)
-        merged = self._merge(base, events) if events.keys else base
+        merged = self._merge(base, events.merged()) if events.keys else base
         return merged.select(self.schema.names)
+
+    def read_further(
+        self, log_files: Iterable[LogFile], known: Callable[[pa.Array], pa.Table]
+    ) -> tuple[pa.Table, pa.Array]:
+        """The rows that further log files of a slice change, and the keys that they delete.
+
+        Args:
+            log_files: in merge order.
+            known: gives the live rows of some keys as they are without these log files, with the columns of ``schema``,
+                the key and the ordering column among them.
+
+        Returns (rows, keys of rows that do not live). Raises as ``read``.
+        """
+        events = LogEvents(self._working_schema(), self.ordering_field)
+        for log_file in log_files:
+            self._take_log_file(events, log_file)
+        log = events.merged()
+        rows = self._merge(aligned(known(log.winners.keys), self._working_schema()), log)
+        return rows.select(self.schema.names), log.winners.keys.filter(pa.array(log.winners.row < 0))
 
     def deletes(self, file_slice: FileSlice) -> pa.Table:
         """The deletes of the slice's log files that win over every other event of their key in the log."""
@@ -81,8 +101,7 @@ class SliceReader:
             extra.append(pa.field(self.ordering_field, pa.int64()))
         return pa.schema([f for f in extra if f.name not in self.schema.names] + list(self.schema))
 
-    def _merge(self, base: pa.Table, events: LogEvents) -> pa.Table:
-        log = events.merged()
+    def _merge(self, base: pa.Table, log: MergedLog) -> pa.Table:
         met, wins = log.winners.against(base, self.ordering_field)
         hit = np.flatnonzero(wins)
         alone = np.ones(len(log.winners.keys), dtype=np.bool_)
