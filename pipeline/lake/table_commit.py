@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.clock import monotonic_s, now_ms
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_id
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
-from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
+from pipeline.lake.truncation import without_truncated
 from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.entries import gone_after
@@ -28,10 +27,10 @@ from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
-from pipeline.upsert.merge import Place, records, truncated
+from pipeline.upsert.merge import Place, records
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY, Counts
-from pipeline.upsert.target import ORDER_FIELD, Target
+from pipeline.upsert.target import Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
@@ -158,12 +157,6 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
-    if table.merging.groups and table_input.truncates.news_to(table.truncates):
-        raise UnsupportedError(
-            "a TRUNCATE reached a table whose columns come from several sources",
-            do_next="delete the rows at the source with DELETE, or exclude TRUNCATE from the topics",
-            table=table.rules.path,
-        )
     schema = table.schema_with(columns)
     if begun is not None:
         held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
@@ -223,7 +216,7 @@ def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
     rows = _unpacked(table, table_input)
     if not table_input.truncates.news_to(table.truncates):
         return rows
-    groups, dropped = _without_truncated(table, table_input.truncates, rows.groups)
+    groups, dropped = without_truncated(table, table_input.truncates, rows.groups)
     return replace(rows, groups=groups, superseded=rows.superseded + dropped)
 
 
@@ -255,21 +248,3 @@ def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa
         path, bucket = divmod(code, target.buckets)
         groups[(encoded.dictionary[path].as_py(), bucket)] = rows.take(pa.array(np.flatnonzero(codes == code)))
     return groups
-
-
-def _without_truncated(
-    table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]
-) -> tuple[dict[Place, pa.Table], int]:
-    """Remove rows at or before a TRUNCATE and add deletes for stored ones. Returns the rows by file group and the
-    number of removed records."""
-    groups, dropped = dict(held), 0
-    for place, rows in held.items():
-        groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
-        dropped += records(rows) - records(groups[place])
-    for piece in table.table.file_slices():
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-        columns = [KEY, ORDER_FIELD, *truncates.columns]
-        deletes = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
-        mine = [groups[place]] if place in groups else []
-        groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
-    return groups, dropped

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import Op
 from pipeline.hudi.files.file_group_write import FileGroupWrite
-from pipeline.upsert.collapse import codes_of, newest
+from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.upsert.truncates import Truncates
@@ -49,12 +49,17 @@ def truncated(stored: pa.Table, truncates: Truncates) -> pa.Table:
     the columns that ``truncates`` needs."""
     orders = truncates.order_at(stored)
     mask = stored.column(ORDER_FIELD).to_numpy() <= orders
-    gone, count = stored.filter(pa.array(mask)), int(mask.sum())
+    return truncate_events(stored.select([KEY]).filter(pa.array(mask)), orders[mask])
+
+
+def truncate_events(gone: pa.Table, orders: Int64s) -> pa.Table:
+    """Deletes of n rows as parcels hold them, with the columns of ``gone``. They are no records of their own."""
+    count = len(gone)
     columns = {
         "__op": np.full(count, MOVED_AWAY, dtype=np.int8),
-        "__order": orders[mask],
+        "__order": orders,
         "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
         "__offset": np.full(count, -1, dtype=np.int64),
         "__partition": np.full(count, -1, dtype=np.int32),
     }
-    return pa.table({KEY: gone.column(KEY), **columns})
+    return pa.table({**{name: gone.column(name) for name in gone.column_names}, **columns})

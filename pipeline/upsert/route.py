@@ -234,11 +234,21 @@ def _with_moves(
     where = index.filter(changed.combine_chunks() if isinstance(changed, pa.ChunkedArray) else changed)
     gone = keyed.take(where)
     gone = gone.set_column(0, KEY, old_keys.filter(changed).cast(pa.string()))
+    if target.merging.by_writer:  # the row at the old place may live on, with its own key
+        gone = _with_key_of(before.filter(changed), gone, target)
     gone = gone.set_column(
         gone.column_names.index("__op"), keyed.schema.field("__op"), _constant(MOVED_AWAY, len(gone))
     )
     both = pa.concat_arrays([paths, _flat(old_paths.filter(changed))])
     return pa.concat_tables([keyed, gone.cast(keyed.schema)]), both
+
+
+def _with_key_of(before: pa.Table, gone: pa.Table, target: Target) -> pa.Table:
+    """The deletes at previous places with the key and partition columns that they have there."""
+    for name in dict.fromkeys((*target.key, *target.layout.fields)):
+        at = gone.column_names.index(name)
+        gone = gone.set_column(at, gone.schema.field(at), before.column(name).cast(gone.schema.field(at).type))
+    return gone
 
 
 def _constant(value: int, length: int) -> pa.Array:

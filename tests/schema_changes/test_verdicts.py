@@ -9,7 +9,9 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
+from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
 from pipeline.schema_changes.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
+from pipeline.schema_changes.rules.table_ddl import judge_table
 from pipeline.schema_changes.rules.verdicts import judge_clauses
 from pipeline.settings import TablesSettings
 
@@ -187,3 +189,29 @@ def test_a_refusal_ends_when_the_column_fits_again_or_goes() -> None:
 def test_each_policy_can_refuse(clause: str, policy: str) -> None:
     assert verdicts(clause, state()) != ["refuse"]
     assert verdicts(clause, state(schema_changes={policy: "refuse"})) == ["refuse"]
+
+
+def test_statements_change_no_stored_row_of_a_table_that_its_writer_merges() -> None:
+    """Its rows do not say which of their values are from before a statement."""
+    source, at = SourceTable("db", "t"), state()
+    at.by_writer = True
+    log = DdlLog()
+    for order, text in enumerate(
+        [
+            "ALTER TABLE t ADD COLUMN c INT DEFAULT 5",
+            "ALTER TABLE t RENAME COLUMN id TO other, MODIFY no SMALLINT",
+            "ALTER TABLE t DROP PRIMARY KEY",
+            "DROP TABLE t",
+        ]
+    ):
+        log.add(DdlEvent(order, None, f"1:{order}", text, "db"))
+    found = judge_table(source, log.history(lambda _: at.rules.schema_changes).effects[source], (), at)
+    assert [[ruling.verdict.value for ruling in entry.rulings] for entry in found.entries] == [
+        ["keep"],
+        ["keep", "keep"],
+        ["keep"],
+        ["keep"],
+    ]
+    assert at.schema is SCHEMA
+    assert [entry for entry in found.entries if entry.restatements() or entry.rewrite] == []
+    assert "rows from before have null" in found.entries[0].rulings[0].text

@@ -51,7 +51,7 @@ def second_events(log: TopicLog) -> None:
 def runner(config: Settings, root: Storage) -> BatchRunner:
     """What the start of a stream does, without Spark."""
     lake = Lake(root)
-    state = root.sub(".binlake/shop")
+    state = root.sub(f".binlake/{config.name}")
     ledger = Ledger.load(state, config.name) or recover(config, root, lake)
     for source in ledger.tables:
         lake.get(config.table_rules(source))

@@ -1,0 +1,80 @@
+"""What TRUNCATE leaves of a batch's rows, and the deletes of what a table stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.definition.bucket import bucket_of_file_id
+from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.lake.lake_table import LakeTable
+from pipeline.merging.group_truncates import deletes, group_truncates, spared
+from pipeline.merging.tombstones import Tombstones
+from pipeline.upsert.merge import Place, records, truncated
+from pipeline.upsert.route import KEY
+from pipeline.upsert.target import ORDER_FIELD
+from pipeline.upsert.truncates import Truncates
+
+#: Rows by file group, and the number of removed records.
+_Left = tuple[dict[Place, pa.Table], int]
+
+
+def without_truncated(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:
+    """Remove rows at or before a TRUNCATE and add deletes for stored ones, of the whole row or of a column group.
+
+    Args:
+        table: open.
+        truncates: of the batch.
+        held: rows by file group, as parcels hold them.
+    """
+    if table.merging.groups:
+        return _of_groups(table, truncates, held)
+    return _of_rows(table, truncates, held)
+
+
+def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:
+    groups, dropped = dict(held), 0
+    for place, rows in held.items():
+        groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
+        dropped += records(rows) - records(groups[place])
+    for piece in table.table.file_slices():
+        columns = [KEY, ORDER_FIELD, *truncates.columns]
+        gone = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
+        _add(groups, piece, gone)
+    return groups, dropped
+
+
+def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:
+    merging, groups, dropped = table.merging, dict(held), 0
+    by_group = group_truncates(truncates, merging)
+    for place, rows in held.items():
+        groups[place] = rows.filter(pa.array(spared(rows, by_group)))
+        dropped += records(rows) - records(groups[place])
+    for piece in table.table.file_slices():
+        _add(groups, piece, deletes(_known(table, piece), by_group, merging))
+    return groups, dropped
+
+
+def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
+    """The rows that groups know, with the groups' orders: those that live, and those that tombstones keep for a group
+    although another one has deleted them."""
+    config = table.table.config
+    names = (*config.record_key_fields, *config.partition_fields, *table.merging.hidden_fields)
+    columns = [KEY, ORDER_FIELD, *dict.fromkeys(name for name in names if name in table.table.schema.names)]
+    live = read_file_slice(table.table, piece, columns=columns)
+    dead = Tombstones(table.storage, table.table.timeline).of(piece.file_id)
+    if dead is None:
+        return live
+    gone = dead.filter(pc.invert(pc.is_in(dead.column(KEY), value_set=live.column(KEY).combine_chunks())))
+    return pa.concat_tables(
+        [live, gone.select([name for name in columns if name in gone.column_names])], promote_options="default"
+    )
+
+
+def _add(groups: dict[Place, pa.Table], piece: FileSlice, gone: pa.Table) -> None:
+    place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+    mine = [groups[place]] if place in groups else []
+    groups[place] = pa.concat_tables([gone, *mine], promote_options="permissive")
