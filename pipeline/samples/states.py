@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.view import FileSlice, partition_paths
 from pipeline.hudi.read.listing import slices_for
 from pipeline.hudi.read.query import Incremental
-from pipeline.hudi.read.slice import SliceReader
+from pipeline.hudi.read.slice import GrowingSlice, SliceReader
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
@@ -22,6 +23,9 @@ from pipeline.samples.completeness import Completeness
 from pipeline.samples.position import Place, Shard
 from pipeline.samples.steps import GroupName, Step, expired
 from pipeline.storage.base import FileInfo
+
+#: The most bytes of rows of file slices that stay in memory between two steps.
+KEPT_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class _Moment:
 
 @dataclass
 class States:
-    """Reads what a step made complete. No more than one file slice is in memory.
+    """Reads what a step made complete. One file slice is in memory, and up to KEPT_BYTES of others that may grow.
 
     Args:
         table: open, refreshed by the caller.
@@ -59,6 +63,7 @@ class States:
     changes: bool
     shard: Shard
     _files: dict[str, list[FileInfo]] = field(default_factory=dict)
+    _kept: OrderedDict[GroupName, GrowingSlice] = field(default_factory=OrderedDict)
 
     def refreshed(self) -> None:
         """Forget the listings: the table was refreshed."""
@@ -85,25 +90,35 @@ class States:
     def _new_rows(
         self, group: GroupName, begin: _Moment | None, end: _Moment, window: CommitWindow, after: Place | None
     ) -> GroupRows:
-        rows = self._complete_rows(end, group, [*self.schema.names, COMMIT_TIME_FIELD])
+        given = None  # read before the rows of the end: the slice only grows
+        if begin is not None and not self.changes and group in begin.slices:
+            given = self._complete_rows(begin, group).column(RECORD_KEY_FIELD).combine_chunks()
+        rows = self._complete_rows(end, group)
         if begin is not None:
             rows = rows.filter(pa.array(window.matches(rows)))
+        if given is not None:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY_FIELD), value_set=given)))
         if after is not None and group == (after.partition_path, after.file_id):
             rows = rows.filter(pc.greater(rows.column(RECORD_KEY_FIELD), after.record_key))
-        if begin is not None and not self.changes and rows.num_rows and group in begin.slices:
-            given = self._complete_rows(begin, group, []).column(RECORD_KEY_FIELD)
-            rows = rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY_FIELD), value_set=given.combine_chunks())))
         rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY_FIELD)))
         return GroupRows(group, rows.column(RECORD_KEY_FIELD).combine_chunks(), rows.select(self.schema.names))
 
-    def _complete_rows(self, moment: _Moment, group: GroupName, columns: Sequence[str]) -> pa.Table:
+    def _complete_rows(self, moment: _Moment, group: GroupName) -> pa.Table:
         types = pa.schema([*self.schema, *(f for f in self.table.schema if f.name not in self.schema.names)])
-        names = dict.fromkeys([*columns, RECORD_KEY_FIELD, *self.rule.columns])
+        names = dict.fromkeys([*self.schema.names, RECORD_KEY_FIELD, COMMIT_TIME_FIELD, *self.rule.columns])
         schema = pa.schema([types.field(n) if n in types.names else pa.field(n, pa.string()) for n in names])
         reader = SliceReader(self.table.storage, schema, self.table.config.ordering_field, moment.timeline)
-        rows = reader.read(moment.slices[group])
+        kept = self._kept.pop(group, None) or GrowingSlice()
+        rows = kept.read(reader, moment.slices[group])
+        self._keep(group, kept)
         passing = self.rule.holds(rows)
         return rows if np.all(passing) else rows.filter(pa.array(passing))
+
+    def _keep(self, group: GroupName, piece: GrowingSlice) -> None:
+        """Keep a slice for the next step; those that were not read for the longest time make room."""
+        self._kept[group] = piece
+        while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > KEPT_BYTES:
+            self._kept.popitem(last=False)
 
     def _at(self, time: str, paths: Sequence[str], step: Step) -> _Moment:
         table = self.table
