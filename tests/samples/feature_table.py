@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,14 @@ Row = dict[str, Any]
 class FeatureTable:
     """Works out what rows become, as the stitched writer does, and commits them.
 
-    ``rows`` is the model: what the table holds now, by key.
+    ``rows`` is the model: what the table holds now, by key. ``partial``: changes of rows that live are written as
+    partial rows.
     """
 
-    def __init__(self, path: Path, buckets: int = 2, *, stitched: bool = True) -> None:
+    def __init__(self, path: Path, buckets: int = 2, *, stitched: bool = True, partial: bool = False) -> None:
         config = TableConfig(NAME, ("request_id",), ORDER, buckets)
         config = Merging("stitched", (FEATURES, LABELS)).on(config) if stitched else config
-        self.path, self.buckets = path, buckets
+        self.path, self.buckets, self.partial = path, buckets, partial
         self.table = HudiTable.create(LocalStorage(path.absolute(), fsync=False), config, SCHEMA)
         self.rows: dict[str, Row] = {}
         self._order = 0
@@ -75,22 +77,28 @@ class FeatureTable:
 
     def _commit(self, changes: Mapping[str, Row]) -> str:
         self._order += 1
+        known, orders = set(self.rows) if self.partial else set(), {}
         for key, change in changes.items():
+            orders[key] = {n: self._order if n.startswith(ORDER) and v is None else v for n, v in change.items()}
             row = self.rows.setdefault(key, dict.fromkeys(SCHEMA.names) | {"request_id": key, ORDER: WRITER_ORDER})
-            row.update({n: self._order if n.startswith(ORDER) and v is None else v for n, v in change.items()})
-        return self.write([self.rows[key] for key in changes])
+            row.update(orders[key])
+        whole = [self.rows[key] for key in changes if key not in known]
+        return self.write(whole, partials={key: orders[key] for key in changes if key in known})
 
-    def write(self, rows: Iterable[Row], deletes: Iterable[str] = (), deleted_at: int = WRITER_ORDER) -> str:
-        """A commit of whole rows and of deletes; returns its completion time."""
+    def write(self, rows: Iterable[Row], deletes: Iterable[str] = (), partials: Mapping[str, Row] | None = None) -> str:
+        """A commit of whole rows, deletes and changed columns; returns its completion time."""
         instant = self.table.begin()
-        routed: dict[int, tuple[list[Row], list[str]]] = {}
+        routed: dict[int, _Routed] = {}
         for row in rows:
-            routed.setdefault(self._bucket(row["request_id"]), ([], []))[0].append(row)
+            routed.setdefault(self._bucket(row["request_id"]), _Routed()).rows.append(row)
         for key in deletes:
-            routed.setdefault(self._bucket(key), ([], []))[1].append(key)
+            routed.setdefault(self._bucket(key), _Routed()).deletes.append(key)
+        for key, change in (partials or {}).items():
+            routed.setdefault(self._bucket(key), _Routed()).partials[key] = change
         context = self.table.write_context(instant)
-        groups = [_group(bucket, *parts, deleted_at) for bucket, parts in sorted(routed.items())]
-        return self.table.commit(instant, [write_file_group(self.table.storage, context, group) for group in groups])
+        groups = [part.group(bucket) for bucket, part in sorted(routed.items())]
+        results = [write_file_group(self.table.storage, context, group) for group in groups]
+        return self.table.commit(instant, results)
 
     def compact(self) -> None:
         """Compact every file group that has log files."""
@@ -101,12 +109,36 @@ class FeatureTable:
         return int(bucket)
 
 
-def _group(bucket: int, rows: list[Row], deletes: list[str], deleted_at: int) -> FileGroupWrite:
-    rows, deletes = sorted(rows, key=lambda row: str(row["request_id"])), sorted(deletes)
-    upserts = pa.Table.from_pylist(rows, SCHEMA)
-    upserts = upserts.add_column(0, RECORD_KEY_FIELD, upserts.column("request_id"))
-    orders = pa.array([deleted_at] * len(deletes), pa.int64())
-    deleted = pa.table({RECORD_KEY_FIELD: pa.array(deletes, pa.string()), ORDER: orders})
-    return FileGroupWrite(
-        "", bucket, file_id(NAME, "", bucket), upserts if rows else None, deleted if deletes else None
-    )
+@dataclass
+class _Routed:
+    """What a commit does to a file group."""
+
+    rows: list[Row] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
+    partials: dict[str, Row] = field(default_factory=dict)
+
+    def group(self, bucket: int) -> FileGroupWrite:
+        """The write of the file group."""
+        upserts = _keyed(self.rows, SCHEMA) if self.rows else None
+        deletes = None
+        if self.deletes:
+            keys = sorted(self.deletes)
+            deletes = pa.table({RECORD_KEY_FIELD: keys, ORDER: pa.array([WRITER_ORDER] * len(keys), pa.int64())})
+        return FileGroupWrite("", bucket, file_id(NAME, "", bucket), upserts, deletes, partials=self._partials())
+
+    def _partials(self) -> tuple[pa.Table, ...]:
+        """A table for each set of columns."""
+        found: dict[tuple[str, ...], list[Row]] = {}
+        for key, change in self.partials.items():
+            found.setdefault(tuple(change), []).append(change | {"request_id": key, ORDER: WRITER_ORDER})
+        schemas = {names: [SCHEMA.field(n) for n in SCHEMA.names if n in (*names, ORDER)] for names in found}
+        key = SCHEMA.field("request_id")
+        return tuple(
+            _keyed(rows, pa.schema([key, *schemas[names]])).drop_columns(["request_id"])
+            for names, rows in found.items()
+        )
+
+
+def _keyed(rows: list[Row], schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["request_id"])), schema)
+    return table.add_column(0, RECORD_KEY_FIELD, table.column("request_id"))
