@@ -50,6 +50,11 @@ class LogEvents:
             self._add_rows(aligned(decode_data_block(block, self.schema.names, path), self.schema))
         self.instants.append(block.instant or "")
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the rows."""
+        return sum(table.nbytes for table in (*self.tables, *self.partial_tables))
+
     def merged(self) -> MergedLog:
         """Step one of the merge rule. The rows are moved out. Raises CorruptDataError, UnsupportedError."""
         tables, partials = self.tables or [self.schema.empty_table()], self.partial_tables

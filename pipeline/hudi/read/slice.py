@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,15 +42,21 @@ class SliceReader:
 
     def read(self, file_slice: FileSlice) -> pa.Table:
         """The live rows, in no promised order. Raises CorruptDataError, UnsupportedError, StorageNotFoundError."""
-        schema = self._working_schema()
-        events = LogEvents(schema, self.ordering_field)
+        events = LogEvents(self._working_schema(), self.ordering_field)
         for log_file in file_slice.log_files:
-            self._take_log_file(events, log_file)
+            self.take_log_file(events, log_file)
+        return self.merged(self.base_rows(file_slice), events)
+
+    def base_rows(self, file_slice: FileSlice) -> pa.Table:
+        """The rows of the slice's base file with the columns of the merge. Errors as ``read``."""
+        schema = self._working_schema()
         if file_slice.base_file is None:
-            base = schema.empty_table()
-        else:
-            path, size = file_slice.base_file.path, file_slice.base_file.size
-            base = aligned(read_base_file(self.storage, path, schema.names, size), schema)
+            return schema.empty_table()
+        path, size = file_slice.base_file.path, file_slice.base_file.size
+        return aligned(read_base_file(self.storage, path, schema.names, size), schema)
+
+    def merged(self, base: pa.Table, events: LogEvents) -> pa.Table:
+        """The live rows after the events of the log."""
         merged = self._merge(base, events.merged()) if events.keys else base
         return merged.select(self.schema.names)
 
@@ -67,7 +74,7 @@ class SliceReader:
         """
         events = LogEvents(self._working_schema(), self.ordering_field)
         for log_file in log_files:
-            self._take_log_file(events, log_file)
+            self.take_log_file(events, log_file)
         log = events.merged()
         rows = self._merge(aligned(known(log.winners.keys), self._working_schema()), log)
         return rows.select(self.schema.names), log.winners.keys.filter(pa.array(log.winners.row < 0))
@@ -77,12 +84,13 @@ class SliceReader:
         schema = self._working_schema()
         events = LogEvents(schema, self.ordering_field)
         for log_file in file_slice.log_files:
-            self._take_log_file(events, log_file)
+            self.take_log_file(events, log_file)
         winners = events.merged().winners
         mine = winners.take(np.flatnonzero((winners.row < 0) & ~winners.unconditional))
         return pa.table({RECORD_KEY_FIELD: mine.keys, self.ordering_field: pa.array(mine.ordering, pa.int64())})
 
-    def _take_log_file(self, events: LogEvents, log_file: LogFile) -> None:
+    def take_log_file(self, events: LogEvents, log_file: LogFile) -> None:
+        """Add the visible blocks of a log file. Errors as ``read``."""
         for block in iter_blocks(self.storage.read(log_file.path), log_file.path):
             if self._counts(block):
                 events.add(block, log_file.path)
@@ -113,6 +121,40 @@ class SliceReader:
         if len(rows := np.flatnonzero(changed >= 0)):
             parts.append(log.rows.take(changed[rows]).over(base.take(pa.array(hit[rows]))))
         return pa.concat_tables(parts)
+
+
+class GrowingSlice:
+    """The rows of one file group at one moment after another. What was read of its file slice stays in memory, so that
+    each log file is read once while the slice grows.
+    """
+
+    def __init__(self) -> None:
+        self._base_path: str | None = ""
+        self._base = pa.table({})
+        self._events = LogEvents(pa.schema([]), "")
+        self._taken: list[str] = []
+        #: The bytes of the rows in memory.
+        self.nbytes = 0
+
+    def read(self, reader: SliceReader, file_slice: FileSlice) -> pa.Table:
+        """The live rows, as ``SliceReader.read``.
+
+        Args:
+            reader: of the moment. Its schema and table are the same at each call.
+            file_slice: of the moment and the file group.
+        """
+        path = file_slice.base_file.path if file_slice.base_file is not None else None
+        logs = {log.path: log for log in file_slice.log_files}
+        grown = path != self._base_path or self._taken != list(logs)
+        if path != self._base_path or self._taken != list(logs)[: len(self._taken)]:
+            self._base_path, self._base, self._taken = path, reader.base_rows(file_slice), []
+            self._events = LogEvents(self._base.schema, reader.ordering_field)
+        for log in list(logs.values())[len(self._taken) :]:
+            reader.take_log_file(self._events, log)
+            self._taken.append(log.path)
+        if grown:
+            self.nbytes = int(self._base.nbytes) + self._events.nbytes
+        return reader.merged(self._base, copy.copy(self._events))  # a merge may move rows out of the events
 
 
 def read_file_slice(

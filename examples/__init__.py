@@ -1,0 +1,1 @@
+"""Small programs that show binlake at work."""

@@ -1,0 +1,81 @@
+"""The steps of an iteration: each from one completed commit to a later one, usually the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.hudi.timeline.instant import COMMIT, Instant
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.samples.position import PositionExpiredError
+
+GroupName = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The commits that completed after ``begin`` and up to ``end``. ``groups``: the file groups (partition path, file
+    id) that they wrote; None for all of the table."""
+
+    begin: str
+    end: str
+    groups: frozenset[GroupName] | None
+
+
+def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None, commits: int) -> Step | None:
+    """The next step after a completion time.
+
+    Args:
+        timeline: the table's, refreshed.
+        begin: completion time of the last commit before the step; "" if there is none.
+        end: completion time of its last commit, if a position names it.
+        until: no later completion time; None for no limit.
+        commits: the most commits of a step.
+
+    Returns None if no commit has completed since. Raises CorruptDataError, StorageError.
+    """
+    later = list(_commits(timeline, begin, end or until))
+    if not later:
+        return None
+    chosen = later if end is not None else later[:commits]
+    last = end or chosen[-1].completion_time or ""
+    if not begin:
+        return Step(begin, last, None)
+    stats = [stat for commit in chosen for stat in timeline.commit_metadata(commit).stats]
+    return Step(begin, last, frozenset((stat.partition_path, stat.file_id) for stat in stats))
+
+
+def last_completion(timeline: Timeline, until: str | None) -> str:
+    """Completion time of the last commit up to a time; "" for a table without commits."""
+    times = [commit.completion_time or "" for commit in _commits(timeline, "", until)]
+    return times[-1] if times else ""
+
+
+def refuse_archived(timeline: Timeline, begin: str, table: str) -> None:
+    """Raise PositionExpiredError if commits that completed after ``begin`` have left the active timeline."""
+    for entry in timeline.history().entries:
+        times = timeline.history().read(entry, ["completionTime"]).column("completionTime")
+        if any((time or "") > begin for time in times.to_pylist()):
+            raise expired(begin, table, "commits after it are archived")
+
+
+def expired(begin: str, table: str, why: str) -> PositionExpiredError:
+    """The error of a position that is too old."""
+    return PositionExpiredError(
+        f"the table does not keep what was written since this position: {why}",
+        do_next="begin anew without a position; raise the table's retention to keep positions valid for longer",
+        table=table,
+        completed=begin or "before all commits",
+    )
+
+
+def _commits(timeline: Timeline, begin: str, end: str | None) -> Iterator[Instant]:
+    """Commits that wrote rows, by completion time. A compaction changes no row."""
+    found = [
+        write
+        for write in timeline.completed()
+        if (write.completion_time or "") > begin and (end is None or (write.completion_time or "") <= end)
+    ]
+    for write in sorted(found, key=lambda write: (write.completion_time or "", write.requested_time)):
+        if write.action != COMMIT or not timeline.commit_metadata(write).compacted:
+            yield write

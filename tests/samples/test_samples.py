@@ -1,0 +1,260 @@
+"""Samples: complete rows, each once, in the order of the commits that made them complete, from any position on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.definition.merging import WRITER_ORDER
+from pipeline.hudi.services.archival import ArchivalConfig, archive
+from pipeline.hudi.services.cleaning import CleaningConfig, clean
+from pipeline.samples import Position, PositionExpiredError, SampleBatch, Samples, Shard
+from tests.hypothesis_profile import scaled
+from tests.samples.feature_table import ORDER, FeatureTable, Row
+
+BEGIN = Position()
+CLEANING = CleaningConfig(commits=3)
+
+
+@pytest.fixture(params=[False, True], ids=["whole rows", "partial rows"])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> FeatureTable:
+    return FeatureTable(tmp_path / "t", partial=request.param)
+
+
+def samples(table: FeatureTable, **arguments: Any) -> Samples:  # noqa: ANN401 - those of Samples
+    return Samples(str(table.path), **arguments)
+
+
+def keys(batches: Iterable[pa.RecordBatch]) -> list[str]:
+    return [key for batch in batches for key in batch.column("request_id").to_pylist()]
+
+
+def test_a_row_is_given_once_when_its_last_group_arrives(table: FeatureTable) -> None:
+    table.features("a", "b", "c")
+    table.labels("b")
+    table.features("d")
+    table.labels("d", "a")
+    assert keys(samples(table, since=BEGIN)) == ["b", *sorted("ad", key=lambda k: (table._bucket(k), k))]
+    assert sorted(keys(samples(table))) == ["a", "b", "d"]
+    assert sorted(keys(samples(table, complete=False))) == ["a", "b", "c", "d"]
+    assert sorted(keys(samples(table, complete=["features"]))) == ["a", "b", "c", "d"]
+
+
+def test_the_rows_are_of_the_commit_that_made_them_complete(table: FeatureTable) -> None:
+    table.features("a", age=1)
+    table.labels("a")
+    table.features("a", age=7)
+    assert [b.to_pylist() for b in samples(table, columns=["age"], since=BEGIN)] == [[{"age": 1}]]
+    assert [b.to_pylist() for b in samples(table, columns=["age"])] == [[{"age": 7}]]
+
+
+def test_a_change_is_given_only_if_asked_for(table: FeatureTable) -> None:
+    table.both(["a", "b"], ["a", "b"])
+    table.features("a", age=9)
+    assert sorted(keys(samples(table, since=BEGIN))) == ["a", "b"]
+    assert sorted(keys(samples(table, since=BEGIN, changes=True))) == ["a", "a", "b"]
+
+
+def test_what_ceases_to_be_complete_is_given_again_when_it_is(table: FeatureTable) -> None:
+    table.both(["a", "b"], ["a", "b"])
+    table.unlabel("a")
+    table.delete("b")
+    assert keys(samples(table)) == []
+    table.labels("a")
+    table.both(["b"], ["b"])
+    assert sorted(keys(samples(table, since=BEGIN))) == ["a", "a", "b", "b"]
+
+
+def test_a_column_group_with_null_values_knows_its_rows(table: FeatureTable) -> None:
+    table.features("a", age=None)
+    table.labels("a", clicked=None)
+    assert keys(samples(table)) == ["a"]
+
+
+def test_a_row_from_before_the_table_was_stitched_is_known_to_the_first_group(table: FeatureTable) -> None:
+    old: Row = dict.fromkeys(table.table.schema.names) | {"request_id": "a", "age": 3, ORDER: 12}
+    new: Row = old | {"request_id": "b", ORDER: WRITER_ORDER, f"{ORDER}_labels": 12}
+    table.write([old, new])
+    assert keys(samples(table, complete=["features"])) == ["a"]
+    assert keys(samples(table, complete=["labels"])) == ["b"]
+    assert keys(samples(table)) == []
+
+
+def test_a_plain_table_gives_rows_without_nulls_in_the_asked_columns(tmp_path: Path) -> None:
+    table = FeatureTable(tmp_path / "t", stitched=False)
+    table.features("a", "b")
+    table.labels("b")
+    assert keys(samples(table, columns=["request_id", "age", "clicked"])) == ["b"]
+    assert sorted(keys(samples(table, columns=["request_id", "age"]))) == ["a", "b"]
+
+
+def test_compactions_give_nothing_again(table: FeatureTable) -> None:
+    table.features(*"abcd")
+    table.labels("a")
+    table.compact()
+    middle = _last(samples(table)).position
+    table.labels("b")
+    table.compact()
+    table.features("e")
+    table.labels("c", "e")
+    assert sorted(keys(samples(table, since=middle))) == ["b", "c", "e"]
+    assert sorted(keys(samples(table, since=BEGIN))) == ["a", "b", "c", "e"]
+
+
+def _last(given: Samples) -> SampleBatch:
+    return list(given.batches())[-1]
+
+
+def test_without_new_rows_the_position_moves_on(table: FeatureTable) -> None:
+    table.features("a")
+    given = samples(table, since=BEGIN)
+    assert list(given) == []
+    assert given.position.completed == table.table.timeline.completed()[-1].completion_time
+    assert samples(table, since=given.position).position == given.position
+
+
+def test_an_empty_table_has_no_samples(table: FeatureTable) -> None:
+    given = samples(table)
+    assert list(given) == []
+    table.both(["a"], ["a"])
+    assert keys(samples(table, since=given.position)) == ["a"]
+
+
+def test_until_leaves_later_commits_out(table: FeatureTable) -> None:
+    first = table.both(["a"], ["a"])
+    table.both(["b"], ["b"])
+    given = samples(table, until=first)
+    assert keys(given) == ["a"]
+    assert keys(samples(table, since=given.position)) == ["b"]
+
+
+@pytest.mark.parametrize("seed", range(scaled(4)))
+def test_any_cut_and_any_shard_gives_the_same_rows(tmp_path: Path, seed: int) -> None:
+    """Histories of commits and compactions against a model; the iteration is cut after every batch."""
+    random = Random(seed)
+    table = FeatureTable(tmp_path / "t", buckets=3, partial=bool(seed % 2))
+    expected: list[list[str]] = []
+    for _ in range(14):
+        before = _complete(table)
+        _act(table, random)
+        expected.append(sorted(_complete(table) - before))
+    wanted = [key for step in expected for key in step]
+    for size, shuffle in ((1, 0), (3, 0), (100, 0), (2, 7)):
+        found = _in_pieces(table, size, shuffle, seed)
+        assert sorted(found) == sorted(wanted)
+        if not shuffle:
+            place = 0
+            for step in expected:
+                assert sorted(found[place : place + len(step)]) == step
+                place += len(step)
+    parts = [samples(table, since=Position(shard=s.shard), shard=(s.shard.index, 3)) for s in _shards(3)]
+    assert sorted(key for part in parts for key in keys(part)) == sorted(wanted)
+    assert sorted(keys(samples(table))) == sorted(_complete(table))
+    assert set(keys(samples(table, since=BEGIN, step_commits=5))) >= _complete(table)
+
+
+def _shards(count: int) -> list[Position]:
+    return [Position(shard=Shard(index, count)) for index in range(count)]
+
+
+def _complete(table: FeatureTable) -> set[str]:
+    orders = [f"{ORDER}_features", f"{ORDER}_labels"]
+    return {key for key, row in table.rows.items() if all(row[o] is not None and row[o] >= 0 for o in orders)}
+
+
+def _act(table: FeatureTable, random: Random) -> None:
+    some = random.sample("abcdefghij", random.randint(1, 4))
+    action = random.choice(["features", "features", "labels", "labels", "both", "delete", "unlabel", "compact"])
+    if action == "both":
+        table.both(some, some[:2])
+    elif action == "compact":
+        table.features(*some)
+        table.compact()
+    elif action == "unlabel":
+        table.unlabel(*(known if (known := [k for k in some if k in table.rows]) else ["a"]))
+    else:
+        {"features": table.features, "labels": table.labels, "delete": table.delete}[action](*some)
+
+
+def _in_pieces(table: FeatureTable, size: int, shuffle: int, seed: int) -> list[str]:
+    """All samples, from a new iteration after each batch."""
+    position = BEGIN
+    found: list[str] = []
+    while True:
+        given = samples(table, since=position, batch_rows=size, shuffle_rows=shuffle, seed=seed)
+        batch = next(iter(given.batches()), None)
+        if batch is None:
+            return found
+        found += keys([batch.rows])
+        position = Position.from_json(batch.position.to_json())
+
+
+def test_a_cut_shuffle_goes_on_in_the_same_order(table: FeatureTable) -> None:
+    table.both("abcdefghijklmnop", "abcdefghijklmnop")
+    whole = keys(samples(table, since=BEGIN, batch_rows=3, shuffle_rows=10, seed=4))
+    assert sorted(whole) == list("abcdefghijklmnop")
+    assert whole != keys(samples(table, since=BEGIN))
+    assert _in_pieces(table, 3, 10, 4) == whole
+    assert set(whole[:10]) == set(keys(samples(table, since=BEGIN))[:10])
+
+
+def test_following_gives_new_rows_within_seconds(table: FeatureTable) -> None:
+    table.both(["a"], ["a"])
+    given = samples(table, follow=True, poll_s=0.05)
+    flow = given.batches()
+    assert keys([next(flow).rows]) == ["a"]
+    arrived: list[float] = []
+
+    def later() -> None:
+        table.both(["b"], ["b"])
+        arrived.append(monotonic_s())
+
+    writer = threading.Timer(0.2, later)
+    writer.start()
+    assert keys([next(flow).rows]) == ["b"]
+    writer.join()
+    assert monotonic_s() - arrived[0] < 5
+    given.stop.set()
+    assert next(flow, None) is None
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_position_that_the_table_has_left_behind_is_refused(table: FeatureTable, archived: bool) -> None:
+    first = table.both(["a"], ["a"])
+    for number in range(6):
+        table.both([f"b{number}"], [f"b{number}"])
+        table.compact()
+    assert clean(table.table, CLEANING) is not None
+    if archived:
+        assert archive(table.table, ArchivalConfig(min_commits=4, max_commits=6), CLEANING)
+    last = Position(table.table.timeline.completed()[-1].completion_time or "")
+    assert list(samples(table, since=last)) == []
+    with pytest.raises(PositionExpiredError, match="begin anew without a position"):
+        list(samples(table, since=Position(first)))
+    with pytest.raises(PositionExpiredError):
+        list(samples(table, since=BEGIN))
+    assert len(keys(samples(table))) == 7
+
+
+def test_what_cannot_be_given_is_refused(table: FeatureTable) -> None:
+    table.both(["a"], ["a"])
+    with pytest.raises(UnsupportedError, match="no columns"):
+        samples(table, columns=["nothing"])
+    with pytest.raises(UnsupportedError, match="no column groups"):
+        samples(table, complete=["nothing"])
+    with pytest.raises(ConfigError, match="shard 0 of 1"):
+        samples(table, since=BEGIN, shard=(1, 2))
+    with pytest.raises(ConfigError, match="no shard"):
+        samples(table, shard=(2, 2))
+    with pytest.raises(ConfigError, match="no position"):
+        Position.from_json('{"completed": 3')
+    with pytest.raises(ConfigError, match="exclude each other"):
+        samples(table, follow=True, until="2030-01-01")
