@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.data_block import decode_data_block
@@ -124,6 +125,12 @@ def _parts(table: HudiTable, files: GroupFiles, values: pa.Schema) -> Iterator[p
         for block in iter_blocks(table.storage.read(log.path), log.path):
             if block.instant is None or not table.timeline.is_completed(block.instant):
                 continue
+            if block.is_partial:
+                raise UnsupportedError(
+                    "a log file has partial rows: the versions of a row are not stored as whole rows",
+                    do_next="read the table as of the instants that changed the row (as_of)",
+                    path=log.path,
+                )
             if block.block_type is BlockType.DELETE:
                 yield _named(decode_deletes(block.content, log.path), log.path, block.instant, deleted=True)
             else:

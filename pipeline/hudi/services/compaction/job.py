@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import avro_schema
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, read_plan
@@ -65,6 +66,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
+        restates_deletes=not Merging.of(table.config).by_writer,
     )
     return CompactionJob(inflight, table.storage, context, plan)
 

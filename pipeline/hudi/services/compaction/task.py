@@ -67,6 +67,7 @@ class CompactionContext:
     ``arrow_schema`` has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
+    ``restates_deletes``: whether deletes outlive the compaction (``tombstones``).
     """
 
     instant: str
@@ -76,6 +77,7 @@ class CompactionContext:
     completed: CompletedInstants
     config: CompactionConfig
     indexed_columns: tuple[str, ...] | None = None
+    restates_deletes: bool = True
 
     @property
     def schema(self) -> pa.Schema:
@@ -137,7 +139,7 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     stat = _base_stat(operation, base, written, log, read)
     restated = restate(
         log,
-        context.config.tombstone_retention_hours,
+        context.config.tombstone_retention_hours if context.restates_deletes else 0,
         context.instant,
         context.avro_schema_json,
         operation.partition_path,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.merging import WRITER_ORDER, ColumnGroup, Merging
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
 from pipeline.hudi.files.first_write import write_new_file_group
@@ -19,7 +20,7 @@ from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.table.table import HudiTable
 from tests.hudi.lake import storage_at
 
-ORDER, WRITER_ORDER = "_binlake_order", 1 << 62
+ORDER = "_binlake_order"
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64()),
@@ -27,11 +28,14 @@ SCHEMA = pa.schema(
         pa.field("b", pa.string()),
         pa.field("c", pa.decimal128(10, 2)),
         pa.field("d", pa.float64()),
+        pa.field("day", pa.string()),
         pa.field(ORDER, pa.int64()),
     ]
 )
 VALUES = ("a", "b", "c", "d")
-COLUMNS = ("id", *VALUES)
+COLUMNS = ("id", *VALUES, "day")
+#: So that compactions restate no deletes.
+MERGING = Merging("stitched", (ColumnGroup("one", ("a", "b")), ColumnGroup("two", ("c", "d"))))
 
 Cells = Mapping[str, Any]
 
@@ -76,9 +80,10 @@ class Lake:
     pictures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
-    def new(cls, path: Path, *, indexed: bool, buckets: int = 1) -> Lake:
+    def new(cls, path: Path, *, indexed: bool, buckets: int = 1, partitioned: bool = True) -> Lake:
         """An empty table; ``indexed``: with a metadata table."""
-        config = TableConfig("t1", ("id",), ORDER, buckets)
+        fields = ("day",) if partitioned else ()
+        config = MERGING.on(TableConfig("t1", ("id",), ORDER, buckets, partition_fields=fields))
         return cls(path, HudiTable.create(storage_at(path), config, SCHEMA, MetadataConfig() if indexed else None))
 
     def opened(self) -> Lake:
@@ -88,7 +93,7 @@ class Lake:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows that live."""
-        return [{"id": key, **values} for key, values in sorted(self.model.items())]
+        return [{"id": key, **values, "day": day_of(key)} for key, values in sorted(self.model.items())]
 
     def commit(self, events: Events, *, base: bool = False) -> str:
         """One commit; ``base``: as the base files of new file groups."""
@@ -116,10 +121,11 @@ class Lake:
         keys = sorted(events, key=str)
         config = self.table.config
         buckets = bucket_ids(pa.array([str(key) for key in keys]), ("id",), config.bucket_count)
-        routed: dict[int, dict[int, Event]] = {}
+        routed: dict[tuple[str, int], dict[int, Event]] = {}
         for key, bucket in zip(keys, buckets, strict=True):
-            routed.setdefault(int(bucket), {})[key] = events[key]
-        return [_group(config.name, bucket, mine) for bucket, mine in sorted(routed.items())]
+            partition = f"day={day_of(key)}" if config.partition_fields else ""
+            routed.setdefault((partition, int(bucket)), {})[key] = events[key]
+        return [_group(config.name, *place, mine) for place, mine in sorted(routed.items())]
 
     def apply(self, events: Events) -> None:
         """To the model."""
@@ -132,7 +138,12 @@ class Lake:
                 self.model[key] = {**dict.fromkeys(VALUES), **event.cells}
 
 
-def _group(name: str, bucket: int, events: Mapping[int, Event]) -> FileGroupWrite:
+def day_of(key: int) -> str:
+    """The partition of a key."""
+    return "d1" if key % 3 else "d2"
+
+
+def _group(name: str, partition: str, bucket: int, events: Mapping[int, Event]) -> FileGroupWrite:
     whole = {key: event for key, event in events.items() if isinstance(event, Full)}
     gone = [key for key, event in events.items() if isinstance(event, Gone)]
     parts: dict[tuple[str, ...], dict[int, Part]] = {}
@@ -140,9 +151,9 @@ def _group(name: str, bucket: int, events: Mapping[int, Event]) -> FileGroupWrit
         if isinstance(event, Part):
             parts.setdefault(tuple(sorted(event.cells)), {})[key] = event
     return FileGroupWrite(
-        "",
+        partition,
         bucket,
-        file_id(name, "", bucket),
+        file_id(name, partition, bucket),
         upserts=_whole_rows(whole) if whole else None,
         partials=tuple(_partial_rows(names, mine) for names, mine in parts.items()),
         deletes=_keyed(gone, {ORDER: pa.array([WRITER_ORDER] * len(gone), pa.int64())}) if gone else None,
@@ -150,7 +161,7 @@ def _group(name: str, bucket: int, events: Mapping[int, Event]) -> FileGroupWrit
 
 
 def _whole_rows(events: Mapping[int, Full]) -> pa.Table:
-    rows = [{"id": key, **event.cells, ORDER: event.order} for key, event in events.items()]
+    rows = [{"id": key, **event.cells, "day": day_of(key), ORDER: event.order} for key, event in events.items()]
     return pa.Table.from_pylist(rows, SCHEMA).add_column(0, RECORD_KEY_FIELD, pa.array([str(key) for key in events]))
 
 
