@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
-from pipeline.hudi.actions.intent import Intent
+from pipeline.hudi.actions.intent import GroupIntent, Intent
 from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
@@ -289,9 +289,15 @@ class LakeTable:
                 _log.warning(text, self.rules.path, instant, error, extra=fields)
             raise
 
-    def commit(self, context: WriteContext, results: Sequence[WriteResult], record: CommitRecord) -> str:
-        """Complete an instant with the commit record of its batch. Returns the completion time. Errors as
-        ``HudiTable.commit``.
+    def commit(
+        self,
+        context: WriteContext,
+        results: Sequence[WriteResult],
+        record: CommitRecord,
+        touched: Sequence[GroupIntent] = (),
+    ) -> str:
+        """Complete an instant with the commit record of its batch. Returns the completion time. ``touched`` and errors
+        as ``HudiTable.commit``.
 
         ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived under the lock from what the
         newest commit recorded, so the newest commit always knows the positions of all streams.
@@ -304,7 +310,9 @@ class LakeTable:
             record = record.upon(self.positions, self.truncates, self.snapshots)
             return record.to_extra()
 
-        completed = self.table.commit(context.instant, results, extra, context.arrow_schema, whole=whole)
+        completed = self.table.commit(
+            context.instant, results, extra, context.arrow_schema, touched=touched, whole=whole
+        )
         self.positions = record.positions if record.positions is not None else self.positions
         self.truncates, self.source, self.origin = record.truncates, record.source, record.origin
         self.keyless = record.keyless if record.keyless is not None else self.keyless

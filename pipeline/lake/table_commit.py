@@ -16,7 +16,7 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
 from pipeline.lake.truncation import without_truncated
@@ -132,8 +132,9 @@ def _write_and_commit(
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
-        results, superseded = _write(table, table_input, rows.groups, context, pool)
-        counts.superseded += rows.superseded + superseded
+        done = _write(table, table_input, rows.groups, context, pool)
+        results = [one.result for one in done if one.result is not None]
+        counts.superseded += rows.superseded + sum(one.superseded for one in done)
         counts.settle()
         record = CommitRecord(
             stream,
@@ -148,7 +149,7 @@ def _write_and_commit(
             snapshots=report.snapshots,
         )
         written = monotonic_s()
-        table.commit(context, results, record)
+        table.commit(context, results, record, [one.touched for one in done if one.touched is not None])
     stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
     return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
 
@@ -192,23 +193,20 @@ def _write(
     groups: Mapping[Place, pa.Table],
     context: WriteContext,
     pool: Executor,
-) -> tuple[list[WriteResult], int]:
-    """Write every file group that the driver has rows for. Returns the results, including those of the tasks, and the
-    number of records that were superseded during the merge."""
+) -> list[Written]:
+    """Write every file group that the driver has rows for. Returns what was written, also by the tasks."""
     existing = table.groups() if context.base_from_rows is not None else set()
     merger = table.merger(context.arrow_schema)
 
-    def write(item: tuple[Place, pa.Table]) -> tuple[Sequence[WriteResult], int]:
+    def write(item: tuple[Place, pa.Table]) -> list[Written]:
         place, rows = item
         name = _file_id(table, place)
         merged = merger.merge(place, name, rows)
-        return write_merged(table.storage, context, merged, first=place not in existing), merged.superseded
+        results = write_merged(table.storage, context, merged, first=place not in existing)
+        return Written.of(table.rules.path, GroupIntent(place[0], name), merged, results)
 
-    written = list(pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)]))
-    results = [r for results, _ in written for r in results] + [
-        w.result for w in table_input.written if w.result is not None
-    ]
-    return results, sum(s for _, s in written) + sum(w.superseded for w in table_input.written)
+    written = pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)])
+    return [*(one for some in written for one in some), *table_input.written]
 
 
 def _rows(table: LakeTable, table_input: TableInput) -> _Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSche
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
+from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.merging.mergers import PlainMerger
-from pipeline.merging.states import Merger
+from pipeline.merging.states import Merged, Merger
 from pipeline.position.binlog_height import Stretch
 from pipeline.position.table_requests import ResyncRequest
 from pipeline.schema_changes.rules.plan import DdlPlan
@@ -207,11 +208,20 @@ class TaskReport:
 @dataclass(frozen=True, slots=True)
 class Written:
     """A file that a task wrote for a table, None if no row of the file group changed, and how many records lost to
-    others while it was merged."""
+    others while it was merged. ``touched``: a file group of which it wrote tombstones only."""
 
     table: str
     result: WriteResult | None
     superseded: int
+    touched: GroupIntent | None = None
+
+    @staticmethod
+    def of(table: str, group: GroupIntent, merged: Merged, results: Sequence[WriteResult]) -> list[Written]:
+        """What was written of a file group."""
+        touched = group if merged.tombstones is not None and not results else None
+        if not results:
+            return [Written(table, None, merged.superseded, touched)] if merged.superseded or touched else []
+        return [Written(table, result, 0 if number else merged.superseded) for number, result in enumerate(results)]
 
 
 @dataclass(frozen=True, slots=True)

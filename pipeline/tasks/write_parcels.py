@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
+from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.definition.bucket import file_id
 from pipeline.merging.mergers import knows_groups
 from pipeline.merging.write import write_merged
@@ -37,12 +38,9 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
                 yield from parcels
                 continue
             merged = writer.merger.merge((path, bucket), name, rows)
-            first, superseded = (path, bucket) not in writer.existing, merged.superseded
-            for result in write_merged(lake.sub(table), writer.context, merged, first=first):
-                yield Written(table, result, superseded)
-                superseded = 0
-            if superseded:
-                yield Written(table, None, superseded)
+            first = (path, bucket) not in writer.existing
+            results = write_merged(lake.sub(table), writer.context, merged, first=first)
+            yield from Written.of(table, GroupIntent(path, name), merged, results)
         except BinlakeError as error:
             yield TableFailed(table, error)
     report.spent("write", started)

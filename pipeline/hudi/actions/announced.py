@@ -3,13 +3,14 @@
 Hudi writes the file groups that a delta commit will write into its inflight file (the workload profile: write stats
 without paths), and each completed file names the files that were written. Ours say the same in the same form, so both
 see each other's file groups. What Hudi has no field for is in one key of the extra metadata: whether the commit depends
-on the whole table, and the columns, inserts and deletes of file groups of which not whole rows are written. A commit
-without the key writes whole rows.
+on the whole table; the columns, inserts and deletes of file groups of which not whole rows are written; and file groups
+that it decides on without a file of theirs. A commit without the key writes whole rows.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from pipeline.hudi.actions.intent import GroupIntent, Intent
@@ -25,13 +26,18 @@ _WHOLE, _GROUPS = "whole", "groups"
 def announcement(intent: Intent) -> bytes:
     """The body of the requested and of the inflight file of an instant."""
     stats = tuple(WriteStat(group.partition_path, group.file_id, "", "null") for group in intent.groups)
-    return CommitMetadata(stats, intent_extra(intent)).to_bytes()
+    return CommitMetadata(stats, intent_extra(intent, {(s.partition_path, s.file_id) for s in stats})).to_bytes()
 
 
-def intent_extra(intent: Intent) -> dict[str, str]:
-    """The extra metadata that an intent adds; empty if it writes whole rows of its file groups."""
+def intent_extra(intent: Intent, files: Collection[tuple[str, str]]) -> dict[str, str]:
+    """The extra metadata that an intent adds; empty if it writes whole rows of file groups that have write stats.
+
+    ``files``: partition path and file id of the file groups with write stats.
+    """
     said: dict[str, Any] = {_WHOLE: True} if intent.whole else {}
-    if parts := [_said(group) for group in intent.groups if group.columns is not None]:
+    if parts := [
+        _said(g) for g in intent.groups if g.columns is not None or (g.partition_path, g.file_id) not in files
+    ]:
         said[_GROUPS] = parts
     return {INTENT_KEY: json.dumps(said, separators=(",", ":"), ensure_ascii=False)} if said else {}
 
@@ -42,7 +48,7 @@ def intent_of(instant: Instant, body: CommitMetadata) -> Intent:
     said = json.loads(body.extra.get(INTENT_KEY) or "{}")
     parts = {(path, file_id): written for path, file_id, *written in said.get(_GROUPS, ())}
     groups = []
-    for path, file_id in dict.fromkeys((stat.partition_path, stat.file_id) for stat in body.stats):
+    for path, file_id in {(stat.partition_path, stat.file_id) for stat in body.stats} | parts.keys():
         columns, inserts, deletes = parts.get((path, file_id), (None, True, True))
         groups.append(GroupIntent(path, file_id, frozenset(columns) if columns is not None else None, inserts, deletes))
     return Intent.of_groups(groups, whole=bool(said.get(_WHOLE))).at(instant.requested_time, instant.action)
@@ -77,5 +83,6 @@ def pending_intent(storage: Storage, instant: Instant) -> Intent | None:
     return None
 
 
-def _said(group: GroupIntent) -> tuple[str, str, list[str], bool, bool]:
-    return group.partition_path, group.file_id, sorted(group.columns or ()), group.inserts, group.deletes
+def _said(group: GroupIntent) -> tuple[str, str, list[str] | None, bool, bool]:
+    columns = sorted(group.columns) if group.columns is not None else None
+    return group.partition_path, group.file_id, columns, group.inserts, group.deletes

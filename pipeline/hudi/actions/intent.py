@@ -87,9 +87,11 @@ class Intent:
         return cls(groups=tuple(by_group[key] for key in sorted(by_group)), whole=whole)
 
     @classmethod
-    def of_results(cls, results: Iterable[WriteResult], *, whole: bool = False) -> Intent:
-        """What a commit has written."""
-        return cls.of_groups(map(_written, results), whole=whole)
+    def of_results(
+        cls, results: Iterable[WriteResult], touched: Iterable[GroupIntent] = (), *, whole: bool = False
+    ) -> Intent:
+        """What a commit has written. ``touched``: what it decided on beside its files."""
+        return cls.of_groups((*map(_written, results), *touched), whole=whole)
 
     def at(self, instant: str, action: str = DELTA_COMMIT) -> Intent:
         """The same intent as that of an instant."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.announced import announcement, intent_extra
 from pipeline.hudi.actions.commit import CommitPlan, apply_commit, begin_instant, withdraw
-from pipeline.hudi.actions.intent import Intent
+from pipeline.hudi.actions.intent import GroupIntent, Intent
 from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
 from pipeline.hudi.definition.config import (
@@ -213,6 +213,7 @@ class HudiTable(TableState):
         extra: Extra | None = None,
         schema: pa.Schema | None = None,
         *,
+        touched: Sequence[GroupIntent] = (),
         whole: bool = False,
     ) -> str:
         """Publish the files of an instant from ``begin``; returns the completion time.
@@ -224,6 +225,7 @@ class HudiTable(TableState):
                 checks have passed, with all that others committed taken in.
             schema: a newer schema: columns added as nullable, types widened; any types if every file group gets a new
                 base file. Columns that others have added since ``begin`` stay.
+            touched: what it decided on beside its files: file groups whose state it looked up and changes elsewhere.
             whole: whether the commit's content depends on the whole table: no other may have completed since ``begin``.
 
         The metadata table records the files first. Raises OvertakenError if what another writer has committed since
@@ -234,7 +236,9 @@ class HudiTable(TableState):
         files = list(results)
         try:
             with self.exclusively():
-                completed = self._commit(instant, files, extra or {}, schema, whole=whole)
+                begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
+                mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
+                completed = self._commit(mine, begun, files, extra or {}, schema)
         except LostOwnershipError:
             self._begun.pop(instant, None)
             self.ownership.end(instant)
@@ -245,12 +249,11 @@ class HudiTable(TableState):
         return completed
 
     def _commit(
-        self, instant: str, files: Sequence[WriteResult], extra: Extra, schema: pa.Schema | None, *, whole: bool
+        self, mine: Intent, begun: Begun, files: Sequence[WriteResult], extra: Extra, schema: pa.Schema | None
     ) -> str:
+        instant = mine.instant
         inflight = self._inflight(instant)
         self.ownership.check(instant)
-        begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
-        mine = Intent.of_results(files, whole=whole or begun.whole).at(instant)
         self._check_not_overtaken(mine, begun)
         columns = self.schema
         if schema is not None:
@@ -258,12 +261,13 @@ class HudiTable(TableState):
         self._check_columns(columns, files)
         keys = extra() if callable(extra) else extra
         stats = write_stats(instant, files)
+        said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
-            metadata=CommitMetadata(stats, {**keys, **intent_extra(mine), SCHEMA_KEY: self._avro(columns)}),
+            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),
             new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
         )
         completed = apply_commit(self.storage, plan)

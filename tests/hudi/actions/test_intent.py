@@ -134,6 +134,16 @@ def test_an_intent_is_read_back_as_it_was_written(written: tuple[str, tuple[Step
 def test_a_commit_without_the_key_writes_whole_rows() -> None:
     """Hudi's commits, ours from before, and ours that write whole rows, which have no key."""
     intent = Intent.of_groups([GroupIntent("p", "0")]).at("1")
-    assert intent_extra(intent) == {}
+    assert intent_extra(intent, {("p", "0")}) == {}
     stats = (WriteStat("p", "0", "p/0.log", "null"), WriteStat("p", "0", "p/1.log", "null"))
     assert intent_of(Instant("1", DELTA_COMMIT, State.COMPLETED, "2"), CommitMetadata(stats)) == intent
+
+
+def test_a_group_without_a_file_is_said() -> None:
+    """A commit that keeps the order of a deleted row writes no file of the group, and decides on it all the same."""
+    written, touched = GroupIntent("p", "0"), GroupIntent("p", "1")
+    intent = Intent.of_groups([written, touched]).at("1")
+    completed = CommitMetadata((WriteStat("p", "0", "p/0.log", "null"),), intent_extra(intent, {("p", "0")}))
+    read = intent_of(Instant("1", DELTA_COMMIT, State.COMPLETED, "2"), completed)
+    assert read == intent
+    assert conflicts(Intent.of_groups([GroupIntent("p", "1", frozenset("a"), False, False)]), [read], "column")
