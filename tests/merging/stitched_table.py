@@ -99,6 +99,12 @@ class StitchedTable:
         self.batches += 1
         return write_and_commit(table, work, self.stream, self.batches, self.pool, self.services)
 
+    def leave_behind(self, events: Sequence[Event]) -> str:
+        """Write a batch's files and commit nothing; the inflight instant."""
+        context = self._written_by_tasks(self.table, self.work(events)).context
+        assert context is not None
+        return context.instant
+
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)
         writer = TableWriter(context, table.foreign_file_ids, (), table.merger(context.arrow_schema))
