@@ -267,7 +267,9 @@ class LakeTable:
             return PlainMerger()
         slices = {piece.file_id: piece for piece in table.file_slices()}
         states = SliceRowStates(self.storage, table.timeline, schema, merging, slices, self._states)
-        return merger_of(merging, table.config, schema, states, always_partial=self.rules.conflicts == "column")
+        return merger_of(
+            merging, table.config, schema, states, "always" if self.rules.conflicts == "column" else "by_width"
+        )
 
     def groups(self) -> set[tuple[str, int]]:
         """The existing file groups, as (partition path, bucket)."""
