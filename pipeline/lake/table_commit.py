@@ -21,6 +21,7 @@ from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
+from pipeline.merging.truncated import group_deletes, without_truncated
 from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
@@ -158,9 +159,9 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
-    if table.merging.groups and table_input.truncates.news_to(table.truncates):
+    if table.merging.by_writer and replace(table_input.truncates, groups={}).news_to(table.truncates):
         raise UnsupportedError(
-            "a TRUNCATE reached a table whose columns come from several sources",
+            "a TRUNCATE reached a table that is merged by its writer, and it is not of one of its column groups",
             do_next="delete the rows at the source with DELETE, or exclude TRUNCATE from the topics",
             table=table.rules.path,
         )
@@ -262,6 +263,8 @@ def _without_truncated(
 ) -> tuple[dict[Place, pa.Table], int]:
     """Remove rows at or before a TRUNCATE and add deletes for stored ones. Returns the rows by file group and the
     number of removed records."""
+    if table.merging.groups:
+        return _without_truncated_groups(table, truncates.groups, held)
     groups, dropped = dict(held), 0
     for place, rows in held.items():
         groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
@@ -272,4 +275,22 @@ def _without_truncated(
         deletes = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
         mine = [groups[place]] if place in groups else []
         groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
+    return groups, dropped
+
+
+def _without_truncated_groups(
+    table: LakeTable, truncated: Mapping[str, int], held: Mapping[Place, pa.Table]
+) -> tuple[dict[Place, pa.Table], int]:
+    """The same for the TRUNCATEs of a stitched table's groups."""
+    merging, schema = table.merging, table.table.schema
+    groups = {place: without_truncated(rows, merging, truncated) for place, rows in held.items()}
+    dropped = sum(records(rows) - records(groups[place]) for place, rows in held.items())
+    states, shared = table.row_states(schema), [*table.table.config.record_key_fields]
+    for piece in table.table.file_slices():
+        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        columns = [*shared, *table.table.config.partition_fields, *merging.hidden_fields]
+        stored = [states.live(piece.file_id, columns), states.dead(piece.file_id, merging.hidden_fields)]
+        deletes = [group_deletes(rows, merging, truncated) for rows in stored]
+        mine = [groups[place]] if place in groups else []
+        groups[place] = pa.concat_tables([*deletes, *mine], promote_options="default")
     return groups, dropped

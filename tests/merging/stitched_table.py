@@ -28,6 +28,7 @@ from pipeline.tasks.write_parcels import write_parcels
 from pipeline.upsert.parcel import Parcel, pack
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts
 from pipeline.upsert.target import Target
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from tests.merging.stitched import TYPES, Event, events_table
 from tests.stream.topic_log import services
 
@@ -89,9 +90,11 @@ class StitchedTable:
         """A new process: everything is read from storage again."""
         self.lake = Lake(self.root, locking(LockingSettings(), f"stream {self.stream}"))
 
-    def run(self, events: Sequence[Event], *, in_tasks: bool = False) -> TableOutcome:
+    def run(
+        self, events: Sequence[Event], *, in_tasks: bool = False, truncates: Truncates = NOTHING_TRUNCATED
+    ) -> TableOutcome:
         """One batch. ``in_tasks``: tasks write the files, as those of large batches."""
-        work = self.work(events)
+        work = replace(self.work(events), truncates=truncates)
         table = self.lake.get_or_create(self.rules, self.target, work.report.columns)
         table.refresh(self.stream)
         if in_tasks:
