@@ -32,6 +32,7 @@ from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.state_cache import StateCache
 from pipeline.merging.states import Merger
+from pipeline.merging.stitch import Partial
 from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
@@ -262,12 +263,17 @@ class LakeTable:
     def merger(self, schema: pa.Schema) -> Merger:
         """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
         CorruptDataError, UnsupportedError, StorageError."""
-        merging, table = self.merging, self.table
+        merging = self.merging
         if not merging.by_writer:
             return PlainMerger()
-        slices = {piece.file_id: piece for piece in table.file_slices()}
-        states = SliceRowStates(self.storage, table.timeline, schema, merging, slices, self._states)
-        return merger_of(merging, table.config, schema, states, always_partial=self.rules.conflicts == "column")
+        partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
+        return merger_of(merging, self.table.config, schema, self.row_states(schema), partial)
+
+    def row_states(self, schema: pa.Schema) -> SliceRowStates:
+        """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises
+        CorruptDataError, StorageError."""
+        slices = {piece.file_id: piece for piece in self.table.file_slices()}
+        return SliceRowStates(self.storage, self.table.timeline, schema, self.merging, slices, self._states)
 
     def groups(self) -> set[tuple[str, int]]:
         """The existing file groups, as (partition path, bucket)."""

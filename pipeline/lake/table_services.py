@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig
@@ -35,6 +36,7 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake.lake_table import LakeTable
+from pipeline.merging.tombstone_upkeep import tidy
 from pipeline.position.record_reader import RecordKey
 from pipeline.settings import CompactionSettings, RetentionSettings, TableRules
 
@@ -161,6 +163,7 @@ def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
     ``cleaning.clean`` and ``archive``.
     """
     if clean:
+        _tidy_tombstones(table, rules)
         clean_if_due(table, rules)
     archive_if_long(table, rules)
 
@@ -174,7 +177,17 @@ def clean_if_due(table: HudiTable, rules: TableRules) -> Instant | None:
 def archive_if_long(table: HudiTable, rules: TableRules) -> int:
     """Move the instants beyond the bounds to the history. Returns their number."""
     rule = rules.retention
-    return archive(table, archival_config(rules, rule), CleaningConfig.of(rule)) if rule is not None else 0
+    if rule is None:
+        return 0
+    bounds = archival_config(rules, rule)
+    if len(table.timeline.completed()) > bounds.max_commits:
+        _tidy_tombstones(table, rules)  # those of instants that were rolled back would count after the archival
+    return archive(table, bounds, CleaningConfig.of(rule))
+
+
+def _tidy_tombstones(table: HudiTable, rules: TableRules) -> None:
+    if Merging.of(table.config).by_writer:
+        tidy(table, (rules.compaction or CompactionSettings()).tombstone_retention_hours)
 
 
 def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfig:

@@ -14,7 +14,7 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import FileGroupWrite
 from pipeline.merging.group_orders import Flags, GroupEvents, Orders, asked, group_events, orders_after
 from pipeline.merging.states import Merged, Merger, RowStates
-from pipeline.merging.stitch import Layout, partial_rows, stitched
+from pipeline.merging.stitch import Layout, Partial, partial_rows, stitched
 from pipeline.upsert.merge import Place, merge
 from pipeline.upsert.route import GROUP
 
@@ -35,13 +35,12 @@ class StitchMerger:
     Args:
         layout: of the table, under the schema of the commit.
         states: of the table as of the commit's begin.
-        always_partial: write partial rows wherever it can be, so that writers of other groups are not in the way;
-            otherwise where it saves bytes.
+        partial: where rows that go on living are partial. ``always`` keeps writers of other groups out of the way.
     """
 
     layout: Layout
     states: RowStates
-    always_partial: bool = False
+    partial: Partial = "by_width"
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
         """As ``Merger.merge``; rows have ``GROUP`` too."""
@@ -49,7 +48,7 @@ class StitchMerger:
         events = group_events(rows, merging)
         known = self.states.of(place, file_id, events.keys, asked(merging))
         orders = orders_after(events, known, merging)
-        partial = partial_rows(orders, self.layout, always=self.always_partial)
+        partial = partial_rows(orders, self.layout, self.partial)
         stored = self._stored(place, file_id, events, orders, partial)
         after = stitched(events, orders, partial, stored, self.layout)
         upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
@@ -77,7 +76,7 @@ def knows_groups(merger: Merger, rows: pa.Table) -> bool:
 
 
 def merger_of(
-    merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates, *, always_partial: bool = False
+    merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates, partial: Partial = "by_width"
 ) -> Merger:
     """The merger of a table merged by its writer.
 
@@ -86,13 +85,13 @@ def merger_of(
         config: the table's.
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
-        always_partial: as for ``StitchMerger``.
+        partial: as for ``StitchMerger``.
 
     Raises UnsupportedError for an engine that this version does not have.
     """
     if merging.engine == "stitched":
         layout = Layout(merging, schema, (*config.record_key_fields, *config.partition_fields))
-        return StitchMerger(layout, states, always_partial)
+        return StitchMerger(layout, states, partial)
     raise UnsupportedError(
         f"the merge engine {merging.engine} is not known",
         do_next="use the binlake version that created the table",

@@ -52,7 +52,7 @@ class SliceRowStates:
         """As ``states.RowStates.of``."""
         if set(columns) <= set(self._longs):
             return self._from_memory(file_id, keys, columns)
-        live, dead = self._live(file_id, columns), self._dead(file_id, columns)
+        live, dead = self.live(file_id, columns), self.dead(file_id, columns)
         at, dead_at = _found(keys, live), _found(keys, dead)
         index = np.where(at >= 0, at, np.where(dead_at >= 0, dead_at + len(live), -1))
         rows = pa.concat_tables([live, dead]).select(list(columns)).take(pa.array(index, mask=index < 0))
@@ -83,7 +83,7 @@ class SliceRowStates:
 
     def _read_index(self, file_id: str) -> KeyIndex:
         index = KeyIndex(len(self._longs))
-        for rows in (self._dead(file_id, self.merging.hidden_fields), self._live(file_id, self._longs)):
+        for rows in (self.dead(file_id, self.merging.hidden_fields), self.live(file_id, self._longs)):
             self._put(index, rows)
         return index
 
@@ -95,7 +95,7 @@ class SliceRowStates:
 
         rows, gone = self._reader(self._longs).read_further(further, known)
         if len(gone):
-            dead = self._dead(file_id, self.merging.hidden_fields)
+            dead = self.dead(file_id, self.merging.hidden_fields)
             at = _found(gone, dead)
             orders = dead.drop_columns([RECORD_KEY_FIELD]).take(pa.array(at, mask=at < 0))
             self._put(index, orders.add_column(0, RECORD_KEY_FIELD, gone))
@@ -111,14 +111,16 @@ class SliceRowStates:
         keys = rows.column(RECORD_KEY_FIELD).combine_chunks()
         index.put(keys, np.asarray(np.stack(columns), dtype=np.int64))
 
-    def _live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+    def live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of a file group, with the record key and the columns. Errors as ``of``."""
         piece = self.slices.get(file_id)
         if piece is None:
             return self._fields(columns).empty_table()
         rows = self._reader((ORDER_FIELD, *columns)).read(piece)
         return self._with_plain_order(rows).select(self._fields(columns).names)
 
-    def _dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+    def dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """Its tombstones, with the record key and the columns, also those of rows that live again. Errors as ``of``."""
         schema = self._fields(columns)
         rows = Tombstones(self.storage, self.timeline).of(file_id)
         return schema.empty_table() if rows is None else _aligned(rows, schema)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,9 @@ from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.merge import records
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
+
+#: Where rows that go on living are partial: where it saves bytes (``width``), everywhere, nowhere.
+Partial: TypeAlias = Literal["by_width", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +96,17 @@ class Layout:
         return names
 
 
-def partial_rows(orders: Orders, layout: Layout, *, always: bool) -> Flags:
+def partial_rows(orders: Orders, layout: Layout, partial: Partial) -> Flags:
     """The keys to write as partial rows, bool of m.
 
     Args:
         orders: of m keys.
         layout: of the table.
-        always: wherever it can be; otherwise only where it saves bytes (``width``).
+        partial: where rows that go on living are partial.
     """
     can = orders.touched & orders.lived & orders.alive
-    if always:
-        return can
+    if partial != "by_width":
+        return can & (partial == "always")
     sets = orders.column_sets
     for column_set in np.unique(sets[can]).tolist():
         if not saves_bytes(layout.schema, layout.changed(column_set)):

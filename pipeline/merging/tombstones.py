@@ -46,7 +46,7 @@ def write_tombstones(storage: Storage, file_id: str, instant: str, rows: pa.Tabl
         rows: n rows with ``_hoodie_record_key`` and the groups' order columns, n > 0.
     """
     instants = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), dtype=np.int32)), [instant])
-    storage.write(f"{folder(file_id)}/{instant}.arrow", _encode(rows.append_column(INSTANT, instants)))
+    storage.write(f"{folder(file_id)}/{instant}.arrow", encode(rows.append_column(INSTANT, instants)))
 
 
 def keep_plain_deletes(table: HudiTable, group: ColumnGroup) -> None:
@@ -68,7 +68,8 @@ def keep_plain_deletes(table: HudiTable, group: ColumnGroup) -> None:
             write_tombstones(table.storage, piece.file_id, newest.requested_time, rows)
 
 
-def _encode(rows: pa.Table) -> bytes:
+def encode(rows: pa.Table) -> bytes:
+    """The bytes of a file of tombstones."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
         file.write_table(rows)

@@ -28,6 +28,7 @@ from pipeline.tasks.write_parcels import write_parcels
 from pipeline.upsert.parcel import Parcel, pack
 from pipeline.upsert.route import KEY, ORDER_COLUMNS, Counts
 from pipeline.upsert.target import Target
+from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from tests.merging.stitched import TYPES, Event, events_table
 from tests.stream.topic_log import services
 
@@ -89,15 +90,23 @@ class StitchedTable:
         """A new process: everything is read from storage again."""
         self.lake = Lake(self.root, locking(LockingSettings(), f"stream {self.stream}"))
 
-    def run(self, events: Sequence[Event], *, in_tasks: bool = False) -> TableOutcome:
+    def run(
+        self, events: Sequence[Event], *, in_tasks: bool = False, truncates: Truncates = NOTHING_TRUNCATED
+    ) -> TableOutcome:
         """One batch. ``in_tasks``: tasks write the files, as those of large batches."""
-        work = self.work(events)
+        work = replace(self.work(events), truncates=truncates)
         table = self.lake.get_or_create(self.rules, self.target, work.report.columns)
         table.refresh(self.stream)
         if in_tasks:
             work = self._written_by_tasks(table, work)
         self.batches += 1
         return write_and_commit(table, work, self.stream, self.batches, self.pool, self.services)
+
+    def leave_behind(self, events: Sequence[Event]) -> str:
+        """Write a batch's files and commit nothing; the inflight instant."""
+        context = self._written_by_tasks(self.table, self.work(events)).context
+        assert context is not None
+        return context.instant
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)

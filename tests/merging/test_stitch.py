@@ -16,6 +16,7 @@ from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
 from pipeline.merging.mergers import StitchMerger, merger_of
 from pipeline.merging.states import KeyStates, Merged
+from pipeline.merging.stitch import Partial
 from pipeline.upsert.merge import Place
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
@@ -73,9 +74,9 @@ class Rows:
         return sorted(({n: row[n] for n in TYPES} for row in self.live.values()), key=lambda row: row["id"])
 
 
-def merger(rows: Rows, *, always_partial: bool = False) -> StitchMerger:
+def merger(rows: Rows, partial: Partial = "by_width") -> StitchMerger:
     """That of a table with these rows."""
-    made = merger_of(rows.rule, CONFIG, schema(rows.rule), rows, always_partial=always_partial)
+    made = merger_of(rows.rule, CONFIG, schema(rows.rule), rows, partial)
     assert isinstance(made, StitchMerger)
     return made
 
@@ -110,15 +111,15 @@ def deliveries(draw: st.DrawFn) -> list[list[Event]]:
     return [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
 
 
-@pytest.mark.parametrize("partial", [False, True], ids=["by width", "always partial"])
+@pytest.mark.parametrize("partial", ["never", "always"])
 @pytest.mark.parametrize("policies", POLICIES, ids="-".join)
 @settings(max_examples=scaled(120))
 @given(batches=deliveries())
-def test_any_delivery_gives_the_same_rows(policies: Any, partial: bool, batches: list[list[Event]]) -> None:  # noqa: ANN401
+def test_any_delivery_gives_the_same_rows(policies: Any, partial: Partial, batches: list[list[Event]]) -> None:  # noqa: ANN401
     rule = merging(policies)
     rows, model = Rows(rule), Model(rule)
     for events in batches:
-        merged = merger(rows, always_partial=partial).merge(("", 0), "f", events_table(events))
+        merged = merger(rows, partial).merge(("", 0), "f", events_table(events))
         rows.take(merged)
         model.take(events)
         assert rows.values() == model.rows()

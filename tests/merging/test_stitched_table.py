@@ -11,6 +11,7 @@ import pytest
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.merging import Merging, OnDelete
 from pipeline.policies import Conflicts
+from pipeline.upsert.truncates import Truncates
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -149,3 +150,22 @@ def test_two_writers_take_in_what_the_other_wrote(tmp_path: Path, seed: int, con
         source.random.choice(writers).run(events, in_tasks=source.random.random() < 0.2)
         model.take(events)
         judged(writers[0], model)
+
+
+@pytest.mark.parametrize("policies", [("columns",) * 3, ("row", "columns", "columns")], ids="-".join)
+def test_a_truncate_of_a_source_takes_its_columns_away(tmp_path: Path, policies: tuple[OnDelete, ...]) -> None:
+    rule = merging(policies)
+    here, model = StitchedTable.at(tmp_path, rule), Model(rule)
+    before = [Event(1, key, 10 + key, {"c": key}) for key in range(4)] + [Event(0, 1, 5, {"a": 1})]
+    before.append(Event(0, 2, 6, None))
+    here.run(before)
+    model.take(before)
+    fresh = [Event(1, 3, 14, {"c": 9}), Event(1, 0, 12, {"c": 8})]
+    outcome = here.run(fresh, truncates=Truncates(groups={"clicks": 12}))
+    model.take([*(Event(1, key, 12, None) for key in range(3)), fresh[0]])
+    judged(here, model)
+    assert (outcome.counts.applied, outcome.counts.superseded) == (1, 1)
+    back = [Event(0, 2, 7, {"a": 2})]
+    here.run(back)
+    model.take(back)
+    judged(here, model)
