@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
+from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.merging.group_truncates import deletes, group_truncates, spared
-from pipeline.merging.tombstones import TOMBSTONES_PATH, Tombstones
+from pipeline.merging.tombstones import Tombstones
 from pipeline.upsert.merge import Place, records, truncated
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
@@ -44,7 +43,7 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
     for piece in table.table.file_slices():
         columns = [KEY, ORDER_FIELD, *truncates.columns]
         gone = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
-        _add(groups, (piece.partition_path, bucket_of_file_id(piece.file_id)), gone)
+        _add(groups, piece, gone)
     return groups, dropped
 
 
@@ -54,32 +53,19 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
     for place, rows in held.items():
         groups[place] = rows.filter(pa.array(spared(rows, by_group)))
         dropped += records(rows) - records(groups[place])
-    pieces = {(p.partition_path, bucket_of_file_id(p.file_id)): p for p in table.table.file_slices()}
-    for place, piece in {**_without_slice(table, pieces), **pieces}.items():
-        _add(groups, place, deletes(_known(table, place, piece), by_group, merging))
+    for piece in table.table.file_slices():
+        _add(groups, piece, deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
 
-def _without_slice(table: LakeTable, pieces: Mapping[Place, FileSlice]) -> dict[Place, None]:
-    """The places of file groups that have tombstones and no files yet, in the partitions that have files."""
-    config, known = table.table.config, {piece.file_id for piece in pieces.values()}
-    found = {name.rpartition("/")[2] for name in table.storage.list_dirs(TOMBSTONES_PATH)} - known
-    paths = {path for path, _ in pieces} | (set() if config.partition_fields else {""})
-    places = product(paths if found else (), range(config.bucket_count))
-    return {place: None for place in places if file_id(config.name, *place) in found}
-
-
-def _known(table: LakeTable, place: Place, piece: FileSlice | None) -> pa.Table:
+def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
     """The rows that groups know, with the groups' orders: those that live, and those that tombstones keep for a group
     although another one has deleted them."""
     config = table.table.config
     names = (*config.record_key_fields, *config.partition_fields, *table.merging.hidden_fields)
     columns = [KEY, ORDER_FIELD, *dict.fromkeys(name for name in names if name in table.table.schema.names)]
-    live = pa.table({KEY: pa.array([], pa.string()), ORDER_FIELD: pa.array([], pa.int64())})
-    if piece is not None:
-        live = read_file_slice(table.table, piece, columns=columns)
-    name = piece.file_id if piece is not None else file_id(config.name, *place)
-    dead = Tombstones(table.storage, table.table.timeline).of(name)
+    live = read_file_slice(table.table, piece, columns=columns)
+    dead = Tombstones(table.storage, table.table.timeline).of(piece.file_id)
     if dead is None:
         return live
     gone = dead.filter(pc.invert(pc.is_in(dead.column(KEY), value_set=live.column(KEY).combine_chunks())))
@@ -88,6 +74,7 @@ def _known(table: LakeTable, place: Place, piece: FileSlice | None) -> pa.Table:
     )
 
 
-def _add(groups: dict[Place, pa.Table], place: Place, gone: pa.Table) -> None:
+def _add(groups: dict[Place, pa.Table], piece: FileSlice, gone: pa.Table) -> None:
+    place = (piece.partition_path, bucket_of_file_id(piece.file_id))
     mine = [groups[place]] if place in groups else []
     groups[place] = pa.concat_tables([gone, *mine], promote_options="permissive")

@@ -198,7 +198,7 @@ def test_every_batch_gives_the_join_of_what_is_applied(tmp_path: Path, seed: int
 
 
 def test_a_truncate_reaches_what_another_group_hides(tmp_path: Path) -> None:
-    """Before the file group has any file: it has a tombstone only."""
+    """The row of an order is kept in a tombstone only: its click was deleted before it came."""
     history = History(random.Random(1))
     conf, root = settings(tmp_path, "row"), open_storage(str(tmp_path), {"fsync": "false"})
     click, order = {"no": 1, "order_id": 5, "n": 7}, {"id": 5, "owner": "ann", "cents": 1}
