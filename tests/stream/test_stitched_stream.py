@@ -15,12 +15,15 @@ from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.lake.audit import audit
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
+from pipeline.settings.sections import SourceSettings
+from pipeline.source.dump_layout import Layout
 from pipeline.source.offsets import Offsets
 from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from tests.decode.formats import format_recordings
 from tests.decode.recordings import Row, same_cell, topics, truth
 from tests.judges import hudi_rs
+from tests.replay.dumped import HOUR, lines_of, replay
 from tests.stream.format_feed import Feed
 from tests.stream.test_exactly_once import runner
 from tests.stream.topic_log import LocalEngine, TopicLog
@@ -36,6 +39,13 @@ BANK: dict[str, Any] = {
             "columns": {"from": "src", "to": "dst", "amount": "amount", "cents": "CAST(amount * 100 AS BIGINT)"},
         },
     ],
+}
+#: Files without the records' keys do not say the key of a table.
+DECLARED = {
+    "bank.transfers": {
+        "columns": {"id": "bigint", "src": "int", "dst": "int", "amount": "decimal(15,2)", "at": "datetime(6)"},
+        "key": ["id"],
+    }
 }
 #: Column of the lake -> table, column of the source.
 PLAIN = {name: ("accounts", name) for name in ("owner", "balance", "version", "updated")}
@@ -134,6 +144,26 @@ def test_two_streams_feed_one_table(tmp_path: Path, recorded: TopicLog) -> None:
     for table in streams:
         ledger = Ledger.load(open_storage(str(tmp_path)).sub(f".binlake/{table}"), table)
         assert ledger is None or set(ledger.positions) == {f"bank_schema.bank.{table}"}
+
+
+def test_a_replayed_dump_feeds_a_source_beside_the_stream(tmp_path: Path, recorded: TopicLog) -> None:
+    """The stream has the accounts; the transfers are in files, the newer ones in the earlier hour."""
+    lake, dumps = tmp_path / "lake", tmp_path / "dumps"
+    topic, engine = "bank_schema.bank.accounts", LocalEngine(recorded)
+    stream = runner(settings(lake, "bank", [topic]), open_storage(str(lake), {"fsync": "false"}))
+    stream.run(0, upto(recorded, {"accounts": 0.5}), 0, engine)
+    values = [value for _, value in recorded.records["bank_schema.bank.transfers", 0]]
+    template = "{database}.{table}/dt={date}/hour={hour}/*"
+    for hour, part in ((HOUR, values[3000:]), (HOUR + 1, values[:3000])):
+        path = f"{Layout(template).directory('x.bank.transfers', hour)}/a.jsonl"
+        open_storage(str(dumps)).write(path, lines_of(part))
+    conf = settings(lake, "bank", [topic])
+    dump = conf.dump.model_copy(update={"uri": str(dumps), "path": template, "base_files_from_rows": 500})
+    conf = conf.model_copy(update={"dump": dump, "source": SourceSettings.model_validate({"schemas": DECLARED})})
+    assert len(replay(conf).taken) == 2
+    assert replay(conf).taken == []
+    stream.run(1, upto(recorded, {"accounts": 1.0}), 0, engine)
+    assert unequal(rows_of(lake), truth("bank")) == set()
 
 
 @pytest.mark.parametrize("form", ["canal", "maxwell"])
