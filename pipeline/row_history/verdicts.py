@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from pipeline.hudi.definition.merging import WRITER_ORDER
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.versions import VERSION_NAMES
 
@@ -70,7 +71,8 @@ def versions_of(
     for row in sorted(rows, key=lambda row: str(row["instant"])):
         values = None if row["deleted"] else {n: v for n, v in row.items() if n not in VERSION_NAMES}
         key, order, instant, file = row[RECORD_KEY_FIELD], row["ordering"], row["instant"], row["file"]
-        same = (key, order) if values is None and order is not None else (key, order, instant, values is None)
+        restated = values is None and order not in (None, WRITER_ORDER)
+        same = (key, order) if restated else (key, order, instant, values is None)
         known = found.get(same)
         if known is None:
             when = completed.get(instant, instant)

@@ -5,18 +5,20 @@ A reader merges the newest file slice and shows one row for a key. Here nothing 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.delete_block import decode_deletes
 from pipeline.hudi.files.log_file import BlockType, iter_blocks
+from pipeline.hudi.files.log_rows import without_row
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import BaseFile, FileSlice, LogFile, slices_of_partition
@@ -101,41 +103,70 @@ def read_versions(
         table: open.
         files: of one file group.
         keys: string array; None for all keys.
-        columns: value columns of the table's newest schema; a file that lacks one gives null.
+        columns: value columns of the table's newest schema; a file that lacks one gives null, but a partial row has
+            the value of the version that it changed.
 
     Returns n rows of VERSION_FIELDS and the columns. A row in a base file has the instant of the commit that wrote the
     row, in a log file that of its block. Raises CorruptDataError, UnsupportedError, StorageError.
     """
     values = pa.schema([table.schema.field(name) for name in columns])
     schema = pa.schema([*VERSION_FIELDS, *values])
-    parts = [schema.empty_table()]
+    parts = [_Part(schema.empty_table(), 0)]
     for part in _parts(table, files, values):
-        chosen = part if keys is None else part.filter(pc.is_in(part.column(RECORD_KEY_FIELD), keys))
-        parts.append(aligned(chosen, schema))
-    return pa.concat_tables(parts)
+        rows = part.rows if keys is None else part.rows.filter(pc.is_in(part.rows.column(RECORD_KEY_FIELD), keys))
+        parts.append(replace(part, rows=aligned(rows, schema)))
+    return _completed(parts)
 
 
-def _parts(table: HudiTable, files: GroupFiles, values: pa.Schema) -> Iterator[pa.Table]:
+@dataclass(frozen=True)
+class _Part:
+    """Versions in one file or block: its file slice by number, and the value columns that partial rows lack."""
+
+    rows: pa.Table
+    slice: int
+    lacking: frozenset[str] = frozenset()
+
+
+def _completed(parts: list[_Part]) -> pa.Table:
+    """The versions of all parts; a partial row gets the columns that it lacks from the version that it changed."""
+    versions = pa.concat_tables([part.rows for part in parts])
+    lacking = frozenset[str]().union(*(part.lacking for part in parts))
+    if not lacking:
+        return versions
+    keys = np.asarray(versions.column(RECORD_KEY_FIELD).combine_chunks().dictionary_encode().indices.to_numpy())
+    sizes = [part.rows.num_rows for part in parts]
+    order = np.lexsort((np.repeat([part.slice for part in parts], sizes), keys))
+    for name in sorted(lacking):
+        lacks = np.repeat([name in part.lacking for part in parts], sizes)[order]
+        source = np.maximum.accumulate(np.where(lacks, -1, np.arange(len(order))))
+        if (source < 0).any() or (keys[order[source]] != keys[order]).any():
+            raise without_row(versions.column(RECORD_KEY_FIELD)[int(order[np.flatnonzero(lacks)[0]])].as_py())
+        places = np.empty_like(order)
+        places[order] = order[source]
+        filled = versions.column(name).take(pa.array(places))
+        versions = versions.set_column(versions.schema.get_field_index(name), versions.schema.field(name), filled)
+    return versions
+
+
+def _parts(table: HudiTable, files: GroupFiles, values: pa.Schema) -> Iterator[_Part]:
     order = table.config.ordering_field
     wanted = list(dict.fromkeys([RECORD_KEY_FIELD, COMMIT_TIME_FIELD, *([order] if order else []), *values.names]))
-    for base in files.base_files:
+    for number, base in enumerate(files.base_files, 1):
         rows = read_base_file(table.storage, base.path, wanted, base.size)
-        yield _rows(rows, values, order, base.path, None)
+        yield _Part(_rows(rows, values, order, base.path, None), number)
+    begun = [base.name.instant for base in files.base_files]
     for log in files.log_files:
+        number = bisect_right(begun, table.timeline.completion_time(log.name.instant) or "")
         for block in iter_blocks(table.storage.read(log.path), log.path):
             if block.instant is None or not table.timeline.is_completed(block.instant):
                 continue
-            if block.is_partial:
-                raise UnsupportedError(
-                    "a log file has partial rows: the versions of a row are not stored as whole rows",
-                    do_next="read the table as of the instants that changed the row (as_of)",
-                    path=log.path,
-                )
             if block.block_type is BlockType.DELETE:
-                yield _named(decode_deletes(block.content, log.path), log.path, block.instant, deleted=True)
+                deletes = decode_deletes(block.content, log.path)
+                yield _Part(_named(deletes, log.path, block.instant, deleted=True), number)
             else:
                 rows = decode_data_block(block, wanted, log.path)
-                yield _rows(rows, values, order, log.path, block.instant)
+                lacking = frozenset(values.names) - set(rows.column_names) if block.is_partial else frozenset[str]()
+                yield _Part(_rows(rows, values, order, log.path, block.instant), number, lacking)
 
 
 def _rows(rows: pa.Table, values: pa.Schema, order: str, path: str, instant: str | None) -> pa.Table:
