@@ -34,9 +34,9 @@ from pipeline.merging.states import Merger
 from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.evolution import evolved, retyped
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
-from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings import TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage

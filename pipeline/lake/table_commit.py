@@ -23,8 +23,8 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
 from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
+from pipeline.schema_changes.rules.entries import gone_after
 from pipeline.schema_changes.rules.evolution import retyped
-from pipeline.schema_changes.rules.table_ddl import gone_after
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve

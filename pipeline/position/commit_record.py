@@ -20,8 +20,8 @@ from pipeline.position.recorded import (
     Revert,
     reverts_to_text,
 )
+from pipeline.schema_changes.rules.entries import Entry, entries_to_text
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
-from pipeline.schema_changes.rules.table_ddl import Entry, entries_to_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.upsert.keyless import KeylessState
 from pipeline.upsert.route import Counts

@@ -20,8 +20,8 @@ from pipeline.position.recorded import (
     Revert,
     reverts_from_text,
 )
+from pipeline.schema_changes.rules.entries import Entry, entries_from_text
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
-from pipeline.schema_changes.rules.table_ddl import Entry, entries_from_text
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from pipeline.storage import Storage
 from pipeline.upsert.keyless import KeylessState

@@ -13,7 +13,7 @@ from pipeline.position.recorded import Revert
 from pipeline.replay.quarantine import replay_stream
 from pipeline.replay.quarantine_table import all_commits
 from pipeline.schema_changes.apply.stored_rows import ddl_stream
-from pipeline.schema_changes.rules.table_ddl import Entry
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.source.offsets import OffsetRange, Ranges
 
 

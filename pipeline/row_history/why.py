@@ -23,7 +23,7 @@ from pipeline.row_history.history import Line, LineKind, RowHistory, operation, 
 from pipeline.row_history.keys import RowKey
 from pipeline.row_history.opened import refuse_merged
 from pipeline.row_history.verdicts import Verdict, Version, verdicts, versions_of
-from pipeline.schema_changes.rules.table_ddl import Entry
+from pipeline.schema_changes.rules.entries import Entry
 
 
 def row_histories(

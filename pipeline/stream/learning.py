@@ -44,7 +44,7 @@ class Lessons:
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
         again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
         again |= self._registry.take_in(outcome.report.controls)
-        again |= self._ddl.learn(outcome.report.controls)
+        again |= self._ddl.history.learn(outcome.report.controls)
         for source in outcome.report.held:
             known = outcome.report.tables.get(source)
             applied = known is None or not known.counts.read  # all rows before the statement are

@@ -119,7 +119,7 @@ class BatchSequence:
         """
         self._registry.refresh()
         self._planner.settle()
-        released = [source for source in self._ddl.held if has_all(source, self._ddl.names_of(source))]
+        released = [source for source in self._ddl.held if has_all(source, self._ddl.history.names_of(source))]
         for source in released:
             self._ddl.release(source)
         if released:

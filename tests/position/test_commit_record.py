@@ -19,9 +19,9 @@ from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
 from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions, Revert
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.judged import Ruling, Verdict
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
-from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.offsets import OffsetRange, Offsets, Ranges
 from pipeline.storage import open_storage

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from embedded.mariadb import EmbeddedMariaDB
-from pipeline.decode.ddl.statements import AddColumn, parse_ddl
+from pipeline.decode.ddl.clauses import AddColumn
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.conversion.session import Session

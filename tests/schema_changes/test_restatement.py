@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.decode.changes import ordering_value
-from pipeline.decode.ddl.statements import AddColumn, RenameColumn, parse_ddl
+from pipeline.decode.ddl.clauses import AddColumn, RenameColumn
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.schema_changes.rules.restatement import Restatement, restated
 from pipeline.schema_changes.rules.row_places import RowPlaces
 from pipeline.schema_changes.rules.steps import Copy, Fill, Step, step_from_json, step_to_json

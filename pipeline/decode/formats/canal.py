@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.decode import order
 from pipeline.decode.changes import ControlKind, SourceTable
-from pipeline.decode.ddl.statements import EVERY_TABLE
+from pipeline.decode.ddl.clauses import EVERY_TABLE
 from pipeline.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents
 from pipeline.decode.messages.chunk import IGNORED, Chunk, TableEvents
 from pipeline.decode.messages.duplicates import with_duplicate_members

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.ddl.statements import EVERY_TABLE, AddColumn, ModifyColumn, RenameColumn, parse_ddl
+from pipeline.decode.ddl.clauses import EVERY_TABLE, AddColumn, ModifyColumn, RenameColumn
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.quarantine import Buffer
 from pipeline.decode.schemas.schema_change import ChangeKind, SchemaChange
 from pipeline.decode.types.mysql_types import MysqlType, parse_type

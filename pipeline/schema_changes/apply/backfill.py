@@ -35,9 +35,9 @@ from pipeline.schema_changes.apply.stored_rows import (
     ddl_stream,
     stored_rows,
 )
+from pipeline.schema_changes.rules.entries import Entry, gone_after
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.retyping import is_rewritten
-from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
 from pipeline.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.judged import TableSchemaState
-from pipeline.schema_changes.rules.table_ddl import Entry
 
 
 @dataclass(frozen=True, slots=True)

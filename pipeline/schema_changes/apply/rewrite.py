@@ -29,7 +29,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.stored_rows import Pending, columns_after, ddl_stream, rows_after
-from pipeline.schema_changes.rules.table_ddl import Entry, gone_after
+from pipeline.schema_changes.rules.entries import Entry, gone_after
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD

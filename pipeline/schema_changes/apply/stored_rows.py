@@ -14,12 +14,12 @@ from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
+from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.restatement import Restatement, deleted, removed, restated
 from pipeline.schema_changes.rules.retyping import is_rewritten
 from pipeline.schema_changes.rules.row_places import RowPlaces
 from pipeline.schema_changes.rules.stepping import as_type
 from pipeline.schema_changes.rules.steps import stored_step
-from pipeline.schema_changes.rules.table_ddl import Entry
 from pipeline.settings.fanout import ShardRule
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.route import KEY

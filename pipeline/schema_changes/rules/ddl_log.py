@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
+from pipeline.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl
 from pipeline.decode.ddl.columns import ColumnDefinition
-from pipeline.decode.ddl.statements import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl, parse_ddl
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
 from pipeline.settings.schema_changes import SchemaChangeSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.decode.ddl.statements import ChangeKey
+from pipeline.decode.ddl.clauses import ChangeKey
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.conversion.lossless import keeps_values
 from pipeline.schema_changes.rules.judged import (

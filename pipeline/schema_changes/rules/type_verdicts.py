@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pipeline.decode.ddl.clauses import ConvertCharset, RenameColumn
 from pipeline.decode.ddl.columns import ColumnDefinition
-from pipeline.decode.ddl.statements import (
-    ConvertCharset,
-    RenameColumn,
-)
 from pipeline.decode.types.mysql_types import MysqlType, parse_type
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name

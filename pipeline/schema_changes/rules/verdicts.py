@@ -7,11 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipeline.decode.ddl.columns import ColumnDefinition
-from pipeline.decode.ddl.constants import constant_of
-from pipeline.decode.ddl.foreign_keys import Cascade
-from pipeline.decode.ddl.partitions import ChangePartitions
-from pipeline.decode.ddl.statements import (
+from pipeline.decode.ddl.clauses import (
     AddColumn,
     ChangeKey,
     Clause,
@@ -20,6 +16,10 @@ from pipeline.decode.ddl.statements import (
     ModifyColumn,
     RenameColumn,
 )
+from pipeline.decode.ddl.columns import ColumnDefinition
+from pipeline.decode.ddl.constants import constant_of
+from pipeline.decode.ddl.foreign_keys import Cascade
+from pipeline.decode.ddl.partitions import ChangePartitions
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.judged import (

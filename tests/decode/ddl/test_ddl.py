@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.ddl.columns import ColumnDefinition, Default
-from pipeline.decode.ddl.constants import constant_of
-from pipeline.decode.ddl.partitions import ChangePartitions
-from pipeline.decode.ddl.statements import (
+from pipeline.decode.ddl.clauses import (
     AddColumn,
     ChangeKey,
     Clause,
@@ -23,8 +20,11 @@ from pipeline.decode.ddl.statements import (
     DropColumn,
     ModifyColumn,
     RenameColumn,
-    parse_ddl,
 )
+from pipeline.decode.ddl.columns import ColumnDefinition, Default
+from pipeline.decode.ddl.constants import constant_of
+from pipeline.decode.ddl.partitions import ChangePartitions
+from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.errors import UnsupportedError
 from tests.paths import RECORDINGS
 

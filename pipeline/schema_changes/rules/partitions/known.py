@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from pipeline.decode.ddl.clauses import Action, Clause
 from pipeline.decode.ddl.partitions import ChangePartitions, Partitioning, changed_partitioning
-from pipeline.decode.ddl.statements import Action, Clause
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""The known statements of a stream as a history: which lake table each source table's rows belong to, and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipeline.decode.changes import Control, ControlKind, SourceTable
+from pipeline.lake.lake import Lake
+from pipeline.lake.names import LakeName
+from pipeline.schema_changes.apply.known_schemas import KnownSchemas
+from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.rules.entries import Entry
+from pipeline.settings import Settings
+from pipeline.settings.schema_changes import SchemaChangeSettings
+from pipeline.source.topic_names import topic_suffix
+from pipeline.upsert.fanout import destination, part_of
+
+
+class StatementHistory:
+    """The statements that the schemas tell, and those that only the commits of lake tables hold.
+
+    ``events``: the history as of the last ``rebuild``.
+    """
+
+    def __init__(self, settings: Settings, lake: Lake, schemas: KnownSchemas) -> None:
+        self._settings, self._lake, self._schemas = settings, lake, schemas
+        self.events = DdlHistory()
+        self._built_from: tuple[int, int] = (-1, -1)
+        self._taken_over: set[str] = set()
+        self._recorded: dict[tuple[str, str, int | None], int] = {}
+        self._known: set[SourceTable] = set()
+
+    def rebuild(self, known: Sequence[SourceTable]) -> None:
+        """Bring the history up to date. ``known``: the lake tables."""
+        renamed: list[Entry] = []
+        for source in known:
+            table = self._lake.opened(self._settings.table_rules(source).path)
+            if table is not None and table.rules.path not in self._taken_over:
+                self._taken_over.add(table.rules.path)
+                renamed += [entry for entry in table.ddl if entry.renamed is not None]
+                self._recorded |= {(e.place, e.digest, e.seconds): e.order for e in table.ddl}
+        self._take_over(renamed)
+        log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
+        if self._built_from != (log.revision, len(sources)):
+            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions)
+            self._built_from = (log.revision, len(sources))
+            self._known = sources | self.events.effects.keys()
+
+    def _take_over(self, renamed: Iterable[Entry]) -> None:
+        """Take over renamings that only commit records hold: their statements came among data that was read before."""
+        statements: dict[tuple[int, str], list[Entry]] = {}
+        for entry in renamed:
+            statements.setdefault(entry.key, []).append(entry)
+        for entries in statements.values():
+            first = entries[0]
+            text = renaming([entry.renamed for entry in entries if entry.renamed is not None])
+            self._schemas.ddl.add(DdlEvent(first.order, first.seconds, first.place, text, "", first.digest))
+
+    def _rule_of(self, source: SourceTable) -> SchemaChangeSettings:
+        return self._settings.table_rules(destination(source, self._settings.tables)).schema_changes
+
+    def learn(self, controls: Iterable[Control]) -> bool:
+        """Take in statements that came among the data; True if any was new."""
+        log, revision = self._schemas.ddl, self._schemas.ddl.revision
+        for control in controls:
+            if control.kind is ControlKind.DDL:
+                database = (control.origin or control.source).database
+                log.add(DdlEvent(control.order, None, place_of(control.order), control.text, database))
+        return log.revision > revision
+
+    def names_of(self, source: SourceTable) -> set[SourceTable]:
+        """All names under which rows of a lake table come."""
+        tables = self._settings.tables
+        names = {
+            name
+            for name, meanings in self.events.names.items()
+            for one in meanings
+            if one.identity is not None and destination(one.identity, tables) == source
+        }
+        return names | {origin for origin in self.events.effects if destination(origin, tables) == source} | {source}
+
+    def names(self, mine: set[SourceTable]) -> list[LakeName]:
+        """Those of the lake tables ``mine`` whose names have changed, as the statements tell it that are known now."""
+        tables, found = self._settings.tables, []
+        for origin, called in self.events.called.items():
+            source = destination(origin, tables)
+            if source in mine and tables.selects(origin) and part_of(origin, tables) is None:
+                history = tuple(Called(destination(one.name, tables), one.place) for one in called)
+                path = self._settings.table_rules(source).path
+                found.append(LakeName(path, source, history, origin in self.events.dropped))
+        return found
+
+    def origins(self, source: SourceTable) -> list[SourceTable]:
+        """The source tables with statements, by their first names, whose rows go to a lake table."""
+        tables = self._settings.tables
+        return [o for o in self.events.effects if tables.selects(o) and destination(o, tables) == source]
+
+    def shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """The tables of schema change tools: the known ones, and those whose names these topics show."""
+        found = set(self.events.shadows)
+        for topic in topics:
+            parts = topic.split(".")
+            if len(parts) > 2:
+                source = SourceTable(parts[-2], parts[-1])
+                base = shadowed(source)
+                if base is not None and base in self._known and self._rule_of(base).shadow_tables == "filter":
+                    found.add(source)
+        return found
+
+    def renamed_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """The lake tables of renamed tables whose rows come in these topics."""
+        wanted = set(topics)
+        found = set()
+        for source, names in self.events.names.items():
+            suffix = topic_suffix(source)
+            if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
+                found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
+        return found
+
+
+def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:
+    """A statement that renames tables all at once, by way of unused names."""
+    away = [f"{_quoted(old)} TO `-`.`{at}`" for at, (old, _) in enumerate(pairs)]
+    back = [f"`-`.`{at}` TO {_quoted(new)}" for at, (_, new) in enumerate(pairs)]
+    return f"RENAME TABLE {', '.join([*away, *back])}"
+
+
+def _quoted(source: SourceTable) -> str:
+    return ".".join("`" + name.replace("`", "``") + "`" for name in (source.database, source.table))
