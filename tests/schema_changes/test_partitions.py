@@ -270,6 +270,23 @@ def test_a_statement_whose_rows_are_not_known_stops_the_table(
     assert follower.stored("t")[4]["n"] == 40
 
 
+def test_both_tables_of_an_exchange_stop(tmp_path: Path) -> None:
+    source, follower = partitioned(tmp_path, "HASH (n) PARTITIONS 2")
+    source.create("u", {"id": "int", "n": "int"})
+    source.put("u", 1, n=2)
+    follower.run()
+    source.execute("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u", "t", source.tables["t"].columns)
+    source.put("u", 1, n=3)
+    follower.run()
+    assert follower.quarantined() == [
+        (
+            "ddl_refused",
+            "exchange with a partition of another table: the rows of the other table take the place of the partition's "
+            "rows",
+        )
+    ]
+
+
 def test_a_table_whose_definition_is_not_known_stops(tmp_path: Path) -> None:
     source, follower = partitioned(tmp_path)
     source.ddl.clear()

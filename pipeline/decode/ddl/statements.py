@@ -122,8 +122,18 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
         else:
             clauses += clauses_of(clause)
     yield TableDdl(Action.ALTER, source, tuple(clauses))
+    if partitions is not None and partitions.action is PartitionAction.EXCHANGE:
+        yield from _exchanged(reader.rest, database)
     if renamed is not None:
         yield TableDdl(Action.RENAME, source, to=renamed)
+
+
+def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableDdl]:
+    """The other table of EXCHANGE PARTITION: its rows change, too."""
+    for at in range(len(tokens) - 2):
+        other = _table(Reader(tokens[at + 2 :]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
+        if other is not None:
+            yield TableDdl(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
 
 
 def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None) -> Sequence[Token]:

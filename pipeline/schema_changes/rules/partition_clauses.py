@@ -50,6 +50,8 @@ def removal_of(clause: ChangePartitions, known: Defined | None, schema: pa.Schem
 
 def partitions_text(clause: ChangePartitions) -> str:
     """The clause in words, for verdicts."""
+    if not clause.names and clause.action is PartitionAction.EXCHANGE:
+        return "exchange with a partition of another table"
     names = "all partitions" if clause.every else f"partition {', '.join(clause.names)}"
     return f"{clause.action} {names}"
 

@@ -23,7 +23,7 @@ from pipeline.decode.ddl.clauses import (
 )
 from pipeline.decode.ddl.columns import ColumnDefinition, Default
 from pipeline.decode.ddl.constants import constant_of
-from pipeline.decode.ddl.partitions import ChangePartitions
+from pipeline.decode.ddl.partitions import ChangePartitions, PartitionAction
 from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.errors import UnsupportedError
 from tests.paths import RECORDINGS
@@ -100,7 +100,6 @@ def names(text: str) -> list[Any]:
         ("ALTER TABLE t DROP PARTITION IF EXISTS a, `b`", [("drop", "a", "b")]),
         ("ALTER TABLE t TRUNCATE PARTITION ALL", [("truncate",)]),
         ("ALTER TABLE t REORGANIZE PARTITION a, b INTO (PARTITION c VALUES IN (1))", [("reorganize", "a", "b")]),
-        ("ALTER TABLE t EXCHANGE PARTITION a WITH TABLE u WITHOUT VALIDATION", [("exchange", "a")]),
         ("ALTER TABLE t ENGINE=InnoDB REMOVE PARTITIONING", [("remove",)]),
         (
             "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a, b) REFERENCES d.u (x) ON UPDATE CASCADE ON DELETE SET NULL",
@@ -260,3 +259,12 @@ def test_the_recorded_statements(variant: str) -> None:
         assert names(text.replace(f"ALTER TABLE {table}", "ALTER TABLE t")) == found
     (created,) = parse_ddl(texts[-1], "shop")
     assert created.clauses[-1] == ChangeKey(("code", "region"))
+
+
+def test_an_exchange_changes_both_tables() -> None:
+    done = parse_ddl("ALTER TABLE t EXCHANGE PARTITION a WITH TABLE `e`.u WITHOUT VALIDATION", "d")
+    assert [str(one.source) for one in done] == ["d.t", "e.u"]
+    assert [one.clauses for one in done] == [
+        (ChangePartitions(PartitionAction.EXCHANGE, ("a",)),),
+        (ChangePartitions(PartitionAction.EXCHANGE),),
+    ]
