@@ -207,12 +207,12 @@ TABLES = (
         "        self._note(instant, files, columns)\n"
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
         "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=CommitMetadata(stats, {**keys, **intent_extra(mine), SCHEMA_KEY: self._avro(columns)}),\n"
+        "            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),\n"
         "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
         "        completed = apply_commit(self.storage, plan)\n",
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
         "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=CommitMetadata(stats, {**keys, **intent_extra(mine), SCHEMA_KEY: self._avro(columns)}),\n"
+        "            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),\n"
         "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
         "        completed = apply_commit(self.storage, plan)\n        self._note(instant, files, columns)\n",
         ("tests/hudi/table/test_metadata_commits.py::test_the_order_of_calls",),
