@@ -16,12 +16,11 @@ from pipeline.clock import monotonic_s, now_ms
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_id
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
-from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
-from pipeline.merging.truncated import group_deletes, without_truncated
+from pipeline.lake.truncated_rows import without_truncated_rows
 from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.evolution import retyped
@@ -29,10 +28,10 @@ from pipeline.schema_changes.rules.table_ddl import gone_after
 from pipeline.source.offsets import Ranges
 from pipeline.tasks.plan import TableReport, Written
 from pipeline.upsert.keyless import KeylessState, resolve
-from pipeline.upsert.merge import Place, records, truncated
+from pipeline.upsert.merge import Place, records
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import KEY, Counts
-from pipeline.upsert.target import ORDER_FIELD, Target
+from pipeline.upsert.target import Target
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 
 _log = logging.getLogger(__name__)
@@ -224,7 +223,7 @@ def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
     rows = _unpacked(table, table_input)
     if not table_input.truncates.news_to(table.truncates):
         return rows
-    groups, dropped = _without_truncated(table, table_input.truncates, rows.groups)
+    groups, dropped = without_truncated_rows(table, table_input.truncates, rows.groups)
     return replace(rows, groups=groups, superseded=rows.superseded + dropped)
 
 
@@ -256,41 +255,3 @@ def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa
         path, bucket = divmod(code, target.buckets)
         groups[(encoded.dictionary[path].as_py(), bucket)] = rows.take(pa.array(np.flatnonzero(codes == code)))
     return groups
-
-
-def _without_truncated(
-    table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]
-) -> tuple[dict[Place, pa.Table], int]:
-    """Remove rows at or before a TRUNCATE and add deletes for stored ones. Returns the rows by file group and the
-    number of removed records."""
-    if table.merging.groups:
-        return _without_truncated_groups(table, truncates.groups, held)
-    groups, dropped = dict(held), 0
-    for place, rows in held.items():
-        groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
-        dropped += records(rows) - records(groups[place])
-    for piece in table.table.file_slices():
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-        columns = [KEY, ORDER_FIELD, *truncates.columns]
-        deletes = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
-        mine = [groups[place]] if place in groups else []
-        groups[place] = pa.concat_tables([deletes, *mine], promote_options="default")
-    return groups, dropped
-
-
-def _without_truncated_groups(
-    table: LakeTable, truncated: Mapping[str, int], held: Mapping[Place, pa.Table]
-) -> tuple[dict[Place, pa.Table], int]:
-    """The same for the TRUNCATEs of a stitched table's groups."""
-    merging, schema = table.merging, table.table.schema
-    groups = {place: without_truncated(rows, merging, truncated) for place, rows in held.items()}
-    dropped = sum(records(rows) - records(groups[place]) for place, rows in held.items())
-    states, shared = table.row_states(schema), [*table.table.config.record_key_fields]
-    for piece in table.table.file_slices():
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-        columns = [*shared, *table.table.config.partition_fields, *merging.hidden_fields]
-        stored = [states.live(piece.file_id, columns), states.dead(piece.file_id, merging.hidden_fields)]
-        deletes = [group_deletes(rows, merging, truncated) for rows in stored]
-        mine = [groups[place]] if place in groups else []
-        groups[place] = pa.concat_tables([*deletes, *mine], promote_options="default")
-    return groups, dropped
