@@ -16,12 +16,13 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.table.table import HudiTable
 from pipeline.position.record_reader import RecordReader
+from pipeline.schema_changes.apply.schema_states import SchemaStates
 from pipeline.schema_changes.rules.ddl_log import DdlHistory
 from pipeline.schema_changes.rules.undetermined import undetermined_columns
 from pipeline.storage import open_storage
 from pipeline.upsert.fanout import destination
 from tests.judges import hudi_rs
-from tests.oracle.exceptions import Excuses
+from tests.oracle.exceptions import CASCADED, Excuses
 from tests.oracle.play import STREAM, Stream
 
 #: Reads a table at a path.
@@ -109,14 +110,26 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
             if truth.rows:
                 yield Failure("rows missing", str(truth), f"all {len(truth.rows)} rows")
             continue
-        excuses.look_at(truth, _undetermined(home))
-        yield from _told(truth, judge(truth, rows, gone=ever, lake_name=lake_name, excused=excuses.excused))
+        excuses.look_at(truth, *_undetermined(stream, home))
+        verdict = judge(truth, rows, gone=ever, lake_name=lake_name, excused=excuses.excused)
+        if excuses.rows_may_stay and truth.key:
+            excuses.used[CASCADED.name] += verdict.extra_rows
+            verdict.extra_rows = 0
+        yield from _told(truth, verdict)
 
 
-def _undetermined(home: Path) -> set[str]:
-    """The columns that the commits of a lake table name as not determined."""
-    entries = RecordReader.newest_of(HudiTable.open(open_storage(str(home)))).ddl or ()
-    return {one.column for one in undetermined_columns(entries)}
+def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
+    """The columns that the commits of a lake table, or the definitions of its source table, name as not determined: by
+    statements, and by foreign keys."""
+    assert stream.registry is not None
+    recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
+    states = SchemaStates(stream.settings(), stream.registry)
+    told = [(one.column, one.why) for one in undetermined_columns(recorded.ddl or ())]
+    told += [(one.column, one.why) for one in states.cascades(recorded.source or SourceTable("", ""))]
+    columns: tuple[set[str], set[str]] = set(), set()
+    for column, why in told:
+        columns["foreign key" in why].update(column.split(", "))
+    return columns
 
 
 def _home(stream: Stream, source: SourceTable) -> str:

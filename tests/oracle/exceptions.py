@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from demo.truth import TruthTable
 from demo.values import Value
+from pipeline.schema_changes.rules.undetermined import WHOLE_ROWS
 
 #: What Debezium's decoder puts in place of a byte that it takes for another character set.
 _REPLACEMENT = "\ufffd"
@@ -37,6 +38,9 @@ CHARSET = ConnectorLoss(
 UNDETERMINED = ConnectorLoss(
     "not determined", "the log does not determine the value; the lake's commits name the column, and the cell is null"
 )
+CASCADED = ConnectorLoss(
+    "changed by a foreign key", "the binlog does not have the change; the column, or the table's rows, are named"
+)
 
 
 @dataclass
@@ -46,13 +50,19 @@ class Excuses:
     used: Counter[str] = field(default_factory=Counter)
     _zero_columns: set[str] = field(default_factory=set)
     _undetermined: frozenset[str] = frozenset()
+    _cascaded: frozenset[str] = frozenset()
 
-    def look_at(self, truth: TruthTable, undetermined: Collection[str]) -> None:
+    @property
+    def rows_may_stay(self) -> bool:
+        """Whether the lake may have rows that a foreign key has removed."""
+        return WHOLE_ROWS in self._cascaded
+
+    def look_at(self, truth: TruthTable, undetermined: Collection[str], cascaded: Collection[str]) -> None:
         """Begin with a table: which of its columns have dates that the connector cannot express.
 
-        ``undetermined``: the columns that the lake's commits name so.
+        ``undetermined``: the columns that the lake's commits name so; ``cascaded``: those of its foreign keys.
         """
-        self._undetermined = frozenset(undetermined)
+        self._undetermined, self._cascaded = frozenset(undetermined), frozenset(cascaded)
         self._zero_columns.clear()
         for at, column in enumerate(truth.columns):
             if column.data_type in ("date", "datetime", "timestamp"):
@@ -66,6 +76,9 @@ class Excuses:
             return True
         if column in self._undetermined and lake is None:
             self.used[UNDETERMINED.name] += 1
+            return True
+        if column in self._cascaded or self.rows_may_stay:
+            self.used[CASCADED.name] += 1
             return True
         is_text = isinstance(source, str) and isinstance(lake, str)
         if is_text and _REPLACEMENT in str(lake) and _REPLACEMENT not in str(source):

@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 
 from tests.oracle.catalog import read_tables
 from tests.oracle.desk import Desk
-from tests.oracle.generate import columns, partitions, rows, tables, tools
+from tests.oracle.generate import columns, partitions, rows, tables, tools, undetermined
 from tests.oracle.generate.draw import Draw, Kind
 from tests.oracle.generate.rows import insert
 from tests.oracle.generate.spelling import respelled
 from tests.oracle.generate.tables import create
 from tests.oracle.script import DATABASE, SECOND, Statement
 
-KINDS: tuple[Kind, ...] = (*rows.KINDS, *columns.KINDS, *tables.KINDS, *partitions.KINDS, *tools.KINDS)
+KINDS: tuple[Kind, ...] = (
+    *rows.KINDS,
+    *columns.KINDS,
+    *tables.KINDS,
+    *partitions.KINDS,
+    *tools.KINDS,
+    *undetermined.KINDS,
+)
 _ROWS = frozenset(kind.name for kind in rows.KINDS)
 _SHARE_OF_ROWS = 0.6
 
