@@ -174,7 +174,7 @@ def wrong_rows(found: pa.Table, wanted: pa.Table) -> int:
     right = wanted.filter(pc.is_in(wanted.column(KEY), value_set=found.column(KEY).combine_chunks()))
     missing: int = wanted.num_rows - right.num_rows + found.num_rows - there.num_rows
     if there.num_rows != right.num_rows:  # a key occurs twice
-        return missing + abs(there.num_rows - right.num_rows)
+        return int(missing + abs(there.num_rows - right.num_rows))
     differs = np.zeros(there.num_rows, dtype=np.bool_)
     for name in wanted.column_names:
         mine, theirs = there.column(name), right.column(name)
