@@ -26,7 +26,7 @@ from tests.judges.hudi_spark import HudiSpark
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
-STEPS = 10
+STEPS = 6
 INDEX = ("hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.column.stats.enable")
 
 
@@ -57,7 +57,7 @@ def test_both_judges_after_every_step(
     for _ in history.steps(STEPS):
         assert_judges_agree(tmp_path, lake.rows(), spark=hudi_spark, columns=COLUMNS)
         if lake.model and lake.table.config.metadata_partitions:
-            judge_skipping(hudi_spark.session, lake, [condition(lake.rows(), dice) for _ in range(4)])
+            judge_skipping(hudi_spark.session, lake, [condition(lake.rows(), dice) for _ in range(2)])
     for instant in list(lake.pictures)[::3]:
         assert_same(instant, hudi_spark.as_of(str(tmp_path), instant), lake.pictures[instant], COLUMNS)
 
