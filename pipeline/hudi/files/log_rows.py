@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
@@ -27,23 +26,53 @@ class LogRows:
 
     def take(self, places: Longs) -> LogRows:
         """The rows at these indexes, in that order."""
-        return LogRows(self.table.take(pa.array(places)), {name: flags[places] for name, flags in self.given.items()})
+        return LogRows(self.table.take(pa.array(places)), self._given(places))
+
+    def between(self, first: int, last: int) -> LogRows:
+        """The rows from ``first`` to ``last`` (exclusive)."""
+        return LogRows(self.table.slice(first, last - first), self._given(slice(first, last)))
+
+    def _given(self, places: Longs | slice) -> dict[str, Flags]:
+        """``given`` of some rows. Columns that come from the same tables share their array."""
+        taken = {id(flags): flags[places] for flags in self.given.values()}
+        return {name: taken[id(flags)] for name, flags in self.given.items()}
 
     def combined(self) -> LogRows:
         """The same in one chunk a column."""
         return LogRows(self.table.combine_chunks(), self.given)
 
-    def over(self, base: pa.Table) -> pa.Table:
-        """The rows with the columns that they lack from other rows.
+    def with_base(self, base: pa.Table, source: Longs, owner: Longs) -> pa.Table:
+        """Rows of a base file and of the log.
 
         Args:
-            base: n rows in the same schema, each with the key of the row here.
+            base: m rows in the same schema.
+            source: for each returned row its index among the m rows of ``base`` and then the n rows here.
+            owner: for each returned row the index of the row of ``base`` with its key, or -1. A row here has the
+                columns that it lacks from there.
+
+        Raises CorruptDataError for a row that lacks columns and has no owner.
         """
-        rows = self.table
-        for name, flags in self.given.items():
-            column = pc.if_else(pa.array(flags), rows.column(name), base.column(name))
-            rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
-        return rows
+        m, columns = base.num_rows, list[pa.ChunkedArray]()
+        places = dict[int, tuple[pa.Array, bool]]()
+        for item in base.schema:
+            flags = self.given.get(item.name)
+            if id(flags) not in places:
+                chosen = source if flags is None else self._completed(source, owner, flags, m)
+                places[id(flags)] = pa.array(chosen), len(chosen) == m and bool((chosen == np.arange(m)).all())
+            taken, all_base = places[id(flags)]
+            column, other = base.column(item.name), self.table.column(item.name)
+            if not all_base:
+                column = pa.chunked_array([*column.chunks, *other.chunks], item.type).take(taken)
+            columns.append(column)
+        return pa.Table.from_arrays(columns, schema=base.schema)
+
+    def _completed(self, source: Longs, owner: Longs, flags: Flags, m: int) -> Longs:
+        lacks = np.zeros(len(source), dtype=np.bool_)
+        ours = np.flatnonzero(source >= m)
+        lacks[ours] = ~flags[source[ours] - m]
+        if len(stray := np.flatnonzero(lacks & (owner < 0))):
+            raise without_row(self.table.column(RECORD_KEY_FIELD)[int(source[stray[0]]) - m].as_py())
+        return np.where(lacks, owner, source)
 
     def check_whole(self, places: Longs) -> None:
         """Raise CorruptDataError if one of the rows at these indexes lacks a column."""

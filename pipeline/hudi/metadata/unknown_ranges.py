@@ -1,4 +1,9 @@
-"""Statistics that admit every value, for columns of a written file of which nothing is known."""
+"""Statistics that admit every value, for columns of a written file of which nothing is known.
+
+Hudi Spark takes one column's number of values for all columns of a file (``ColumnStatsIndexSupport``). An unbounded
+range has one null among two values; beside a column with one value it would look all null, and Spark would skip the file. So
+the columns of a file of one row say two values there.
+"""
 
 from __future__ import annotations
 
@@ -41,4 +46,7 @@ def _widened(file: AddedFile, types: ColumnTypes, columns: list[str]) -> AddedFi
     if not columns:
         return file
     known = [item for item in file.ranges or () if item.column not in columns]
-    return replace(file, ranges=(*known, *(unknown_range(column, *types[column]) for column in columns)))
+    unknown = [unknown_range(column, *types[column]) for column in columns]
+    if any(item.value_count == 1 for item in known):
+        known = [replace(item, value_count=unknown[0].value_count) for item in known]
+    return replace(file, ranges=(*known, *unknown))

@@ -116,11 +116,14 @@ class SliceReader:
         alone[met[met >= 0]] = False
         changed, fresh = log.winners.row[met[hit]], log.winners.row[alone]
         fresh = fresh[fresh >= 0]
-        log.rows.check_whole(fresh)
-        parts = [base.filter(pa.array(~wins)), log.rows.table.take(pa.array(fresh))]
-        if len(rows := np.flatnonzero(changed >= 0)):
-            parts.append(log.rows.take(changed[rows]).over(base.take(pa.array(hit[rows]))))
-        return pa.concat_tables(parts)
+        if not log.rows.given:
+            rows = np.concatenate((changed[changed >= 0], fresh))
+            return pa.concat_tables([base.filter(pa.array(~wins)), log.rows.table.take(pa.array(rows))])
+        source = np.arange(base.num_rows, dtype=np.int64)
+        source[hit] = np.where(changed >= 0, base.num_rows + changed, -1)
+        owner = np.flatnonzero(source >= 0)
+        source = np.concatenate((source[owner], base.num_rows + fresh))
+        return log.rows.with_base(base, source, np.concatenate((owner, np.full(len(fresh), -1))))
 
 
 class GrowingSlice:

@@ -95,25 +95,21 @@ class SortedLog:
         alone[met[meets]] = False
         first, last = self._rows_before[low], self._rows_before[high]
         source = np.arange(base.num_rows, dtype=np.int64)
+        owner = source.copy()
         hit = np.flatnonzero(wins)
         log_rows = part.row[met[hit]]
         source[hit] = np.where(log_rows >= 0, base.num_rows + log_rows - first, -1)
-        parts = [base, self.rows.table.slice(first, last - first)]
-        if self.rows.given:
-            at = hit[log_rows >= 0]
-            source[at] = base.num_rows + last - first + np.arange(len(at))
-            parts.append(self.rows.take(log_rows[log_rows >= 0]).over(base.take(pa.array(at))))
         self.counts.updates += int((log_rows >= 0).sum())
         self.counts.deletes += int((log_rows < 0).sum())
         fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
         if len(fresh):
-            self.rows.check_whole(part.row[fresh])
             keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
             at = np.searchsorted(keys, self._keys[low:high][fresh])
             source = np.insert(source, at, base.num_rows + part.row[fresh] - first)
+            owner = np.insert(owner, at, -1)
             self.counts.inserts += len(fresh)
-        source = source[source >= 0]
-        return pa.concat_tables(parts).take(pa.array(source)), alone
+        kept = source >= 0
+        return self.rows.between(first, last).with_base(base, source[kept], owner[kept]), alone
 
     def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
         """The rows of the winners from ``low`` on, in key order; ``alone``: only of those winners."""
