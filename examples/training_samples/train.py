@@ -20,7 +20,7 @@ from pipeline.samples import Position, Samples
 
 FEATURES = ["price", "age_days", "affinity"]
 LABEL = "clicked"
-_RATE = 0.5
+_RATE = 1.0
 _ROWS_OF_A_STEP = 64
 
 
@@ -41,7 +41,7 @@ class Model:
         for low in range(0, len(labels), _ROWS_OF_A_STEP):
             rows, wanted = inputs[low : low + _ROWS_OF_A_STEP], labels[low : low + _ROWS_OF_A_STEP]
             error = 1 / (1 + np.exp(-rows @ self.weights)) - wanted
-            self.weights -= _RATE / np.sqrt(1 + self.seen / 2_000) * rows.T @ error / len(wanted)
+            self.weights -= _RATE / np.sqrt(1 + self.seen / 1_000) * rows.T @ error / len(wanted)
             self.seen += len(wanted)
         return float(loss)
 

@@ -3,6 +3,5 @@
 from pipeline.samples.batches import SampleBatch
 from pipeline.samples.position import Position, PositionExpiredError, Shard
 from pipeline.samples.samples import Samples
-from pipeline.samples.torch_samples import TorchSamples
 
-__all__ = ["Position", "PositionExpiredError", "SampleBatch", "Samples", "Shard", "TorchSamples"]
+__all__ = ["Position", "PositionExpiredError", "SampleBatch", "Samples", "Shard"]

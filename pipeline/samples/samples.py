@@ -150,7 +150,7 @@ class Samples:
                 table=self._table.config.name,
             )
         if self.since.step is None or self.since.completed:
-            refuse_archived(self._table.timeline, self.since.completed, self._table.config.name)
+            refuse_archived(self._table.timeline, self.since.completed, whole=True)
         return self.since
 
     def _given(self, start: Position) -> Iterator[Given | None]:
@@ -165,6 +165,7 @@ class Samples:
             yield None
             if not self.follow or not self._wait():
                 return
+            refuse_archived(self._table.timeline, position.completed, whole=False)
 
     def _rows_of(self, step: Step, after: Place | None) -> Iterator[Given]:
         for attempt in range(1, _READ_ATTEMPTS + 1):

@@ -129,7 +129,7 @@ class States:
         except UnsupportedError as error:
             if error.where.get("instant") != time:
                 raise
-            raise expired(step.begin, table.config.name, error.what) from error
+            raise expired(step.begin, step.end, error.what) from error
         return _Moment(timeline, {(one.partition_path, one.file_id): one for one in slices})
 
     def _listed(self, path: str) -> list[FileInfo]:

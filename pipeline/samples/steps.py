@@ -32,9 +32,12 @@ def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None
         until: no later completion time; None for no limit.
         commits: the most commits of a step.
 
-    Returns None if no commit has completed since. Raises CorruptDataError, StorageError.
+    Returns None if no commit has completed since. Raises PositionExpiredError if the commits of the position's step are
+    archived, CorruptDataError, StorageError.
     """
     later = list(_commits(timeline, begin, end or until))
+    if end is not None and (not later or later[-1].completion_time != end):
+        raise expired(begin, end, "the commits of its step are archived or were taken back")
     if not later:
         return None
     chosen = later if end is not None else later[:commits]
@@ -51,21 +54,27 @@ def last_completion(timeline: Timeline, until: str | None) -> str:
     return times[-1] if times else ""
 
 
-def refuse_archived(timeline: Timeline, begin: str, table: str) -> None:
-    """Raise PositionExpiredError if commits that completed after ``begin`` have left the active timeline."""
+def refuse_archived(timeline: Timeline, begin: str, *, whole: bool) -> None:
+    """Raise PositionExpiredError if commits that completed after ``begin`` have left the active timeline.
+
+    ``whole``: read the history in any case; else only if no commit up to ``begin`` is active: commits are archived from
+    the oldest on. Raises CorruptDataError, StorageError.
+    """
+    if not whole and any((write.completion_time or "") <= begin for write in timeline.completed()):
+        return
     for entry in timeline.history().entries:
         times = timeline.history().read(entry, ["completionTime"]).column("completionTime")
         if any((time or "") > begin for time in times.to_pylist()):
-            raise expired(begin, table, "commits after it are archived")
+            raise expired(begin, None, "commits after it are archived")
 
 
-def expired(begin: str, table: str, why: str) -> PositionExpiredError:
-    """The error of a position that is too old."""
+def expired(begin: str, step: str | None, why: str) -> PositionExpiredError:
+    """The error of a position that is too old. ``begin``, ``step``: its completion times."""
     return PositionExpiredError(
         f"the table does not keep what was written since this position: {why}",
         do_next="begin anew without a position; raise the table's retention to keep positions valid for longer",
-        table=table,
         completed=begin or "before all commits",
+        step=step,
     )
 
 

@@ -235,6 +235,8 @@ def test_a_position_that_the_table_has_left_behind_is_refused(table: FeatureTabl
     assert clean(table.table, CLEANING) is not None
     if archived:
         assert archive(table.table, ArchivalConfig(min_commits=4, max_commits=6), CLEANING)
+        with pytest.raises(PositionExpiredError, match="archived"):
+            list(samples(table, since=Position(step=first)))
     last = Position(table.table.timeline.completed()[-1].completion_time or "")
     assert list(samples(table, since=last)) == []
     with pytest.raises(PositionExpiredError, match="begin anew without a position"):
@@ -242,6 +244,20 @@ def test_a_position_that_the_table_has_left_behind_is_refused(table: FeatureTabl
     with pytest.raises(PositionExpiredError):
         list(samples(table, since=BEGIN))
     assert len(keys(samples(table))) == 7
+
+
+def test_commits_that_came_and_were_archived_between_two_looks_are_missed_aloud(tmp_path: Path) -> None:
+    table = FeatureTable(tmp_path / "t")
+    table.both(["a"], ["a"])
+    flow = samples(table, follow=True, poll_s=0.01).batches()
+    assert keys([next(flow).rows]) == ["a"]
+    for number in range(8):
+        table.both([f"b{number}"], [f"b{number}"])
+        table.compact()
+    assert clean(table.table, CLEANING) is not None
+    assert archive(table.table, ArchivalConfig(min_commits=4, max_commits=6), CLEANING)
+    with pytest.raises(PositionExpiredError, match="archived"):
+        next(flow)
 
 
 def test_what_cannot_be_given_is_refused(table: FeatureTable) -> None:

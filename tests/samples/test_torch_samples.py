@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.samples import Position, TorchSamples
-from pipeline.samples.torch_samples import columns_of
+from pipeline.samples import Position
+from pipeline.samples.torch_samples import TorchSamples, columns_of
 from tests.samples.feature_table import FeatureTable
 
 try:
