@@ -1,6 +1,6 @@
 """``python -m bench.stitching``: two streams into one table, and a column for all rows, each side in its own process.
 
-Results go to ``bench/results/stitching.json``; a side that is measured again replaces its own numbers.
+Results go to ``bench/results/stitching.json`` and ``.md``; a side that is measured again replaces its own numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.__main__ import facts
+from bench.stitching.report import write_report
 from bench.stitching.streams import Sizes, write_streams
 
 RESULTS = Path(__file__).parents[1] / "results" / "stitching.json"
@@ -27,6 +28,7 @@ def keep(side: str, numbers: dict[str, float], sizes: object) -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known[side] = {"numbers": numbers, "sizes": sizes, "facts": facts()}
     RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_report(RESULTS)
 
 
 def main() -> None:
