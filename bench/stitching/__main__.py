@@ -36,9 +36,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join((*STREAM_SIDES, *COLUMN_SIDES)), help="sides, with commas")
     parser.add_argument("--events", type=int, default=Sizes.events)
+    parser.add_argument("--batches", type=int, default=Sizes.batches, help="of these events")
+    parser.add_argument("--small", type=int, default=Sizes.small, help="batches of 500 events, at least 2")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the wide table")
     given = parser.parse_args()
-    sizes = Sizes(events=given.events, keys=max(1, given.events // 5))
+    sizes = Sizes(given.events, given.batches, keys=max(1, given.events // 5), small=given.small)
     for side in given.only.split(","):
         with tempfile.TemporaryDirectory(prefix="binlake-stitching-") as name:
             place, log = Path(name), Path(name) / "log.txt"
