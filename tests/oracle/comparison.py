@@ -128,7 +128,7 @@ def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
     told += [(one.column, one.why) for one in states.cascades(recorded.source or SourceTable("", ""))]
     columns: tuple[set[str], set[str]] = set(), set()
     for column, why in told:
-        columns["foreign key" in why] |= set(column.split(", "))
+        columns["foreign key" in why].update(column.split(", "))
     return columns
 
 
