@@ -150,6 +150,15 @@ def test_routes_are_told_and_judged(tmp_path: Path, shard: str, verdict: Verdict
         assert found["buckets"].detail.startswith("3 tables known")
 
 
+def test_what_readers_cannot_do_with_a_stitched_table_is_said(tmp_path: Path) -> None:
+    schemas = "source: {schemas: {a.t: {columns: {id: int, x: int}, key: [id]}}}\n"
+    sources = "[{name: main, match: a.t}, {name: clicks, match: b.t, columns: {y: y}}]"
+    more = f"{schemas}tables: {{stitched: [{{table: l.wide, key: [id], sources: {sources}}}]}}\n"
+    found = {c.name: c for c in run_checks(settings(tmp_path, more=more))}
+    assert found["readers of l.wide"].verdict is Verdict.WARNING
+    assert "stitched from main, clicks" in found["readers of l.wide"].detail
+
+
 def test_tables_are_known_by_topics_and_schemas(tmp_path: Path) -> None:
     chosen = settings(tmp_path, more=SCHEMAS + "tables: {exclude: ['*.tmp']}")
     topics = ["p.shop.stock", "p.shop.tmp", "p", "p.transaction", "a.b.bank.accounts"]

@@ -40,7 +40,7 @@ STREAM, PATH = "tests", "lake/wide"
 
 @dataclass
 class StitchedTable:
-    """One writer of the table."""
+    """One writer of the table. ``alone``: it takes all others for dead."""
 
     root: Storage
     merging: Merging
@@ -48,6 +48,7 @@ class StitchedTable:
     compacted_after: int = 0
     stream: str = STREAM
     conflicts: Conflicts = "queue"
+    alone: bool = False
 
     def __post_init__(self) -> None:
         after = self.compacted_after
@@ -88,7 +89,8 @@ class StitchedTable:
 
     def restart(self) -> None:
         """A new process: everything is read from storage again."""
-        self.lake = Lake(self.root, locking(LockingSettings(), f"stream {self.stream}"))
+        shared = None if self.alone else locking(LockingSettings(), f"stream {self.stream}")
+        self.lake = Lake(self.root, shared)
 
     def run(
         self, events: Sequence[Event], *, in_tasks: bool = False, truncates: Truncates = NOTHING_TRUNCATED

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.merging import Merging, OnDelete
+from pipeline.hudi.read import Incremental, TableReader
 from pipeline.policies import Conflicts
 from pipeline.upsert.truncates import Truncates
 from tests.hypothesis_profile import scaled
@@ -169,3 +170,18 @@ def test_a_truncate_of_a_source_takes_its_columns_away(tmp_path: Path, policies:
     here.run(back)
     model.take(back)
     judged(here, model)
+
+
+def test_our_incremental_query_shows_rows_that_changed_in_part(tmp_path: Path) -> None:
+    here = StitchedTable.at(tmp_path, merging(), 0, "column")
+    here.run([Event(0, key, 10, {"a": key, "b": "x"}) for key in range(4)])
+    since = here.table.table.timeline.completed()[-1].completion_time
+    assert since is not None
+    here.run([Event(1, 2, 10, {"c": 5})])
+    reader = TableReader.open(here.table.storage)
+    rows = [
+        row
+        for batch in reader.batches(reader.plan(Incremental(since), columns=["id", "a", "b", "c"]))
+        for row in batch.to_pylist()
+    ]
+    assert rows == [{"id": 2, "a": 2, "b": "x", "c": 5}]

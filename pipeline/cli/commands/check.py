@@ -23,10 +23,12 @@ from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
 from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
 from pipeline.upsert.fanout import destination, part_of
+from pipeline.upsert.merging_rules import merging_of
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
 MANY_BUCKETS = 128
@@ -175,6 +177,11 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
     yield from (c for c in found if c is not None)
+    yield from (
+        Check(f"readers of {t}", Verdict.WARNING, why)
+        for t, r in rules.items()
+        if (why := reader_limits(merging_of(r)))
+    )
     yield _run("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if r.buckets > MANY_BUCKETS]
     if many:

@@ -1,0 +1,16 @@
+"""What readers cannot do with tables that are merged by their writer, for ``binlake check``."""
+
+from __future__ import annotations
+
+from pipeline.hudi.definition.merging import Merging
+
+
+def reader_limits(merging: Merging) -> str | None:
+    """What holds for readers of a lake table; None if they can do everything."""
+    if not merging.groups:
+        return None
+    names = ", ".join(group.name for group in merging.groups)
+    return (
+        f"stitched from {names}: every reader shows the right rows, also of the past; of incremental queries only "
+        "those of binlake are right, Hudi Spark's give wrong rows where a row was changed in part (docs/stitching.md)"
+    )
