@@ -95,6 +95,7 @@ def test_the_lake_is_the_join_of_the_source(kafka_broker: Broker, database: Embe
     connector = mariadb_connector(
         database, USER, PASSWORD, prefix=PREFIX, server_id=9203, include="shop", partitions=2
     ) | history_in_kafka(PREFIX, broker)
+    connector["message.key.columns"] = "shop.clicks:order_id"  # changes of one row of the lake come in one partition
     with EmbeddedConnect(tmp_path / "connect", broker, {"shop": connector}) as connect:
         passed(database, broker, PREFIX, 1)
         stream = Followed(lake, broker, "stitched", PREFIX, TABLES)
