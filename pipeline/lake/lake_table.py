@@ -39,7 +39,7 @@ from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.evolution import evolved, retyped
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
-from pipeline.settings import TableRules
+from pipeline.settings import PartitionSettings, TableRules
 from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
@@ -368,7 +368,8 @@ class LakeTable:
         config = self.table.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
         merging = Merging.of(config)
-        target = Target(source, self.rules.path, key, None, config.bucket_count, config.hive_style, merging)
+        partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
+        target = Target(source, self.rules.path, key, partition, config.bucket_count, config.hive_style, merging)
         return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:

@@ -19,7 +19,7 @@ from pipeline.source.offsets import OffsetRange
 from pipeline.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
 from pipeline.upsert.fanout import fan_out, part_of
 from pipeline.upsert.parcel import Parcel
-from pipeline.upsert.prepare import UNCOUNTED_REASONS, SnapshotRank, TableFacts, prepare
+from pipeline.upsert.prepare import UNCOUNTED_REASONS, Accepted, SnapshotRank, TableFacts, prepare
 from pipeline.upsert.target import needs_before_images
 
 _NEW = TableState()
@@ -150,10 +150,22 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
             before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
-            doubt=accepted.doubt,
+            doubt=accepted.doubt or _spread(accepted, records.partition),
         ),
     )
     return list(accepted.parcels)
+
+
+def _spread(accepted: Accepted, partition: int) -> str | None:
+    """Why the order of a source's changes is in doubt: events of one row of the stitched table are in several
+    partitions, and the log gives changes of one transaction, or of one changed key, the same position."""
+    if not accepted.target.merging.groups or accepted.schema.key or not partition:
+        return None
+    return (
+        f"the key {', '.join(accepted.target.key)} is not the source's own, and its topic has several partitions: of "
+        "changes at one position the wrong one may win. Set message.key.columns at the connector to the key's columns, "
+        "or give the topic one partition"
+    )
 
 
 def _ranked(state: TableState) -> SnapshotRank | None:

@@ -87,6 +87,15 @@ def test_a_table_of_the_lake_must_be_as_the_settings_say(
     assert found.error is None or found.error.exit_code == 2
 
 
+@pytest.mark.parametrize("merge", ["newest", "first_row"])
+def test_a_table_of_the_lake_must_merge_as_the_settings_say(tmp_path: Path, merge: str) -> None:
+    make_table(tmp_path, "shop/orders", 8)
+    more = f"{SCHEMAS}tables: {{defaults: {{merge: {{engine: {merge}}}}}}}\n"
+    found = next(c for c in run_checks(settings(tmp_path, more=more)) if c.name == "table shop.orders")
+    assert found.verdict is (Verdict.OK if merge == "newest" else Verdict.FAILED)
+    assert ("its engine is newest, not first_row" in found.detail) == (merge == "first_row")
+
+
 def test_damaged_properties_are_reported(tmp_path: Path) -> None:
     make_table(tmp_path, "shop/orders", 8)
     file = tmp_path / "shop" / "orders" / ".hoodie" / "hoodie.properties"

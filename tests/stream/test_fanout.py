@@ -142,6 +142,17 @@ def test_a_truncate_of_a_shard_takes_its_rows_only(tmp_path: Path, apart: bool) 
     assert here.rows("shard", "id") == expected | {("00", 7)}
 
 
+def test_a_truncate_of_a_partitioned_table_in_a_batch_of_its_own(tmp_path: Path) -> None:
+    here = World(
+        tmp_path, ["orders"], tables={"overrides": [{"match": "shop.orders", "partition": {"column": "region"}}]}
+    )
+    here.put("orders", "c", 1)
+    here.feed()
+    here.truncate("orders")
+    here.feed()
+    assert here.rows("id") == set()
+
+
 def test_one_table_under_another_name_and_one_left_out(tmp_path: Path) -> None:
     routes = [
         {"match": r"shop\.legacy_(?P<name>.+)", "to": "crm.{name}"},

@@ -117,6 +117,17 @@ def test_a_change_of_the_key_moves_the_columns_of_its_group() -> None:
     assert rows == {("1", 2, 1), ("2", 0, 1)}
 
 
+def test_a_source_by_another_key_in_several_partitions_is_in_doubt() -> None:
+    """A delete and an insert of one position and one key of the lake may lie in two partitions, without an order."""
+    log = two_sources()
+    assert decoded(settings(), log).report.tables[WIDE].doubt is None
+    log.records["s.shop.clicks", 1] = list(log.records["s.shop.clicks", 0])
+    assert "message.key.columns" in str(decoded(settings(), log).report.tables[WIDE].doubt)
+    log.records["s.shop.orders", 1] = log.records.pop(("s.shop.orders", 0))
+    log.records["s.shop.clicks", 0] = log.records.pop(("s.shop.clicks", 1))
+    assert decoded(settings(), log).report.tables[WIDE].doubt is None
+
+
 def test_a_plain_rename_needs_no_expression(monkeypatch: pytest.MonkeyPatch) -> None:
     def unexpected(*args: object) -> None:
         raise AssertionError("an expression was evaluated")

@@ -23,6 +23,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.lake.merging_check import compare_merging
 from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
@@ -249,6 +250,7 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
             do_next="these are fixed when a table is created: put the lake's values into tables.overrides",
             path=rules.path,
         )
+    compare_merging(config, rules)
     return f"{config.bucket_count} buckets, as in the lake"
 
 

@@ -1,0 +1,132 @@
+"""A live database through Debezium, followed by a stream without Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from embedded.mariadb import EmbeddedMariaDB
+from pipeline.errors import ConfigError
+from pipeline.lake.catalog import open_reader
+from pipeline.lake.lake import Lake
+from pipeline.position.ledger import Ledger
+from pipeline.settings import Settings
+from pipeline.source.offsets import OffsetRange
+from pipeline.source.positions import end_offsets, starting_positions, topics_of
+from pipeline.storage import Storage, open_storage
+from pipeline.stream.batch import BatchRunner
+from pipeline.stream.recovery import recover
+from pipeline.stream.schemas import SchemaRegistry
+from pipeline.tasks.decode_and_route import fetch_and_decode
+from pipeline.tasks.plan import BatchPlan, Item
+from tests.live.workload import PASSWORD, USER
+from tests.stream.dying_store import DyingStore, Fate
+from tests.stream.topic_log import services
+
+#: Statements that give Debezium its account, and the database ``shop`` with a table that ``passed`` writes to.
+ACCOUNT = f"""
+SET sql_log_bin = 0;
+CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';
+GRANT SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO '{USER}'@'%';
+SET sql_log_bin = 1;
+CREATE DATABASE shop;
+USE shop;
+CREATE TABLE marker (id INT PRIMARY KEY);
+"""
+
+
+class Direct:
+    """An engine whose one task runs here and fetches from Kafka."""
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        """See pipeline.stream.engine.Engine."""
+        return list(fetch_and_decode(plan, ranges))
+
+
+class Followed:
+    """A stream over all tables of the database ``shop``.
+
+    Args:
+        place: the lake.
+        broker: its bootstrap servers.
+        name: of the stream.
+        prefix: of the connector's topics.
+        tables: the section of the settings.
+    """
+
+    def __init__(self, place: Path, broker: str, name: str, prefix: str, tables: dict[str, Any]) -> None:
+        document = {
+            "name": name,
+            "lake": {"uri": str(place)},
+            "kafka": {
+                "bootstrap_servers": broker,
+                "topic_pattern": rf"{prefix}\.shop\..*",
+                "ddl_topics": [prefix],
+            },
+            "tables": tables,
+        }
+        self.settings = Settings.parse(json.dumps(document))
+        self._place, self._config = str(place), self.settings.kafka.client_properties()
+        self.start()
+
+    def start(self, fate: Fate | None = None) -> None:
+        """A new process; ``fate``: of its calls of the store."""
+        root: Storage = open_storage(self._place)
+        root = root if fate is None else DyingStore(root, fate)
+        name, lake = self.settings.name, Lake(root)
+        state = root.sub(f".binlake/{name}")
+        ledger = Ledger.load(state, name) or recover(self.settings, root, lake)
+        for source in ledger.tables:
+            lake.get(self.settings.table_rules(source))
+        self._runner = BatchRunner(
+            self.settings,
+            lake,
+            state,
+            ledger,
+            SchemaRegistry(self.settings),
+            services(),
+            ends=lambda places: end_offsets(self._config, places, 10),
+        )
+
+    def run(self) -> None:
+        """Apply what is in Kafka now."""
+        ledger, kafka = self._runner.ledger, self.settings.kafka
+        topics = topics_of(self._config, (), kafka.topic_pattern)
+        ledger.begin_at(starting_positions(self._config, topics, ledger.positions, "earliest").positions)
+        event = self._runner.run(ledger.batch, end_offsets(self._config, ledger.positions, 10), 0, Direct())
+        assert [t.error for t in event.tables if t.error] + [d.error for d in event.ddl if d.error] == []
+        for table in list(ledger.behind):
+            while table in ledger.behind:
+                assert self._runner.catch_up(table, Direct()) is not None
+        self._runner.settle()
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[str]:
+        """The rows of ``database.table``, under the name that the source gives the table."""
+        reader = open_reader(self.settings, table)
+        found = [row for batch in reader.batches(reader.plan()) for row in batch.to_pylist()]
+        return sorted(json.dumps([row[name] for name in columns]) for row in found)
+
+
+def truth(database: EmbeddedMariaDB, table: str, columns: Sequence[str]) -> list[str]:
+    """The rows of a table of ``shop`` at the source, or of a query in parentheses with a name."""
+    found = database.execute(f"USE shop; SELECT JSON_ARRAY({', '.join(columns)}) FROM {table}")
+    return sorted(json.dumps(json.loads(line)) for line in found)
+
+
+def passed(database: EmbeddedMariaDB, broker: str, prefix: str, number: int) -> None:
+    """Wait until everything so far is in Kafka; ``number``: of the call, from 1."""
+    database.execute(f"INSERT INTO shop.marker VALUES ({number})")
+    topic, config, deadline = f"{prefix}.shop.marker", {"bootstrap.servers": broker}, time.monotonic() + 60
+    while True:
+        with contextlib.suppress(ConfigError):  # no topic yet
+            topics_of(config, (), re.escape(topic))
+            places = starting_positions(config, [topic], {}, "earliest").positions
+            if sum(end for _, _, end in end_offsets(config, places, 10).places()) >= number:
+                return
+        assert time.monotonic() < deadline, "the connector does not deliver"
+        time.sleep(0.3)
