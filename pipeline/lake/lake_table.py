@@ -265,6 +265,13 @@ class LakeTable:
 
     def merger(self, schema: pa.Schema, heights: FactHeights | None = None) -> Merger:
         """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
+        CorruptDataError, UnsupportedError, StorageError.
+
+        ``heights``: how far facts are counted; None for the table's own.
+        """
+        merging = self.merging
+        if not merging.by_writer:
+            return PlainMerger()
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
         known = self.heights if heights is None else heights
         return merger_of(merging, self.table.config, schema, self.row_states(schema), partial, known)

@@ -17,6 +17,7 @@ from embedded.mariadb import EmbeddedMariaDB
 from pipeline.lake.lake import Lake
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
+from pipeline.source.fetch import consumer_for
 from pipeline.source.log_tail import partitions_of
 from pipeline.source.offsets import Offsets
 from pipeline.source.positions import end_offsets
@@ -133,6 +134,11 @@ def test_aggregates_are_those_of_the_source(kafka_broker: Broker, database: Embe
     }
     with EmbeddedConnect(tmp_path / "connect", servers, {"facts": how}) as connect:
         wait_for_offsets(connect, 0.0, 60)
+        client = config.kafka.client_properties()
+        deadline = time.monotonic() + 60
+        while not set(config.kafka.topics) <= consumer_for(client).list_topics(timeout=10).topics.keys():
+            assert time.monotonic() < deadline, "the snapshot never came"
+            time.sleep(0.2)
         for turn in range(40):
             database.execute(statements(rng, known, 2 + turn))
             if turn in (14, 28):
