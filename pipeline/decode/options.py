@@ -126,6 +126,7 @@ class DecodeOptions:
             ``epoch`` for streamed records. The domain is the part before the first ``-`` of a MariaDB GTID, or
             before the ``:`` of a MySQL one. The GTID domain takes precedence.
         before_of: the tables whose updates need their before image, or ``"all"``.
+        facts_of: those of them whose rows are facts: an update without its before image is quarantined.
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
             not end in ``<database>.<table>``.
@@ -150,6 +151,7 @@ class DecodeOptions:
     epoch_of_server: tuple[tuple[int, int], ...] = ()
     epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
+    facts_of: frozenset[SourceTable] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
     zero_dates: ZeroDates = ZeroDates.NULL

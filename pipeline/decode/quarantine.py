@@ -34,6 +34,7 @@ class Reason(StrEnum):
     BAD_VALUE = "bad_value"
     BAD_COMPUTED = "bad_computed"
     BAD_PARTITION = "bad_partition"
+    IRREVOCABLE = "irrevocable"
     NO_POSITION = "no_position"
     ORDER_OUT_OF_RANGE = "order_out_of_range"
     UNKNOWN_SCHEMA_ID = "unknown_schema_id"

@@ -19,7 +19,7 @@ from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import with_first_key, with_key
-from pipeline.hudi.definition.merging import Merging
+from pipeline.hudi.definition.merging import STATE_FIELD, Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -27,6 +27,7 @@ from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
+from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.joined import DifferingError, joined
 from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
@@ -60,7 +61,7 @@ class LakeTable:
 
     ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
     ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
-    ``snapshots``: the places at which its snapshot rows were read.
+    ``snapshots``: the places at which its snapshot rows were read. ``heights``: how far its facts are counted.
     """
 
     storage: Storage
@@ -75,6 +76,7 @@ class LakeTable:
     base_from_rows: int | None = None
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    heights: FactHeights = NOTHING_COUNTED
     _seen: int = 0
     _states: StateCache = field(default_factory=StateCache)
 
@@ -118,6 +120,7 @@ class LakeTable:
         self.truncates = recorded.truncates
         self.ddl = recorded.ddl or ()
         self.snapshots = recorded.snapshots
+        self.heights = recorded.heights
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
         self.foreign_file_ids = {}
@@ -260,14 +263,18 @@ class LakeTable:
             ) from error
         return merging
 
-    def merger(self, schema: pa.Schema) -> Merger:
+    def merger(self, schema: pa.Schema, heights: FactHeights | None = None) -> Merger:
         """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
-        CorruptDataError, UnsupportedError, StorageError."""
+        CorruptDataError, UnsupportedError, StorageError.
+
+        ``heights``: how far facts are counted; None for the table's own.
+        """
         merging = self.merging
         if not merging.by_writer:
             return PlainMerger()
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
-        return merger_of(merging, self.table.config, schema, self.row_states(schema), partial)
+        known = self.heights if heights is None else heights
+        return merger_of(merging, self.table.config, schema, self.row_states(schema), partial, known)
 
     def row_states(self, schema: pa.Schema) -> SliceRowStates:
         """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises
@@ -324,6 +331,7 @@ class LakeTable:
         self.keyless = record.keyless if record.keyless is not None else self.keyless
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
+        self.heights = record.heights if record.heights is not None else self.heights
         return completed
 
     def _is_whole(self, context: WriteContext, record: CommitRecord) -> bool:
@@ -333,6 +341,7 @@ class LakeTable:
         return (
             self.keyless is not None
             or record.keyless is not None
+            or record.heights is not None
             or record.truncates.news_to(self.truncates)
             or bool(notes.ddl is not None or notes.key is not None or notes.hours is not None or notes.reverts)
             or bool(retyped(self.table.schema, context.arrow_schema))
@@ -411,4 +420,5 @@ def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
     hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
+    hidden += [pa.field(STATE_FIELD, pa.binary())] if target.merging.keeps_state else []
     return pa.schema([*columns, *hidden])

@@ -69,6 +69,12 @@ def _origin(
             do_next="give it a key in tables.overrides, or load it again under a new path",
             table=str(table),
         )
+    if settings.table_rules(table).merge.engine != "newest":
+        raise UnsupportedError(
+            "a table with a merge engine cannot be fetched anew: its rows are not those of the source",
+            do_next="load it again under a new path",
+            table=str(table),
+        )
     origins = {one for one in ledger.heights if destination(one, settings.tables) == table}
     origin = recorded.origin or next(iter(origins), table)
     if len(origins) > 1 or part_of(origin, settings.tables) is not None:

@@ -19,7 +19,8 @@ from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
-from pipeline.lake.truncation import without_truncated
+from pipeline.lake.truncation import check_truncates, without_truncated
+from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.write import write_merged
 from pipeline.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from pipeline.schema_changes.rules.entries import gone_after
@@ -147,6 +148,7 @@ def _write_and_commit(
             keyless=rows.keyless,
             notes=replace(table_input.notes, source_times=_source_times(report)),
             snapshots=report.snapshots,
+            heights=_heights(table, table_input, done),
         )
         written = monotonic_s()
         table.commit(context, results, record, [one.touched for one in done if one.touched is not None])
@@ -158,6 +160,7 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
+    check_truncates(table, table_input.truncates)
     schema = table.schema_with(columns)
     if begun is not None:
         held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
@@ -196,7 +199,8 @@ def _write(
 ) -> list[Written]:
     """Write every file group that the driver has rows for. Returns what was written, also by the tasks."""
     existing = table.groups() if context.base_from_rows is not None else set()
-    merger = table.merger(context.arrow_schema)
+    replayed = table_input.notes.replayed is not None  # each once, whatever is counted
+    merger = table.merger(context.arrow_schema, NOTHING_COUNTED if replayed else None)
 
     def write(item: tuple[Place, pa.Table]) -> list[Written]:
         place, rows = item
@@ -207,6 +211,13 @@ def _write(
 
     written = pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)])
     return [*(one for some in written for one in some), *table_input.written]
+
+
+def _heights(table: LakeTable, table_input: TableInput, done: Sequence[Written]) -> FactHeights | None:
+    """How far facts are counted after the file groups; None if that does not change. Records that were quarantined, and
+    come back, lie below what is counted."""
+    known = [one.heights for one in done if one.heights is not None]
+    return table.heights.merged(known) if known and table_input.notes.replayed is None else None
 
 
 def _rows(table: LakeTable, table_input: TableInput) -> _Rows:

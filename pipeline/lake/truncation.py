@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
@@ -35,14 +37,33 @@ def without_truncated(table: LakeTable, truncates: Truncates, held: Mapping[Plac
     return _of_rows(table, truncates, held)
 
 
+def check_truncates(table: LakeTable, truncates: Truncates) -> None:
+    """Raise UnsupportedError for a TRUNCATE that comes after later events of an engine that combines events: what is
+    combined cannot be told apart. A row of ``partial_update`` can: it keeps the order of each column."""
+    if table.merging.engine not in ("first_row", "aggregate"):
+        return
+    known = table.truncates
+    news = [truncates.whole] if truncates.whole > known.whole else []
+    news += [order for shard, order in truncates.shards.items() if order > known.shards.get(shard, -1)]
+    if news and min(news) < table.heights.newest:
+        raise UnsupportedError(
+            "a TRUNCATE came after later events of the table, whose effect on its rows cannot be told apart any more",
+            do_next="load the table again under a new path, or give its topic one partition",
+            table=table.rules.path,
+        )
+
+
 def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:
     groups, dropped = dict(held), 0
     for place, rows in held.items():
         groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
-        columns = [KEY, ORDER_FIELD, *truncates.columns]
-        gone = truncated(read_file_slice(table.table, piece, columns=columns), truncates)
+        stored = read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD, *truncates.columns])
+        if table.merging.by_writer:  # every row is from before the TRUNCATE (``check_truncates``)
+            at = stored.column_names.index(ORDER_FIELD)
+            stored = stored.set_column(at, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
+        gone = truncated(stored, truncates)
         _add(groups, piece, gone)
     return groups, dropped
 

@@ -12,6 +12,10 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.merging.engines.aggregate import Aggregate
+from pipeline.merging.engines.first_row import FirstRow
+from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
+from pipeline.merging.engines.partial_update import PartialUpdate
 from pipeline.merging.group_orders import Flags, GroupEvents, Orders, asked, group_events, orders_after
 from pipeline.merging.states import Merged, Merger, RowStates
 from pipeline.merging.stitch import Layout, Partial, partial_rows, stitched
@@ -76,7 +80,12 @@ def knows_groups(merger: Merger, rows: pa.Table) -> bool:
 
 
 def merger_of(
-    merging: Merging, config: TableConfig, schema: pa.Schema, states: RowStates, partial: Partial = "by_width"
+    merging: Merging,
+    config: TableConfig,
+    schema: pa.Schema,
+    states: RowStates,
+    partial: Partial = "by_width",
+    heights: FactHeights = NOTHING_COUNTED,
 ) -> Merger:
     """The merger of a table merged by its writer.
 
@@ -86,12 +95,19 @@ def merger_of(
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
         partial: as for ``StitchMerger``.
+        heights: how far the table has counted facts.
 
     Raises UnsupportedError for an engine that this version does not have.
     """
     if merging.engine == "stitched":
         layout = Layout(merging, schema, (*config.record_key_fields, *config.partition_fields))
         return StitchMerger(layout, states, partial)
+    if merging.engine == "partial_update":
+        return PartialUpdate(schema, states)
+    if merging.engine == "first_row":
+        return FirstRow(schema, states)
+    if merging.engine == "aggregate":
+        return Aggregate(merging, schema, states, heights)
     raise UnsupportedError(
         f"the merge engine {merging.engine} is not known",
         do_next="use the binlake version that created the table",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.merging.engines.heights import FactHeights
 from pipeline.upsert.merge import Place
 
 
@@ -53,11 +54,13 @@ class Merged:
         write: the rows to write.
         superseded: the number of records that an earlier or later event has overruled.
         tombstones: the record key and the groups' order columns of the rows that the write deletes; None for none.
+        heights: how far facts are counted now; None where the engine counts none.
     """
 
     write: FileGroupWrite
     superseded: int
     tombstones: pa.Table | None = None
+    heights: FactHeights | None = None
 
 
 class Merger(Protocol):

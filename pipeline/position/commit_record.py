@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipeline.decode.changes import SourceTable
+from pipeline.merging.engines.heights import FactHeights
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import (
     DumpHours,
@@ -97,6 +98,7 @@ class CommitRecord:
         notes: the optional entries.
         snapshots: the places of the snapshot rows that the commit adds; after ``upon``, of all rows of the table. The
             key is left out if there are none, or the commit adds nothing to those known.
+        heights: how far facts are counted; None for a commit that counts none.
     """
 
     stream: str
@@ -110,6 +112,7 @@ class CommitRecord:
     keyless: KeylessState | None = None
     notes: CommitNotes = NO_NOTES
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    heights: FactHeights | None = None
 
     def upon(
         self, positions: Mapping[str, Offsets], truncates: Truncates, snapshots: SnapshotPlaces = NO_SNAPSHOTS
@@ -144,6 +147,8 @@ class CommitRecord:
             extra[RecordKey.SOURCE] = json.dumps([*_names(self.source), *origin], ensure_ascii=False)
         if self.keyless is not None:
             extra[RecordKey.KEYLESS] = self.keyless.to_text()
+        if self.heights is not None:
+            extra[RecordKey.HEIGHTS] = self.heights.to_text()
         if self.snapshots.runs:
             extra[RecordKey.SNAPSHOTS] = _compact(self.snapshots.to_json())
         return {str(key): text for key, text in extra.items()}
@@ -185,6 +190,7 @@ class CommitRecord:
                 reader.key,
             ),
             reader.snapshots,
+            reader.heights if RecordKey.HEIGHTS in extra else None,
         )
 
 

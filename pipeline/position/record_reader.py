@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
+from pipeline.merging.engines.heights import FactHeights
 from pipeline.position.recorded import (
     DumpHours,
     RecordedPortion,
@@ -53,6 +54,7 @@ class RecordKey(StrEnum):
     POSITIONS = "binlake.positions"
     SOURCE = "binlake.source"
     KEYLESS = "binlake.keyless"
+    HEIGHTS = "binlake.heights"
     SNAPSHOTS = "binlake.snapshots"
     REVERTS = "binlake.reverts"
     KEY = "binlake.key"
@@ -198,6 +200,11 @@ class RecordReader:
         """The state of a table without a key."""
         text = self._text(RecordKey.KEYLESS)
         return KeylessState.from_text(text) if text is not None else None
+
+    @property
+    def heights(self) -> FactHeights:
+        """How far the facts of an aggregated table are counted."""
+        return FactHeights.from_text(self._text(RecordKey.HEIGHTS))
 
     @property
     def key(self) -> tuple[tuple[str, ...], str] | None:

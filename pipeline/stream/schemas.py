@@ -38,6 +38,7 @@ from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
 from pipeline.tasks.plan import TaskReport
+from pipeline.upsert.fanout import destination
 
 #: How long a batch waits for a DDL record that its rows require: there is no order between topics.
 _WAIT_S = 5.0
@@ -48,7 +49,7 @@ class SchemaRegistry:
     """Follows the DDL topic, and gives each batch the schemas of the tables it may touch."""
 
     def __init__(self, settings: Settings) -> None:
-        source = settings.source
+        source, self._tables = settings.source, settings.tables
         self._options = DecodeOptions(
             time_precision_mode=TimePrecisionMode(source.debezium.time_precision_mode),
             decimal_handling_mode=DecimalHandlingMode(source.debezium.decimal_handling_mode),
@@ -78,7 +79,12 @@ class SchemaRegistry:
 
     def options(self, before_of: frozenset[SourceTable] | Literal["all"]) -> DecodeOptions:
         """The decoder's options for a batch."""
-        return dataclasses.replace(self._options, before_of=before_of)
+        facts = frozenset(t for t in before_of if self._has_facts(t)) if before_of != "all" else frozenset()
+        return dataclasses.replace(self._options, before_of=before_of, facts_of=facts)
+
+    def _has_facts(self, source: SourceTable) -> bool:
+        """Whether the rows of a source table are facts that its lake table aggregates."""
+        return self._tables.rules(destination(source, self._tables)).merge.engine == "aggregate"
 
     def refresh(self) -> bool:
         """Read new DDL records; True if they changed the schemas."""

@@ -14,6 +14,7 @@ from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.merging.engines.heights import FactHeights
 from pipeline.merging.mergers import PlainMerger
 from pipeline.merging.states import Merged, Merger
 from pipeline.position.binlog_height import Stretch
@@ -208,20 +209,24 @@ class TaskReport:
 @dataclass(frozen=True, slots=True)
 class Written:
     """A file that a task wrote for a table, None if no row of the file group changed, and how many records lost to
-    others while it was merged. ``touched``: a file group of which it wrote tombstones only."""
+    others while it was merged. ``touched``: a file group of which it wrote tombstones only. ``heights``: how far facts
+    are counted by what became of the file group."""
 
     table: str
     result: WriteResult | None
     superseded: int
     touched: GroupIntent | None = None
+    heights: FactHeights | None = None
 
     @staticmethod
     def of(table: str, group: GroupIntent, merged: Merged, results: Sequence[WriteResult]) -> list[Written]:
         """What was written of a file group."""
         touched = group if merged.tombstones is not None and not results else None
         if not results:
-            return [Written(table, None, merged.superseded, touched)] if merged.superseded or touched else []
-        return [Written(table, result, 0 if number else merged.superseded) for number, result in enumerate(results)]
+            nothing = not (merged.superseded or touched or merged.heights)
+            return [] if nothing else [Written(table, None, merged.superseded, touched, merged.heights)]
+        first = Written(table, results[0], merged.superseded, heights=merged.heights)
+        return [first, *(Written(table, result, 0) for result in results[1:])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,12 @@ from pipeline.merging.mergers import knows_groups
 from pipeline.merging.write import write_merged
 from pipeline.storage import open_storage
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
+from pipeline.upsert.engines.facts import FACT, FEED
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from pipeline.upsert.route import GROUP, KEY, ORDER_COLUMNS
+
+#: Columns of parcels that are no columns of tables.
+_NOT_STORED = (KEY, GROUP, FEED, FACT, *ORDER_COLUMNS)
 
 
 def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
@@ -54,4 +58,4 @@ def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
         return False
     known = {f.name: f.type for f in writer.context.arrow_schema}
     incoming = pa.ipc.open_stream(parcel.blob).schema
-    return all(known.get(f.name) == f.type for f in incoming if f.name not in (KEY, GROUP, *ORDER_COLUMNS))
+    return all(known.get(f.name) == f.type for f in incoming if f.name not in _NOT_STORED)

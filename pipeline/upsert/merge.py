@@ -13,6 +13,8 @@ from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.upsert.truncates import Truncates
 
+#: ``__partition`` of the deletes that a TRUNCATE adds.
+TRUNCATED = -1
 #: (partition path, bucket): the place of a file group in its table.
 Place = tuple[str, int]
 
@@ -60,6 +62,6 @@ def truncate_events(gone: pa.Table, orders: Int64s) -> pa.Table:
         "__order": orders,
         "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
         "__offset": np.full(count, -1, dtype=np.int64),
-        "__partition": np.full(count, -1, dtype=np.int32),
+        "__partition": np.full(count, TRUNCATED, dtype=np.int32),
     }
     return pa.table({**{name: gone.column(name) for name in gone.column_names}, **columns})

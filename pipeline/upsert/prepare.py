@@ -24,6 +24,8 @@ from pipeline.settings import TableRules
 from pipeline.settings.fanout import Part
 from pipeline.settings.merging import GroupRule
 from pipeline.upsert.collapse import Int64s
+from pipeline.upsert.engines.facts import FACT, FEED, route_facts
+from pipeline.upsert.engines.refusals import engine_refusals, without_moves
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.removed import removals_as_deletes, removed_rows
 from pipeline.upsert.route import (
@@ -46,7 +48,7 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 #: The quarantine reason for records of a table that the lake cannot hold.
 TABLE_REFUSED = "table_refused"
 #: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
-UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW})
+UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, Reason.IRREVOCABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,9 @@ def lake_rows(
         left = without_records_of(left, keyless)
         left, unusable = split_unusable_paths(left, target)
         out.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
-        return LakeRows(without_records_of(left, unusable), target, doubt), out
+        left, irrevocable, why = engine_refusals(without_records_of(left, unusable), target)
+        out.reject(irrevocable, Reason.IRREVOCABLE, why)
+        return LakeRows(without_records_of(left, irrevocable), target, doubt), out
     except UnsupportedError as error:
         out.reject(left, TABLE_REFUSED, str(error))
         return None, out
@@ -200,12 +204,28 @@ def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: Tab
         left = removals_as_deletes(found.batch, keyed=bool(found.target.key))
         ranked = _ranked(left, facts.rank)  # only now: statements are placed by the snapshot's own order
         gone_until = _gone_until(ranked, facts.truncates.order_of(part))
-        group = part.index if isinstance(part, GroupRule) else None
-        routed = route(ranked, found.target, facts.applied_until, gone_until, group)
+        routed = _routed(ranked, found.target, facts.applied_until, gone_until, part)
         return Prepared(replace(_accepted(found.batch, found.target, routed), doubt=found.doubt), out)
     except UnsupportedError as error:
         out.reject(found.batch, TABLE_REFUSED, str(error))
         return Prepared(None, out)
+
+
+def _routed(
+    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], gone_until: int | Int64s, part: Part | None
+) -> Routed:
+    """The batch at the places of its rows, as the table's engine takes them."""
+    engine = target.merging.engine
+    if engine == "aggregate":
+        return route_facts(batch, target, dict(target.merging.functions), applied_until, gone_until)
+    if engine == "first_row":
+        batch, ignored = without_moves(batch, target)
+        routed = route(batch, target, applied_until, gone_until, every=True)
+        again = len(ignored) - int(fresh_rows(ignored, applied_until).sum())
+        routed.counts.add(Counts(len(ignored) - again, superseded=len(ignored) - again, already_applied=again))
+        return routed
+    group = part.index if isinstance(part, GroupRule) else None
+    return route(batch, target, applied_until, gone_until, group, every=engine == "partial_update")
 
 
 def _accepted_by_ddl(batch: ChangeBatch, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
@@ -297,5 +317,5 @@ def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
     if not parcels:
         return pa.schema([])
     schema = pa.ipc.open_stream(parcels[0].blob).schema
-    hidden = {KEY, GROUP, *ORDER_COLUMNS, *META_NAMES, "__part"}
+    hidden = {KEY, GROUP, *ORDER_COLUMNS, *META_NAMES, "__part", FEED, FACT}
     return pa.schema([f.with_nullable(True) for f in schema if f.name not in hidden])

@@ -69,6 +69,8 @@ def route(
     applied_until: Mapping[int, int],
     truncated_order: int | Int64s,
     group: int | None = None,
+    *,
+    every: bool = False,
 ) -> Routed:
     """Route one change batch to the file groups of its target.
 
@@ -79,6 +81,7 @@ def route(
         truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
             rows up to it are superseded.
         group: the index of the rows' column group in a stitched table; None for any other table.
+        every: keep every event, not the newest of each key alone.
     """
     routed = Routed()
     rows, moves = _named(batch, target)
@@ -98,6 +101,9 @@ def route(
     keyed, paths = _with_moves(keyed, paths, rows, moves, target)
     if group is not None:
         keyed = keyed.append_column(pa.field(GROUP, pa.int8(), nullable=False), _constant(group, len(keyed)))
+    if every:
+        routed.parcels += list(pack_by_place(keyed, paths, target))
+        return routed
     events = len(rows)
     keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
     routed.parcels += list(_cut(keyed, paths, keep, target))
@@ -257,6 +263,17 @@ def _constant(value: int, length: int) -> pa.Array:
 
 def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def pack_by_place(keyed: pa.Table, paths: pa.Array, target: Target) -> Iterator[Parcel]:
+    """One parcel per (partition path, bucket) with every one of n rows.
+
+    Args:
+        keyed: n rows with KEY.
+        paths: the partition path of each.
+        target: the lake table.
+    """
+    return _cut(keyed, paths, np.arange(len(keyed)), target)
 
 
 def _cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:

@@ -159,13 +159,13 @@ def _check_path(path: str, source: SourceTable) -> None:
 
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
     """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
-    or the whole row is its identity. If so, before images are decoded.
+    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded.
 
     ``schema``: of the source table, with its own key.
     """
     moving = target.partition is not None and not rules.immutable_partition
     rekeyed = tuple(map(lake_name, schema.key)) != target.key
-    return moving or rekeyed or not target.key
+    return moving or rekeyed or not target.key or target.merging.engine == "aggregate"
 
 
 def _lake_rule(rule: PartitionSettings, names: Mapping[str, str], source: SourceTable) -> PartitionSettings:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import ConfigError, TransientError
+from pipeline.errors import ConfigError, TransientError, UnsupportedError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
 from pipeline.position.binlog_height import place_of
@@ -96,8 +96,15 @@ class TableCheck:
         pace: Pace,
         options: CheckOptions,
     ) -> TableCheck:
-        """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``."""
+        """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``, UnsupportedError for a table
+        whose rows are not those of the source."""
         name, shard = origin
+        if table.rules.merge.engine != "newest":
+            raise UnsupportedError(
+                f"its rows are made by the merge engine {table.rules.merge.engine}, and are not those of the source",
+                do_next="compare it with a query at the source",
+                table=str(name),
+            )
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)

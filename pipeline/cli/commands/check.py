@@ -17,6 +17,7 @@ from rich.text import Text
 
 from pipeline.cli.commands.check_ddl import policies, statements
 from pipeline.cli.commands.check_kafka import KafkaProbe
+from pipeline.cli.engine_remarks import engine_remarks
 from pipeline.cli.options import SettingsFile
 from pipeline.cli.text import terminal
 from pipeline.decode.changes import SourceTable
@@ -183,6 +184,11 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         for t, r in rules.items()
         if (why := reader_limits(merging_of(r)))
     )
+    for table, one in rules.items():
+        try:
+            yield from (Check("merge engine", Verdict.WARNING, r) for r in engine_remarks(settings, lake, table, one))
+        except BinlakeError as error:
+            yield _failed("merge engine", error)
     yield _run("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if r.buckets > MANY_BUCKETS]
     if many:

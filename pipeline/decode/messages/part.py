@@ -161,6 +161,8 @@ class _Part:
     def _before(self, reader: RowReader, faults: dict[int, Fault]) -> tuple[pa.Table | None, _I64]:
         """Before images of updates where required, and the rows of each; their faults are added to ``faults``."""
         befores = self.events.befores
+        if self.schema.source in self.chunk.options.facts_of:
+            self._refuse_without_before(faults)
         wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
         if befores is None or not wanted:
             return None, np.empty(0, dtype=np.int64)
@@ -177,6 +179,14 @@ class _Part:
         for i, fault in rows.faults.items():
             faults.setdefault(int(owners[i]), replace(fault, detail=f"before image: {fault.detail}"))
         return rows.table, owners[rows.at]
+
+    def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
+        """Add a fault for every update that has no before image: what the fact was is not known."""
+        events = self.events
+        for n, i in enumerate(self.chosen.tolist()):
+            without = events.befores is None or bytes(events.befores[i]) == _NULL
+            if without and events.ops[i] in ("u", ""):
+                faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
 
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
         """The value columns followed by META_FIELDS."""

@@ -21,6 +21,8 @@ from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
 WRITER_ORDER: Final = 1 << 62
 MERGING_PROPERTY: Final = "binlake.merging"
 _GROUP_ORDER = "_binlake_order_"
+#: The hidden BINARY column with what an engine must remember of a row (``merging.engines.state``).
+STATE_FIELD: Final = "_binlake_state"
 
 Engine = Literal["newest", "stitched", "partial_update", "first_row", "aggregate"]
 OnDelete = Literal["columns", "row"]
@@ -48,6 +50,10 @@ class ColumnGroup:
         return _GROUP_ORDER + self.name
 
 
+#: The group of all columns, in tables whose engine keeps one order of the row. ``Merging.groups`` does not list it.
+ROW_GROUP: Final = ColumnGroup("row", None, "row")
+
+
 @dataclass(frozen=True, slots=True)
 class Merging:
     """How a table's writer merges.
@@ -68,8 +74,15 @@ class Merging:
         return self.engine != "newest"
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether the table has the column STATE_FIELD."""
+        return self.engine in ("partial_update", "aggregate")
+
+    @property
     def hidden_fields(self) -> tuple[str, ...]:
-        """The columns that the groups add to the table."""
+        """The LONG columns that the groups, or the engine, add to the table."""
+        if self.engine in ("partial_update", "first_row"):
+            return (ROW_GROUP.order_field,)
         return tuple(group.order_field for group in self.groups)
 
     def columns_of(self, group: ColumnGroup, columns: tuple[str, ...]) -> tuple[str, ...]:

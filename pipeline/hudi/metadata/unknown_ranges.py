@@ -1,8 +1,8 @@
 """Statistics that admit every value, for columns of a written file of which nothing is known.
 
 Hudi Spark takes one column's number of values for all columns of a file (``ColumnStatsIndexSupport``). An unbounded
-range has one null among two values; beside a column with one value it would look all null, and Spark would skip the file. So
-the columns of a file of one row say two values there.
+range has one null among two values; beside a column with one value it would look all null, and Spark would skip the
+file. So the columns of a file of one row say two values there.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucket import bucket_of_file_id
@@ -68,6 +69,8 @@ def carry_out(
 
     Raises BinlakeError; the table is unchanged then.
     """
+    if table.merging.engine == "aggregate":
+        _refuse_changed_facts(table, news, schema)
     keys = [one.entry.rewrite.columns for one in news if one.entry.rewrite is not None]
     if keys:
         return rewrite(table, entries, news, keys[-1], schema, stream, pool)
@@ -80,6 +83,16 @@ def carry_out(
     with table.table.exclusively():
         table.refresh(stream)
         return _commit(table, entries, news, schema, stream, pool)
+
+
+def _refuse_changed_facts(table: LakeTable, news: Sequence[Pending], schema: pa.Schema) -> None:
+    """Raise UnsupportedError for statements that change facts: what a row has summed up does not tell them any more."""
+    if retyped(table.table.schema, schema) or any(one.entry.rewrite or one.entry.restatements() for one in news):
+        raise UnsupportedError(
+            "a statement changes the values of facts that are aggregated already",
+            do_next="load the table again under a new path (tables.path)",
+            table=str(table.source),
+        )
 
 
 def _commit(

@@ -1,0 +1,1 @@
+"""What merge engines need of the way of events before the writer: contributions, halves of facts, refusals."""
