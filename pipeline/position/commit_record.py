@@ -14,6 +14,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import (
     DumpHours,
+    RecordedBackfill,
     RecordedPortion,
     RecordedRepair,
     RecordedTransactions,
@@ -44,6 +45,7 @@ class CommitNotes:
         reverts: all reverts of the table so far; only the commit of a revert has them.
         repaired: the repair that made the commit.
         key: the record key fields that the table has since this commit, and the commit's requested time.
+        backfill: the portion of a backfill that the commit holds.
     """
 
     skipped: Ranges = NO_RANGES
@@ -57,6 +59,7 @@ class CommitNotes:
     reverts: tuple[Revert, ...] = ()
     repaired: RecordedRepair | None = None
     key: tuple[tuple[str, ...], str] | None = None
+    backfill: RecordedBackfill | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -73,6 +76,7 @@ class CommitNotes:
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
             RecordKey.REVERTS: reverts_to_text(self.reverts) if self.reverts else None,
             RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
+            RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -183,6 +187,7 @@ class CommitRecord:
                 reader.reverts,
                 reader.repaired,
                 reader.key,
+                reader.backfill,
             ),
             reader.snapshots,
         )
