@@ -99,8 +99,8 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
     partition = _partition(table, target, [*key, *columns], given)
     if request.insert and target.partition is not None and target.partition.column not in target.key:
         raise UnsupportedError(
-            f"the partition column {target.partition.column!r} is not in the key: a row of the same key may be in another "
-            "partition, and would be there twice",
+            f"the partition column {target.partition.column!r} is not in the key: a row of the same key may be in "
+            "another partition, and would be there twice",
             do_next="leave --insert out, and send new rows through the stream",
             table=str(source),
         )

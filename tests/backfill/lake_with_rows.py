@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from pipeline.backfill import run as backfill_run
 from pipeline.backfill.inputs import find_input
 from pipeline.backfill.request import BackfillRequest
 from pipeline.backfill.run import Backfill, BackfillReport
+from pipeline.backfill.workers import Workers
 from pipeline.hudi.services.fsck import fsck
 from tests.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
@@ -56,3 +60,12 @@ def rows_of(lake: FedLake, *columns: str, sound: bool = True) -> dict[int, tuple
 def with_scores(count: int = 8, factor: float = 1.5) -> dict[int, tuple[float]]:
     """What ``rows_of(lake, "score")`` gives after a backfill of ``scores``."""
     return {n: (n * factor,) for n in LIVE if n < count}
+
+
+def filled_by(lake: FedLake, source: str, workers: Workers) -> BackfillReport:
+    """A backfill of ``score`` by these workers."""
+    request = BackfillRequest(("score",), portion_rows=3)
+    job = Backfill(lake.settings, "shop.a", request, lambda: contextlib.nullcontext(workers))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backfill_run, "SPARK_FROM_ROWS", 0)
+        return job.run(find_input(lake.settings, source))
