@@ -94,7 +94,7 @@ COMMANDS = (
     ),
     Lazy(
         "backfill",
-        "pipeline.cli.commands.backfill",
+        "pipeline.cli.commands.rows.backfill",
         "backfill",
         "Fill columns of rows from files or a query, each portion once. The stream may run at the same time.",
     ),
