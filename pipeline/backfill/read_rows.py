@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.backfill.pieces import Piece, Place, opened
-from pipeline.backfill.row_plan import ReadColumn, RowPlan
+from pipeline.backfill.row_plan import ReadColumn, RowPlan, condition
 from pipeline.errors import BadInputError
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.storage import Storage
@@ -21,7 +21,6 @@ from pipeline.upsert.target import partition_values
 
 #: The place of a row in the whole input, int64: of two rows with one key the later one counts.
 AT = "__at"
-_KEEP = "__keep"
 
 
 @dataclass
@@ -104,14 +103,14 @@ def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[p
 
 def _kept(given: pa.Table, plan: RowPlan, where: str) -> pa.Table:
     assert plan.where is not None
-    found = compute(given.select(list(plan.names)), [(_KEEP, f"({plan.where}\n)::BOOLEAN")], plan.target.source)
+    found = compute(given.select(list(plan.needed)), [condition(plan.where)], plan.target.source)
     if found.bad:
         raise BadInputError(
             f"--where cannot be evaluated for {len(found.bad)} rows: {found.why}",
             do_next="correct the condition",
             path=where,
         )
-    return given.filter(pc.fill_null(found.columns.column(_KEEP), False))
+    return given.filter(pc.fill_null(found.columns.column(0), False))
 
 
 def _converted(given: pa.Table, column: ReadColumn, where: str) -> pa.ChunkedArray:

@@ -44,7 +44,7 @@ class BackfillRequest:
             )
         if not 0 <= self.order < 1 << 62:
             raise ConfigError(
-                "the order must be 0 or greater", do_next="give an ordering value, as binlake why prints them"
+                "the order must be 0 or greater", do_next="give an ordering value, as _binlake_order holds them"
             )
         if self.portion_rows < 1:
             raise ConfigError("a portion needs at least one row", do_next="give a greater --portion-rows")

@@ -17,7 +17,7 @@ from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.settings import PartitionSettings
 from pipeline.settings.sql_expression import check_expression
-from pipeline.upsert.computed import held_type
+from pipeline.upsert.computed import compute, held_type
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD, RESERVED_PREFIXES, Target
 
@@ -105,7 +105,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
             table=str(source),
         )
     plan = RowPlan(target, key, partition, columns, request.where)
-    return plan if request.where is None else replace(plan, needed=_needed(request.where, given))
+    return plan if request.where is None else replace(plan, needed=_needed(request.where, given, source))
 
 
 def _target(table: LakeTable, source: SourceTable) -> Target:
@@ -191,7 +191,7 @@ def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], giv
     return ReadColumn(name, name, table.table.schema.field(name).type)
 
 
-def _needed(where: str, given: pa.Schema) -> tuple[str, ...]:
+def _needed(where: str, given: pa.Schema, source: SourceTable) -> tuple[str, ...]:
     """The columns of the input that a condition names."""
     import sqlglot  # imported here: it takes a tenth of a second
     from sqlglot import exp
@@ -199,7 +199,19 @@ def _needed(where: str, given: pa.Schema) -> tuple[str, ...]:
     if problem := check_expression(where):
         raise ConfigError(f"--where {problem}", do_next="correct the condition", where=where)
     named = {column.name.lower() for column in sqlglot.parse_one(where, read="duckdb").find_all(exp.Column)}
-    return tuple(name for name in given.names if name.lower() in named)
+    needed = tuple(name for name in given.names if name.lower() in named)
+    if not needed:
+        raise ConfigError("--where names no column of the input", do_next="correct the condition", where=where)
+    try:
+        compute(pa.schema([given.field(name) for name in needed]).empty_table(), [condition(where)], source)
+    except UnsupportedError as error:
+        raise ConfigError(f"--where: {error.what}", do_next="correct the condition", where=where) from error
+    return needed
+
+
+def condition(where: str) -> tuple[str, str]:
+    """The name and the expression of the column that says which rows meet a condition."""
+    return "__where", f"({where}\n)::BOOLEAN"
 
 
 def _given(name: str, given: pa.Schema, option: str) -> pa.Field:

@@ -181,9 +181,12 @@ def test_conditions_repeated_keys_and_missing_keys(tmp_path: Path) -> None:
         (("_binlake_x",), {}, ConfigError, "keeps for itself"),
         (("list",), {}, UnsupportedError, "which a lake table cannot hold"),
         (("score",), {"where": "random() < 1"}, ConfigError, "does not give the same answer"),
+        (("score",), {"where": "1 = 1"}, ConfigError, "names no column"),
+        (("score",), {"where": "score IN (SELECT 1)"}, ConfigError, "over the columns of one row"),
+        (("score",), {"where": "length(read_text('/etc/hosts')) > 0"}, ConfigError, "--where: .* cannot be evaluated"),
         (("score",), {"key": ("id", "score")}, ConfigError, "the table's key has 1 columns"),
         (("balance",), {}, BadInputError, "cannot hold"),
-        (("score",), {"where": "CAST(owner AS INTEGER) > 1"}, BadInputError, "cannot be evaluated"),
+        (("score",), {"where": "CAST(owner AS INTEGER) > 1"}, BadInputError, "cannot be evaluated for 3 rows"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, columns: tuple[str, ...], more: dict, error: type, text: str) -> None:  # type: ignore[type-arg]
