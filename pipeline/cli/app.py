@@ -93,6 +93,12 @@ COMMANDS = (
         "SIGTERM and Ctrl-C finish the portion in hand, then stop.",
     ),
     Lazy(
+        "backfill",
+        "pipeline.cli.commands.rows.backfill",
+        "backfill",
+        "Fill columns of rows from files or a query, each portion once. The stream may run at the same time.",
+    ),
+    Lazy(
         "dump",
         "pipeline.cli.commands.dump",
         "dump",

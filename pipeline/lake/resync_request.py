@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 from pipeline.clock import new_uuid, now_ms
 from pipeline.decode.changes import POSITION_BITS, SourceTable, ordering_value
 from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.names import TableNames
+from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.table_requests import ResyncRequest
@@ -20,7 +22,6 @@ from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import open_storage
 from pipeline.upsert.fanout import destination, part_of
 from pipeline.upsert.keyless import ROW_FIELD
-from pipeline.upsert.target import ORDER_FIELD
 
 
 def resync_request(
@@ -109,5 +110,7 @@ def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opene
 
 
 def _stored_orders(opened: HudiTable) -> list[int]:
-    found = [read_file_slice(opened, piece, columns=[ORDER_FIELD]) for piece in opened.file_slices()]
-    return [pc.max(rows.column(ORDER_FIELD)).as_py() for rows in found if len(rows)]
+    merging = Merging.of(opened.config)
+    columns = order_columns(merging, opened.schema)
+    found = [read_file_slice(opened, piece, columns=columns) for piece in opened.file_slices()]
+    return [pc.max(event_orders(rows, merging)).as_py() for rows in found if len(rows)]

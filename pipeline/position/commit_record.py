@@ -15,6 +15,7 @@ from pipeline.merging.engines.heights import FactHeights
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import (
     DumpHours,
+    RecordedBackfill,
     RecordedPortion,
     RecordedRepair,
     RecordedTransactions,
@@ -45,6 +46,7 @@ class CommitNotes:
         reverts: all reverts of the table so far; only the commit of a revert has them.
         repaired: the repair that made the commit.
         key: the record key fields that the table has since this commit, and the commit's requested time.
+        backfill: the portion of a backfill that the commit holds.
     """
 
     skipped: Ranges = NO_RANGES
@@ -58,6 +60,7 @@ class CommitNotes:
     reverts: tuple[Revert, ...] = ()
     repaired: RecordedRepair | None = None
     key: tuple[tuple[str, ...], str] | None = None
+    backfill: RecordedBackfill | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -74,6 +77,7 @@ class CommitNotes:
             RecordKey.SOURCE_TIMES: _compact(self.source_times) if self.source_times is not None else None,
             RecordKey.REVERTS: reverts_to_text(self.reverts) if self.reverts else None,
             RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
+            RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -188,6 +192,7 @@ class CommitRecord:
                 reader.reverts,
                 reader.repaired,
                 reader.key,
+                reader.backfill,
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,

@@ -15,6 +15,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.merging.engines.heights import FactHeights
 from pipeline.position.recorded import (
     DumpHours,
+    RecordedBackfill,
     RecordedPortion,
     RecordedRepair,
     RecordedTransactions,
@@ -49,6 +50,7 @@ class RecordKey(StrEnum):
     DDL = "binlake.ddl"
     REPLAYED = "binlake.replayed"
     REPAIRED = "binlake.repaired"
+    BACKFILL = "binlake.backfill"
     SOURCE_TIMES = "binlake.source_times"
     OFFSETS = "binlake.offsets"
     POSITIONS = "binlake.positions"
@@ -160,6 +162,12 @@ class RecordReader:
         """The repair that made the commit."""
         text = self._text(RecordKey.REPAIRED)
         return RecordedRepair.from_text(text) if text is not None else None
+
+    @property
+    def backfill(self) -> RecordedBackfill | None:
+        """The portion of a backfill that the commit holds."""
+        text = self._text(RecordKey.BACKFILL)
+        return RecordedBackfill.from_text(text) if text is not None else None
 
     @property
     def source_times(self) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Values that commits record besides offsets: the last transaction, the portion of a dump, reverted transactions."""
+"""Values that commits record besides offsets: the last transaction, portions of dumps and backfills, reverts."""
 
 from __future__ import annotations
 
@@ -126,6 +126,45 @@ class RecordedRepair:
         """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
         return RecordedRepair(data["position"], data["rows"], data["deletes"])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBackfill:
+    """The portion of a backfill that a commit holds.
+
+    Args:
+        name: of the backfill: the same command has the same name.
+        input: digest of what the input was.
+        run: one carrying out of the backfill; ``--restart`` begins another one.
+        portion: number of the portion, from 0. Portions are committed in their order.
+        portions: how many there are.
+        group: the column group that the columns belong to.
+        columns: the columns that it writes.
+    """
+
+    name: str
+    input: str
+    run: str
+    portion: int
+    portions: int
+    group: str
+    columns: tuple[str, ...]
+
+    @property
+    def last(self) -> bool:
+        """Whether the backfill is done with this commit."""
+        return self.portion + 1 >= self.portions
+
+    def to_text(self) -> str:
+        """As JSON."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+    @staticmethod
+    def from_text(text: str) -> RecordedBackfill:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        return RecordedBackfill(**{**data, "columns": tuple(data["columns"])})
 
 
 def _pairs(tables: tuple[SourceTable, ...]) -> list[list[str]]:

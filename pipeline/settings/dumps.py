@@ -78,7 +78,13 @@ class DumpSettings(Section):
         """The options for a dump, in clear text. ``uri``: its root."""
         if self.options is not None:
             return plain(self.options)
-        return lake.storage_options() if _scheme(uri) == _scheme(lake.uri) else {}
+        return options_beside(lake, uri)
+
+
+def options_beside(lake: LakeSettings, uri: str) -> dict[str, str]:
+    """The options for a place without options of its own, in clear text: the lake's if it is in a store of the same
+    kind. ``uri``: the place's root."""
+    return lake.storage_options() if _scheme(uri) == _scheme(lake.uri) else {}
 
 
 def _scheme(uri: str) -> str:

@@ -82,11 +82,17 @@ def _kinds(schema: pa.Schema, expressions: tuple[tuple[str, str], ...], source: 
     return pa.schema([pa.field(f.name, _kind(f, source)) for f in given])
 
 
-def _kind(field: pa.Field, source: SourceTable) -> pa.DataType:
-    kind = _WIDENED.get(field.type, field.type)
+def held_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type in which a lake table holds values of a type, as both judges read it; None if it cannot."""
+    kind = _WIDENED.get(kind, kind)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz="UTC")
-    if kind in _KEPT or (pa.types.is_decimal128(kind) and kind.precision <= 38):
+    return kind if kind in _KEPT or (pa.types.is_decimal128(kind) and kind.precision <= 38) else None
+
+
+def _kind(field: pa.Field, source: SourceTable) -> pa.DataType:
+    kind = held_type(field.type)
+    if kind is not None:
         return kind
     raise UnsupportedError(
         f"computed column {field.name!r} is of type {field.type}, which a lake table cannot hold",

@@ -106,7 +106,7 @@ def route(
         return routed
     events = len(rows)
     keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
-    routed.parcels += list(_cut(keyed, paths, keep, target))
+    routed.parcels += list(cut(keyed, paths, keep, target))
     routed.counts.superseded += events - int((keep < events).sum())
     return routed
 
@@ -273,11 +273,18 @@ def pack_by_place(keyed: pa.Table, paths: pa.Array, target: Target) -> Iterator[
         paths: the partition path of each.
         target: the lake table.
     """
-    return _cut(keyed, paths, np.arange(len(keyed)), target)
+    return cut(keyed, paths, np.arange(len(keyed)), target)
 
 
-def _cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:
-    """One parcel per (partition path, bucket); the order of rows is not defined."""
+def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:
+    """Parcels for each (partition path, bucket); rows of one keep their order.
+
+    Args:
+        keyed: n rows with KEY.
+        paths: the partition path of each row, string array of n.
+        keep: the numbers of the rows to take.
+        target: the lake table.
+    """
     kept = pa.array(keep)
     buckets = bucket_ids(keyed.column(KEY).take(kept), target.key, target.buckets)
     places = paths.take(kept).dictionary_encode()

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import record_keys
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read import And, Eq, Filter, Ge, In, Lt, ScanPlan, TableReader
+from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.storage import Storage
-from pipeline.upsert.target import ORDER_FIELD
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.rows import EVERYTHING, KnownRows, Portion
 
@@ -55,11 +56,16 @@ class LakeRows:
         yield from self._read(self._planned(conditions))
 
     def _planned(self, conditions: list[Filter]) -> ScanPlan:
-        return self.reader.plan(condition=And(tuple(conditions)), columns=self.plan.lake_columns)
+        columns = dict.fromkeys([*self.plan.lake_columns, *order_columns(self._merging, self.reader.schema)])
+        return self.reader.plan(condition=And(tuple(conditions)), columns=list(columns))
+
+    @property
+    def _merging(self) -> Merging:
+        return Merging.of(self.reader.table.config)
 
     def _read(self, scan: ScanPlan) -> Iterator[KnownRows]:
         for batch in self.reader.batches(scan):
-            orders = np.asarray(batch.column(ORDER_FIELD).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+            orders = np.asarray(event_orders(batch, self._merging).to_numpy(zero_copy_only=False), dtype=np.int64)
             yield KnownRows.of(self.plan.of_lake(batch), self.plan, orders)
 
     def _conditions(self) -> list[Filter]:

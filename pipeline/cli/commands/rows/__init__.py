@@ -1,1 +1,1 @@
-"""Commands about single rows: why a row is as it is, and transactions that are undone."""
+"""Commands about rows: why a row is as it is, transactions that are undone, columns that are filled."""

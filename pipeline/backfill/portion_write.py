@@ -1,0 +1,95 @@
+"""A portion written to the file groups of the table: the values that tasks get, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pipeline.backfill.pieces import Piece, Place, Portion
+from pipeline.backfill.read_rows import RowCounts, read_parcels
+from pipeline.backfill.row_plan import RowPlan
+from pipeline.backfill.rule import BackfillRule, fill, newest_rows
+from pipeline.hudi.definition.bucket import file_id
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
+from pipeline.merging.states import RowStates
+from pipeline.storage import Storage
+from pipeline.upsert.merge import Place as GroupPlace
+from pipeline.upsert.parcel import Parcel, unpack
+from pipeline.upsert.route import KEY
+
+
+@dataclass(frozen=True)
+class PortionPlan:
+    """A portion for the tasks. Picklable.
+
+    Args:
+        place: of the input's files.
+        rows: how rows become rows of the lake.
+        rule: what is written.
+        storage: the table's root.
+        states: what rows are now.
+        context: of the open instant; None to write nothing, only count.
+        file_ids: the file groups that another writer named.
+        table_name: of the table.
+    """
+
+    place: Place
+    rows: RowPlan
+    rule: BackfillRule
+    storage: Storage
+    states: RowStates
+    context: WriteContext | None
+    table_name: str
+    file_ids: Mapping[GroupPlace, str] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns of stored rows that are looked up: to insert a row, what other groups know of its key counts."""
+        if self.context is None or not self.rule.insert:
+            return self.rule.asked
+        return tuple(self.context.arrow_schema.names)
+
+    def read(self, portion: Portion, at: Iterable[int]) -> Iterator[Parcel | RowCounts]:
+        """The parcels of some pieces of a portion, by their numbers in it. Errors as ``read_parcels``."""
+        numbered: Iterator[tuple[int, Piece]] = ((portion.first + n, portion.pieces[n]) for n in at)
+        return read_parcels(self.place, self.rows, numbered)
+
+    def write(self, items: Iterable[Parcel | RowCounts]) -> PortionResult:
+        """Write the parcels of whole file groups. Raises CorruptDataError, UnsupportedError, StorageError."""
+        groups: dict[GroupPlace, list[Parcel]] = {}
+        result = PortionResult()
+        for item in items:
+            if isinstance(item, RowCounts):
+                result.counts.add(item)
+            else:
+                groups.setdefault((item.partition_path, item.bucket), []).append(item)
+        for place, parcels in groups.items():
+            result.add(self._group(place, parcels))
+        return result
+
+    def _group(self, place: GroupPlace, parcels: list[Parcel]) -> PortionResult:
+        name = self.file_ids.get(place) or file_id(self.table_name, *place)
+        given = unpack(parcels)
+        rows = newest_rows(given)
+        keys = rows.column(KEY).combine_chunks()
+        states = self.states.of(place, name, keys, self.asked)
+        filled = fill(self.rule, rows, states)
+        filled.counts.repeated = given.num_rows - rows.num_rows
+        written: list[WriteResult] = []
+        if self.context is not None and (filled.changes or filled.inserts is not None):
+            group = FileGroupWrite(*place, name, filled.inserts, partials=filled.changes, only_inserts=True)
+            written.append(write_file_group(self.storage, self.context, group))
+        return PortionResult(written, filled.counts)
+
+
+@dataclass
+class PortionResult:
+    """The files that were written for a portion, or a part of it, and what became of its rows."""
+
+    written: list[WriteResult] = field(default_factory=list)
+    counts: RowCounts = field(default_factory=RowCounts)
+
+    def add(self, other: PortionResult) -> None:
+        """Add the result of another part."""
+        self.written += other.written
+        self.counts.add(other.counts)

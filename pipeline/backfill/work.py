@@ -1,0 +1,145 @@
+"""What a backfill has to do: which rows it reads, in which portions, and which of them the table has."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from pipeline.backfill.inputs import Input, Kind
+from pipeline.backfill.pieces import Piece, Place, Portion, opened, pieces_of, portions
+from pipeline.backfill.request import BackfillRequest
+from pipeline.backfill.row_plan import RowPlan, plan_rows
+from pipeline.backfill.spool import batches_of, spool
+from pipeline.backfill.standing import check_unchanged, newest_of
+from pipeline.backfill.stored_plan import StoredPlan
+from pipeline.clock import new_uuid
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BadInputError
+from pipeline.lake.lake_table import LakeTable
+from pipeline.position.recorded import RecordedBackfill
+from pipeline.storage import Storage
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a backfill reads, and where it begins.
+
+    Args:
+        place: of the files that it reads.
+        rows: how their rows become rows of the lake.
+        portions: all of them.
+        recorded: what the commits say, but the portion and the group.
+        first: the number of the first portion that the table does not have.
+    """
+
+    place: Place
+    rows: RowPlan
+    portions: tuple[Portion, ...]
+    recorded: RecordedBackfill
+    first: int = 0
+
+    @property
+    def left(self) -> tuple[Portion, ...]:
+        """The portions that the table does not have."""
+        return self.portions[self.first :]
+
+
+@dataclass(frozen=True)
+class WorkPlanner:
+    """Plans the work of one backfill.
+
+    Args:
+        table: open.
+        source: its name.
+        request: what to write.
+        given: the input.
+        state: the directory of this backfill's plan and spooled rows.
+        options: of the state's store.
+    """
+
+    table: LakeTable
+    source: SourceTable
+    request: BackfillRequest
+    given: Input
+    state: Storage
+    options: dict[str, str]
+
+    @property
+    def _name(self) -> str:
+        return self.request.name(self.given.text)
+
+    def left(self) -> Work | None:
+        """What is left to do; None if the table holds all of the input.
+
+        Raises BadInputError for an interrupted backfill whose input has changed, and as ``plan_rows``.
+        """
+        if self.request.restart:
+            return self._anew()
+        stored, begun = StoredPlan.load(self.state), newest_of(self.table.table, self._name)
+        if begun is None or (stored is not None and stored.run != begun.run):
+            return self._anew()  # no portion of the newest run was committed
+        if not begun.last:
+            return self._rest(stored, begun)
+        StoredPlan.forget(self.state)
+        unchanged = self.given.kind is Kind.QUERY or self.given.digest == begun.input
+        return None if unchanged else self._anew()
+
+    def whole(self) -> Work:
+        """All of the input, without a plan that is kept."""
+        pieces, rows = self._read()
+        return self._work(self._plan("", pieces), rows)
+
+    def _anew(self, run: str | None = None) -> Work:
+        StoredPlan.forget(self.state)
+        pieces, rows = self._read()
+        plan = self._plan(run or new_uuid(), pieces)
+        plan.save(self.state)
+        return self._work(plan, rows)
+
+    def _rest(self, stored: StoredPlan | None, begun: RecordedBackfill) -> Work:
+        """The portions that an interrupted run did not commit."""
+        check_unchanged(self.given, stored, begun)
+        work = self._anew(begun.run) if stored is None else self._work(stored, self._stored_rows(stored))
+        if len(work.portions) != begun.portions:
+            raise BadInputError(
+                f"this backfill was interrupted, and had {begun.portions} portions; now there are {len(work.portions)}",
+                do_next="give the same --portion-rows as before, or begin anew with --restart",
+                path=self.given.text,
+            )
+        return dataclasses.replace(work, first=begun.portion + 1)
+
+    def _stored_rows(self, stored: StoredPlan) -> RowPlan:
+        with opened(self._place(stored).storage(), stored.pieces[0].path) as file:
+            return plan_rows(self.table, self.source, self.request, file.schema_arrow)
+
+    def _read(self) -> tuple[list[Piece], RowPlan]:
+        """The pieces of the input; rows that are not read from its own files are spooled."""
+        given, request = self.given, self.request
+        if given.kind is Kind.PARQUET:
+            pieces, schemas = pieces_of(given.place.storage(), (file.path for file in given.files))
+            plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path])
+            for path, schema in schemas.items():
+                if missing := [name for name in plan.names if name not in schema.names]:
+                    raise BadInputError(
+                        f"a file of the input has no column {missing[0]!r}, and the first file has it",
+                        do_next="leave the file out, or read the files by a query",
+                        path=f"{given.place.uri}/{path}",
+                    )
+            return pieces, plan
+        with batches_of(given) as reader:
+            rows = plan_rows(self.table, self.source, request, reader.schema)
+            batches = (batch.select(list(rows.names)) for batch in reader)
+            return [spooled.piece for spooled in spool(self.state, "rows-", batches, request.portion_rows)], rows
+
+    def _plan(self, run: str, pieces: list[Piece]) -> StoredPlan:
+        given = self.given
+        spooled = given.kind is not Kind.PARQUET
+        return StoredPlan(run, given.digest, given.files, spooled, self.request.portion_rows, tuple(pieces))
+
+    def _place(self, plan: StoredPlan) -> Place:
+        return Place(self.state.uri, self.options) if plan.spooled else self.given.place
+
+    def _work(self, plan: StoredPlan, rows: RowPlan) -> Work:
+        cut = tuple(portions(plan.pieces, plan.portion_rows))
+        recorded = RecordedBackfill(self._name, plan.input, plan.run, 0, len(cut), "", rows.written)
+        return Work(self._place(plan), rows, cut, recorded)

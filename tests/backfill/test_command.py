@@ -1,0 +1,132 @@
+"""``binlake backfill`` and the calls from Python."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.backfill.frames import backfill
+from pipeline.backfill.inputs import find_input
+from pipeline.backfill.pieces import Portion
+from pipeline.backfill.portion_write import PortionPlan, PortionResult
+from pipeline.backfill.request import BackfillRequest
+from pipeline.backfill.run import Backfill
+from pipeline.backfill.workers import LocalWorkers, SparkWorkers
+from pipeline.errors import ConfigError
+from pipeline.monitoring.progress import ProgressEvent
+from tests.backfill.lake_with_rows import LIVE, backfilled, fed, filled_by, rows_of, scores, with_scores, written
+from tests.judges.hudi_spark import HudiSpark
+
+
+def test_the_command(tmp_path: Path) -> None:
+    lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
+    words = ("shop.a", "--from", source, "--columns", "score", "--portion-rows", "3")
+    before = lake.commits()
+    [*_, dry] = lake.json("backfill", *words, "--dry-run")
+    assert (dry["counts"]["changed"], dry["counts"]["missing"], dry["bytes_written"]) == (4, 4, 0)
+    assert lake.commits() == before
+    assert "score" not in lake.table().schema.names
+    *portions, done = lake.json("backfill", *words)
+    assert [p["tables"][0]["applied"] for p in portions] == [2, 2, 0]
+    assert (done["portions"], done["group"], done["held"]) == (3, "backfill", False)
+    assert rows_of(lake, "score") == with_scores()
+    again = lake.run("backfill", *words)
+    assert "nothing to do: the table holds score of this input" in again.stdout
+    told = lake.run("backfill", *words, "--restart", "--where", "id > 2", "--no-display")
+    assert "read 8 = changed 2 + inserted 0 + newer in the table 0" in told.stdout.replace("\n", " ")
+    audit = lake.json("audit", "shop.a")
+    assert [row for row in audit if not row.get("balanced", True)] == []
+
+
+@pytest.mark.parametrize("options", [("--from", "none.parquet"), ("--from", "a.txt"), ("--from", "SELECT nothing")])
+def test_an_input_that_is_none(tmp_path: Path, options: tuple[str, ...]) -> None:
+    lake = fed(tmp_path)
+    (tmp_path / "a.txt").write_text("id")
+    words = [str(tmp_path / word) if word.endswith((".parquet", ".txt")) else word for word in options]
+    done = lake.run("backfill", "shop.a", *words, "--columns", "score")
+    assert isinstance(done.exception, ConfigError)
+
+
+def test_a_stop_finishes_the_portion(tmp_path: Path) -> None:
+    lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
+    stop = threading.Event()
+
+    def ask(event: ProgressEvent) -> None:
+        stop.set()
+
+    job = Backfill(lake.settings, "shop.a", BackfillRequest(("score",), portion_rows=3), on_progress=ask, stop=stop)
+    report = job.run(find_input(lake.settings, source))
+    assert (report.stopped, len(report.events)) == (True, 1)
+    assert backfilled(lake, source).before == 1
+    assert rows_of(lake, "score") == with_scores()
+
+
+@pytest.mark.parametrize("form", ["table", "reader"])
+def test_rows_from_python(tmp_path: Path, form: str) -> None:
+    """The content is the identity: the same rows are applied once."""
+    lake, rows = fed(tmp_path), scores()
+    for expected in (4, 0):
+        frame = rows if form == "table" else pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(2))
+        report = backfill(lake.settings, "shop.a", frame, ["score"], portion_rows=3)
+        assert (report.counts.changed, report.held) == (expected, expected == 0)
+    assert rows_of(lake, "score") == with_scores()
+    other = backfill(lake.settings, "shop.a", scores(factor=2.0), ["score"])
+    assert other.counts.changed == 4
+    assert rows_of(lake, "score") == with_scores(factor=2.0)
+    assert list((lake.path / ".binlake").rglob("*.parquet")) == []
+
+
+def test_a_writer_that_commits_meanwhile(tmp_path: Path) -> None:
+    """The stream commits while portions are written: they are written again on the table's new state."""
+    lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
+    overtaken = 0
+
+    class Overtaken(LocalWorkers):
+        def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+            nonlocal overtaken
+            result = super().run(plan, portion)
+            if portion.number == 1 and overtaken < 3:
+                overtaken += 1
+                if overtaken < 3:  # the third attempt holds the table's lock
+                    lake.feed(1, ("a",))
+            return result
+
+    filled_by(lake, source, Overtaken())
+    assert overtaken == 3
+    expected = {key: (key * 1.5, "o6") for key in (0, 2, 4, 5, 6)}  # the stream deleted 2, and brought it again
+    assert rows_of(lake, "score", "owner") == {**expected, 1: (None, "o6")}
+
+
+@pytest.mark.spark
+def test_in_spark_tasks(tmp_path: Path, spark: SparkSession) -> None:
+    """Tasks read pieces, look rows up and write; a DataFrame is spooled by its own tasks."""
+    lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
+    filled_by(lake, source, SparkWorkers(spark.sparkContext))
+    assert rows_of(lake, "score") == with_scores()
+    frame = spark.createDataFrame([(n, f"label {n}") for n in range(8)], "id long, label string").repartition(3)
+    report = backfill(lake.settings, "shop.a", frame, ["label"])
+    assert (report.counts.changed, report.group) == (4, "backfill_2")
+    assert rows_of(lake, "label", sound=False) == {n: (f"label {n}",) for n in LIVE}
+
+
+@pytest.mark.judge
+@pytest.mark.spark
+def test_hudi_reads_what_was_filled(tmp_path: Path, hudi_spark: HudiSpark) -> None:
+    """Before and after a compaction, and beside the stream's further rows."""
+    lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
+    backfilled(lake, source, ("score", "label"), insert=True)
+    uri = f"{lake.path}/shop/a"
+    for step in ("filled", "streamed", "compacted"):
+        if step == "streamed":
+            lake.feed(1, ("a",))
+        if step == "compacted":
+            assert lake.run("compact", "shop.a", "--now").exit_code == 0
+        expected = rows_of(lake, "score", "label", "owner", sound=False)
+        rows = hudi_spark.snapshot(uri)
+        assert {row["id"]: (row["score"], row["label"], row["owner"]) for row in rows} == expected, step
+    assert json.dumps(sorted(expected)) == "[0, 1, 3, 4, 5, 6, 7]"
