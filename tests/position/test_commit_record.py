@@ -18,7 +18,13 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
-from pipeline.position.recorded import PassedTransactions, RecordedPortion, RecordedTransactions, Revert
+from pipeline.position.recorded import (
+    PassedTransactions,
+    RecordedBackfill,
+    RecordedPortion,
+    RecordedTransactions,
+    Revert,
+)
 from pipeline.schema_changes.rules.entries import Entry
 from pipeline.schema_changes.rules.judged import Ruling, Verdict
 from pipeline.schema_changes.rules.row_places import SnapshotPlaces
@@ -111,7 +117,15 @@ def inflated(extra: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_text() -> None:
-    new = {"binlake.version", "binlake.snapshots", "binlake.reverts", "binlake.repaired", "binlake.key"}
+    new = {
+        "binlake.version",
+        "binlake.snapshots",
+        "binlake.reverts",
+        "binlake.repaired",
+        "binlake.key",
+        "binlake.backfill",
+        "binlake.heights",
+    }
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
     written = RECORD.to_extra()
@@ -151,6 +165,8 @@ NOTES = st.builds(
         st.lists(TABLES, max_size=2).map(tuple),
     ),
     portion_table=st.none() | TABLES,
+    backfill=st.none()
+    | st.builds(RecordedBackfill, NAMES, NAMES, NAMES, SMALL, SMALL, NAMES, st.lists(NAMES, max_size=2).map(tuple)),
     reverts=st.lists(st.builds(Revert, NAMES, NAMES, st.lists(NAMES).map(tuple), SMALL, SMALL, NAMES)).map(tuple),
     hours=st.none() | st.dictionaries(NAMES, st.lists(st.tuples(SMALL, SMALL), max_size=2), max_size=2),
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),
