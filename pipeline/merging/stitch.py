@@ -27,7 +27,8 @@ from pipeline.upsert.merge import records
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 
-#: Where rows that go on living are partial: where it saves bytes (``width``), everywhere, nowhere.
+#: Where rows that go on living are partial: where it saves bytes (``width``), everywhere but for a group's delete,
+#: nowhere.
 Partial: TypeAlias = Literal["by_width", "always", "never"]
 
 
@@ -106,7 +107,9 @@ def partial_rows(orders: Orders, layout: Layout, partial: Partial) -> Flags:
     """
     can = orders.touched & orders.lived & orders.alive
     if partial != "by_width":
-        return can & (partial == "always")
+        # Of two deletes of different groups side by side, each would leave the row to the group that the other deletes.
+        forgets = orders.applied & (orders.after < 0)
+        return can & ~forgets.any(axis=0) & (partial == "always")
     sets = orders.column_sets
     for column_set in np.unique(sets[can]).tolist():
         if not saves_bytes(layout.schema, layout.changed(column_set)):

@@ -106,9 +106,18 @@ class StitchedTable:
 
     def leave_behind(self, events: Sequence[Event]) -> str:
         """Write a batch's files and commit nothing; the inflight instant."""
-        context = self._written_by_tasks(self.table, self.work(events)).context
+        context = self.begun(events).context
         assert context is not None
         return context.instant
+
+    def begun(self, events: Sequence[Event]) -> TableInput:
+        """A batch whose files are written, without its commit."""
+        self.table.refresh(self.stream)
+        return self._written_by_tasks(self.table, self.work(events))
+
+    def commit(self, work: TableInput) -> TableOutcome:
+        """Commit it."""
+        return write_and_commit(self.table, work, self.stream, self.batches, self.pool, self.services)
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)

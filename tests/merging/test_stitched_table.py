@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ConfigError
+from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.merging import Merging, OnDelete
 from pipeline.hudi.read import Incremental, TableReader
 from pipeline.policies import Conflicts
@@ -185,3 +186,38 @@ def test_our_incremental_query_shows_rows_that_changed_in_part(tmp_path: Path) -
         for row in batch.to_pylist()
     ]
     assert rows == [{"id": 2, "a": 2, "b": "x", "c": 5}]
+
+
+def test_two_groups_that_forget_a_row_at_once_delete_it(tmp_path: Path) -> None:
+    """Each sees the other group know the row, so one of the two has to look again."""
+    rule, model = merging(), Model(merging())
+    one, two = (StitchedTable.at(tmp_path, rule, 0, "column", stream=name) for name in ("one", "two"))
+    for here, batch in ((one, [Event(0, 1, 1, {"a": 1}), Event(1, 1, 1, {"c": 1})]), (two, [Event(0, 2, 2, {"a": 2})])):
+        here.run(batch)
+        model.take(batch)
+    first, second = [Event(0, 1, 3, None)], [Event(1, 1, 2, None)]
+    begun = one.begun(first)
+    two.run(second)
+    with pytest.raises(OvertakenError):
+        one.commit(begun)
+    one.restart()
+    one.run(first)
+    model.take([*first, *second])
+    judged(one, model)
+    assert [row["id"] for row in model.rows()] == [2]
+
+
+def test_two_groups_of_a_row_change_side_by_side(tmp_path: Path) -> None:
+    rule, model = merging(), Model(merging())
+    one, two = (StitchedTable.at(tmp_path, rule, 0, "column", stream=name) for name in ("one", "two"))
+    for here, batch in ((one, [Event(0, 1, 1, {"a": 1}), Event(1, 1, 1, {"c": 1})]), (two, [Event(0, 2, 2, {"a": 2})])):
+        here.run(batch)
+        model.take(batch)
+    first, second = [Event(0, 1, 3, {"a": 3})], [Event(1, 1, 2, {"c": 2})]
+    begun = one.begun(first)
+    two.run(second)
+    one.commit(begun)
+    late = [Event(0, 1, 2, {"a": 0}), Event(1, 1, 1, {"c": 0})]
+    two.run(late)
+    model.take([*first, *second, *late])
+    judged(one, model)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.of_merging import MERGING
 from tests.mutants.of_streams import STREAMS
 from tests.mutants.of_tables import TABLES
 
-MUTANTS = (*TABLES, *STREAMS)
+MUTANTS = (*TABLES, *MERGING, *STREAMS)
 #: Changes nothing: it must survive, or the copied tree itself fails.
 CONTROL = Mutant(
     "control",
