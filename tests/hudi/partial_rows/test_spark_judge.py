@@ -118,7 +118,7 @@ def test_partial_rows_that_hudi_spark_merges(tmp_path: Path, hudi_spark: HudiSpa
         session.sql(f"INSERT INTO {name} SELECT id, id * 7, concat('b', id), 'c', 100 FROM range(1, 7)")
         for number, change in enumerate(("b = s.v", "b = s.v, c = NULL", "a = 5")):
             session.sql(
-                f"MERGE INTO {name} t USING (SELECT id, concat('new{number}', id) v, {200 + number} ts "
+                f"MERGE INTO {name} t USING (SELECT id, concat('new{number}', id) v, {200 + number}L ts "
                 f"FROM range({1 + number}, 5)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET {change}, ts = s.ts"
             )
         blocks = [
