@@ -177,7 +177,22 @@ def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent
     places = sorted({(parcel.partition_path, parcel.bucket) for parcel in table_input.parcels})
     if whole or table.keyless is not None or table_input.truncates.news_to(table.truncates):
         return WHOLE_TABLE
-    return Intent.of_groups(GroupIntent(place[0], _file_id(table, place)) for place in places)
+    fed = _fed_columns(table, table_input.report.columns)
+    return Intent.of_groups(
+        GroupIntent(place[0], _file_id(table, place), fed, inserts=fed is None, deletes=fed is None) for place in places
+    )
+
+
+def _fed_columns(table: LakeTable, columns: pa.Schema) -> frozenset[str] | None:
+    """Under ``conflicts: column`` the columns of the groups that a batch feeds, as if every row lived: the second check
+    knows what was written. None for whole rows."""
+    merging, config = table.merging, table.table.config
+    if not merging.groups or table.rules.conflicts != "column":
+        return None
+    shared = {*config.record_key_fields, *config.partition_fields}
+    values = tuple(name for name in columns.names if name not in shared)
+    groups = {group.order_field: merging.columns_of(group, values) for group in merging.groups}
+    return frozenset(name for order, names in groups.items() if names for name in (order, *names))
 
 
 def _file_id(table: LakeTable, place: Place) -> str:

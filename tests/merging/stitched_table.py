@@ -40,7 +40,11 @@ STREAM, PATH = "tests", "lake/wide"
 
 @dataclass
 class StitchedTable:
-    """One writer of the table. ``alone``: it takes all others for dead."""
+    """One writer of the table.
+
+    ``alone``: it takes all others for dead. ``own_columns``: a batch reports the columns of its events' groups, as
+    tasks do; otherwise those of all groups.
+    """
 
     root: Storage
     merging: Merging
@@ -49,6 +53,7 @@ class StitchedTable:
     stream: str = STREAM
     conflicts: Conflicts = "queue"
     alone: bool = False
+    own_columns: bool = False
 
     def __post_init__(self) -> None:
         after = self.compacted_after
@@ -139,13 +144,22 @@ class StitchedTable:
 
     def work(self, events: Sequence[Event]) -> TableInput:
         """The batch as tasks hand it to the driver."""
-        names = TYPES if self.merging.groups else PLAIN
+        names = self._columns(events) if self.merging.groups else PLAIN
         columns = pa.schema([pa.field(name, TYPES[name]) for name in names])
         counts = Counts(read=sum(not event.moved for event in events))
-        report = TableReport(TableSchema(SOURCE, (), ("id",)), self.target, columns, counts=counts)
+        shared = bool(self.merging.groups)
+        report = TableReport(TableSchema(SOURCE, (), ("id",)), self.target, columns, counts=counts, shared=shared)
         rows = events_table(events)
         rows = rows if self.merging.groups else rows.select([KEY, *PLAIN, *ORDER_COLUMNS])
         return TableInput(report, NO_RANGES, parcels(rows, self.buckets))
+
+    def _columns(self, events: Sequence[Event]) -> list[str]:
+        """The key, and the columns of the groups that have events."""
+        if not self.own_columns:
+            return list(TYPES)
+        values = tuple(name for name in TYPES if name != "id")
+        groups = [self.merging.groups[at] for at in sorted({event.group for event in events})]
+        return ["id", *(name for group in groups for name in self.merging.columns_of(group, values))]
 
 
 def parcels(rows: pa.Table, buckets: int) -> list[Parcel]:

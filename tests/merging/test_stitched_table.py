@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from pipeline.upsert.truncates import Truncates
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
+from tests.logged import events
 from tests.merging.stitched import COLUMNS, TYPES, Event, Model, Values, merging
 from tests.merging.stitched_table import StitchedTable
 
@@ -221,3 +223,32 @@ def test_two_groups_of_a_row_change_side_by_side(tmp_path: Path) -> None:
     two.run(late)
     model.take([*first, *second, *late])
     judged(one, model)
+
+
+@pytest.mark.parametrize(("policy", "again"), [("column", False), ("row", True), ("queue", True)])
+def test_writers_of_two_groups_do_not_wait_under_column(
+    tmp_path: Path, policy: Conflicts, again: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One writer commits to the file group of a row while the other one has written to it and not committed."""
+    caplog.set_level("INFO")
+    rule, model = merging(), Model(merging())
+    one, two = (StitchedTable.at(tmp_path, rule, 0, policy, stream=name) for name in ("one", "two"))
+    for here, batch in ((one, [Event(0, 1, 1, {"a": 1}), Event(1, 1, 1, {"c": 1})]), (two, [Event(0, 2, 2, {"a": 2})])):
+        here.run(batch)
+        here.own_columns = True
+        model.take(batch)
+    first, second = [Event(0, 1, 3, {"a": 3})], [Event(1, 1, 2, {"c": 2})]
+    table, commit = two.table, two.table.commit
+
+    def after_the_other(*args: Any, **more: Any) -> str:  # noqa: ANN401 - the arguments of the commit
+        monkeypatch.setattr(table, "commit", commit)
+        one.run(first)
+        return commit(*args, **more)
+
+    monkeypatch.setattr(table, "commit", after_the_other)
+    if policy == "row":  # the first check would wait for the other writer's instant
+        monkeypatch.setattr("pipeline.lake.table_commit._intent", lambda *_, **__: None)
+    two.run(second)
+    model.take([*first, *second])
+    judged(one, model)
+    assert ("overtaken" in events(caplog)) is again
