@@ -18,6 +18,7 @@ from pipeline.settings.sections import (
     SparkSettings,
     StateSettings,
 )
+from pipeline.settings.table_names import path_name
 from pipeline.settings.tables import (
     CompactionSettings,
     MetadataSettings,
@@ -26,7 +27,6 @@ from pipeline.settings.tables import (
     SourceName,
     TableRules,
     TablesSettings,
-    path_name,
 )
 
 __all__ = [

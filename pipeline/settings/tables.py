@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, Self
@@ -13,15 +12,12 @@ from pipeline.policies import CompactionPolicy, Conflicts, MetadataPolicy, Reten
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
-from pipeline.settings.templates import QUARANTINE_DIRECTORY, check_relative, placeholders
+from pipeline.settings.table_names import later_table, numbered, path_name
+from pipeline.settings.templates import check_relative, placeholders
 from pipeline.validation import Count, Section, Text, mistake
 
 Transform = Literal["identity", "year", "month", "day", "hour"]
 Compression = Literal["zstd", "snappy", "none"]
-
-_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9_-]")
-#: The name of a later lake table of one source name, see ``later_table``.
-_LATER = re.compile(r"(.+)@@(\d{1,3})")
 
 
 class SourceName(Protocol):
@@ -223,7 +219,7 @@ class TablesSettings(Section):
     def destination(self, source: SourceName) -> Destination | None:
         """The lake table of a source table's rows: the first stitched table that has it as a source, else by the first
         route that matches; None if the route leaves the table out."""
-        table, number = _plain(source.table)
+        table, number = numbered(source.table)
         for stitched in self.stitched:
             if (group := stitched.group_of(f"{source.database}.{table}")) is not None:
                 return Destination(*stitched.name, group)
@@ -250,7 +246,7 @@ class TablesSettings(Section):
             given["metadata"] = None
         if given["compaction"].mode == "off":
             given["compaction"] = None
-        table, number = _plain(source.table)
+        table, number = numbered(source.table)
         spelled = later_table(path_name(table), number)
         path = self.path.format(database=path_name(source.database), table=spelled)
         if (stitched := self._stitched(source)) is not None:
@@ -262,26 +258,9 @@ class TablesSettings(Section):
         return next((one for one in self.stitched if one.table == name), None)
 
 
-def later_table(table: str, number: int) -> str:
-    """The name of the lake table of the ``number``-th table that the source called ``table``, where the lake tables of
-    the earlier ones go on under other names: ``t@@2``. The first one has the name itself."""
-    return table if number == 1 else f"{table}@@{number}"
-
-
-def plain_table(table: str) -> str:
-    """The source's name in a name of ``later_table``."""
-    return _plain(table)[0]
-
-
-def _plain(table: str) -> tuple[str, int]:
-    """The reverse of ``later_table``."""
-    found = _LATER.fullmatch(table)
-    return (found[1], int(found[2])) if found is not None else (table, 1)
-
-
 def _plain_name(source: SourceName) -> str:
     """``database.table`` as patterns match it: later tables of a name have the rules of that name."""
-    return f"{source.database}.{_plain(source.table)[0]}"
+    return f"{source.database}.{numbered(source.table)[0]}"
 
 
 def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None:
@@ -298,20 +277,3 @@ def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, p) for p in patterns)
-
-
-def path_name(identifier: str) -> str:
-    """A MySQL identifier as a path part. No two identifiers collide, and none leaves its directory.
-
-    Letters, digits, _ and - stay; every other UTF-16 code unit becomes ``@`` and four hexadecimal digits. The idea is
-    that of MySQL's own mapping of identifiers to file names. The name of the quarantine's directory is spelled
-    ``@005fquarantine``, so that no database of that name writes into it.
-    """
-    if identifier == QUARANTINE_DIRECTORY:
-        return "@005f" + identifier[1:]
-    return _NOT_IN_PATHS.sub(_code_units, identifier)
-
-
-def _code_units(match: re.Match[str]) -> str:
-    data = match[0].encode("utf-16-be")
-    return "".join(f"@{data[i : i + 2].hex()}" for i in range(0, len(data), 2))

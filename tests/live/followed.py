@@ -106,10 +106,10 @@ class Followed:
         self._runner.settle()
 
     def rows(self, table: str, columns: Sequence[str]) -> list[str]:
-        """The rows of ``database.table``, under the name that the source gives the table."""
+        """The rows of ``database.table``, under the name that the source gives the table; a missing column is null."""
         reader = open_reader(self.settings, table)
         found = [row for batch in reader.batches(reader.plan()) for row in batch.to_pylist()]
-        return sorted(json.dumps([row[name] for name in columns]) for row in found)
+        return sorted(json.dumps([row.get(name) for name in columns]) for row in found)
 
 
 def truth(database: EmbeddedMariaDB, table: str, columns: Sequence[str]) -> list[str]:

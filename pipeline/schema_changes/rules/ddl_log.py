@@ -23,7 +23,7 @@ from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
 from pipeline.settings.schema_changes import SchemaChangeSettings
-from pipeline.settings.tables import later_table, plain_table
+from pipeline.settings.table_names import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]
