@@ -96,7 +96,8 @@ COMMANDS = (
         "backfill",
         "pipeline.cli.commands.rows.backfill",
         "backfill",
-        "Fill columns of rows from files or a query, each portion once. The stream may run at the same time.",
+        "Fill columns of rows from files or a query, each portion once. The stream may run at the same time. "
+        "SIGTERM and Ctrl-C finish the portion in hand, then stop; the same command goes on from there.",
     ),
     Lazy(
         "dump",
