@@ -12,5 +12,6 @@ def reader_limits(merging: Merging) -> str | None:
     names = ", ".join(group.name for group in merging.groups)
     return (
         f"stitched from {names}: every reader shows the right rows, also of the past; of incremental queries only "
-        "those of binlake are right, Hudi Spark's give wrong rows where a row was changed in part (docs/stitching.md)"
+        "those of binlake are right: where a row was changed in part, Hudi Spark's give wrong rows and hudi-rs gives "
+        "null in its other columns (docs/stitching.md)"
     )

@@ -49,10 +49,10 @@ def backfilled(lake: FedLake, source: str, columns: tuple[str, ...] = ("score",)
     return Backfill(lake.settings, "shop.a", request).run(find_input(lake.settings, source))
 
 
-def rows_of(lake: FedLake, *columns: str, sound: bool = True) -> dict[int, tuple[Any, ...]]:
-    """The columns of the table's rows by id, as hudi-rs reads them. ``sound``: fsck must be content."""
+def rows_of(lake: FedLake, *columns: str) -> dict[int, tuple[Any, ...]]:
+    """The columns of the table's rows by id, as hudi-rs reads them; fsck must find no error."""
     uri = f"{lake.path}/shop/a"
-    found = fsck(lake.table().storage, grace_ms=0).findings if sound else ()
+    found = fsck(lake.table().storage, grace_ms=0).findings
     assert [finding for finding in found if finding.severity == "error"] == []
     return {row["id"]: tuple(row.get(name) for name in columns) for row in hudi_rs.snapshot(uri).to_pylist()}
 

@@ -137,7 +137,7 @@ def test_further_columns_get_a_group_of_their_own(tmp_path: Path) -> None:
     lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores())
     assert backfilled(lake, source, order=5).group == "backfill"
     assert backfilled(lake, source, ("label",)).group == "backfill_2"
-    assert rows_of(lake, "score", "label", sound=False) == {n: (n * 1.5, f"l{n}") for n in LIVE}
+    assert rows_of(lake, "score", "label") == {n: (n * 1.5, f"l{n}") for n in LIVE}
     groups = Merging.of(lake.table().config).groups
     assert [(g.name, g.columns) for g in groups] == [
         ("main", None),

@@ -111,7 +111,7 @@ def test_in_spark_tasks(tmp_path: Path, spark: SparkSession) -> None:
     frame = spark.createDataFrame([(n, f"label {n}") for n in range(8)], "id long, label string").repartition(3)
     report = backfill(lake.settings, "shop.a", frame, ["label"])
     assert (report.counts.changed, report.group) == (4, "backfill_2")
-    assert rows_of(lake, "label", sound=False) == {n: (f"label {n}",) for n in LIVE}
+    assert rows_of(lake, "label") == {n: (f"label {n}",) for n in LIVE}
 
 
 @pytest.mark.judge
@@ -126,7 +126,7 @@ def test_hudi_reads_what_was_filled(tmp_path: Path, hudi_spark: HudiSpark) -> No
             lake.feed(1, ("a",))
         if step == "compacted":
             assert lake.run("compact", "shop.a", "--now").exit_code == 0
-        expected = rows_of(lake, "score", "label", "owner", sound=False)
+        expected = rows_of(lake, "score", "label", "owner")
         rows = hudi_spark.snapshot(uri)
         assert {row["id"]: (row["score"], row["label"], row["owner"]) for row in rows} == expected, step
     assert json.dumps(sorted(expected)) == "[0, 1, 3, 4, 5, 6, 7]"

@@ -13,7 +13,7 @@ from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
 from pipeline.hudi.actions.clean import pending_cleans, read_plan
 from pipeline.hudi.actions.late_completion import rolled_back_by
 from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
-from pipeline.hudi.definition.schema import arrow_schema, value_schema
+from pipeline.hudi.definition.schema import META_FIELDS, arrow_schema, value_schema
 from pipeline.hudi.files.names import (
     TEMP_PATH,
     BaseFileName,
@@ -72,6 +72,7 @@ class Evidence:
     unreadable: dict[str, Instant] = field(default_factory=dict)
     history_readable: bool = True
     findings: list[Finding] = field(default_factory=list)
+    _columns: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def gather(cls, storage: Storage, grace_ms: int = GRACE_MS) -> Evidence:
@@ -136,6 +137,17 @@ class Evidence:
         schemas = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]
         text = next((t for t in reversed(schemas) if t), self.config.extra.get(CREATE_SCHEMA))
         return value_schema(arrow_schema(text)) if text else None
+
+    def columns_at(self, instant: str) -> frozenset[str] | None:
+        """The table's columns, meta fields included, as the commit of an instant recorded them; None where it does not
+        tell them."""
+        body = self.bodies.get(instant) or self.archived.get(instant)
+        text = body.extra.get(SCHEMA_KEY) if body is not None else None
+        if text is None:
+            return None
+        if text not in self._columns:
+            self._columns[text] = frozenset((*META_FIELDS, *value_schema(arrow_schema(text)).names))
+        return self._columns[text]
 
     @cached_property
     def rolled_back(self) -> set[str]:

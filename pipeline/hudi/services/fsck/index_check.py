@@ -208,7 +208,8 @@ class IndexCheck:
             held = self._ranges.get(file.key)
             if held:
                 yield from _too_tight(file, held, actual.ranges, "the file's")
-                yield from _bounding(file, held, actual.lacking)
+                known = self.evidence.columns_at(file.name.instant)
+                yield from _bounding(file, held, actual.lacking if known is None else actual.lacking & known)
             if self._whole and file.key in self._latest:
                 yield from _too_tight(file, self._whole, actual.ranges, "its partition's")
         yield from self._filter_misses(file, content)
@@ -268,7 +269,8 @@ def _too_tight(file: DataFile, held: _Ranges, actual: Iterable[ColumnRange], who
 
 
 def _bounding(file: DataFile, held: _Ranges, lacking: Iterable[str]) -> Iterator[Finding]:
-    """Statistics that bound a column that rows of the file lack: other files of the slice have its values."""
+    """Statistics that bound a column that rows of the file lack: other files of the slice have its values. ``lacking``:
+    without columns that the table got later, of which the file has no value."""
     unknown = {item.column: unknown_range(item.column, item.value_type, item.info) for item in held.values()}
     bounding = sorted(c for c in lacking if c not in held or not covers(held[c], unknown[c]))
     if bounding:
