@@ -16,19 +16,17 @@ from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostO
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import GroupIntent, Intent
 from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
-from pipeline.hudi.definition.column_names import lake_name
-from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import with_first_key, with_key
-from pipeline.hudi.definition.merging import STATE_FIELD, Merging
+from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
-from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.definition import metadata_config, table_config, table_schema
+from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
-from pipeline.merging.joined import DifferingError, joined
 from pipeline.merging.mergers import PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.state_cache import StateCache
@@ -242,26 +240,13 @@ class LakeTable:
     def become(self, wanted: Merging) -> None:
         """Take in the groups of ``wanted``, for all writers from their next instant on (``merging.joined``). The next
         commit brings their order columns. Raises ConfigError if the table cannot have them, StorageError."""
-        if self._joined(wanted) == self.merging:
+        if joined_merging(self.table.config, wanted, self.rules.path) == self.merging:
             return
         with self.table.exclusively():
-            merging = self._joined(wanted)
+            merging = joined_merging(self.table.config, wanted, self.rules.path)
             if merging.groups and not self.merging.by_writer:
                 keep_plain_deletes(self.table, merging.groups[0])
             self.table.adopt(merging.on(self.table.config))
-
-    def _joined(self, wanted: Merging) -> Merging:
-        try:
-            merging = joined(self.merging, wanted)
-            if merging.by_writer and self.keyless is not None:
-                raise DifferingError("it has no key")
-        except DifferingError as error:
-            raise ConfigError(
-                f"the table does not merge as the settings say: {error}",
-                do_next="keep the groups that the table has and add new ones at the end, or use another table",
-                table=self.rules.path,
-            ) from error
-        return merging
 
     def merger(self, schema: pa.Schema, heights: FactHeights | None = None) -> Merger:
         """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
@@ -393,32 +378,3 @@ class LakeTable:
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
                 found.setdefault(digest, []).append((order, path, key))
         return found
-
-
-def metadata_config(rules: TableRules) -> MetadataConfig | None:
-    """The configuration of the table's metadata table; None for a table without one."""
-    return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
-
-
-def table_config(target: Target) -> TableConfig:
-    """The Hudi configuration of a target's table."""
-    config = TableConfig(
-        name=lake_name(target.source.table),
-        record_key_fields=target.key or (ROW_FIELD,),
-        ordering_field=ORDER_FIELD,
-        bucket_count=target.buckets,
-        partition_fields=target.layout.fields,
-        hive_style=target.layout.hive_style,
-        url_encode=target.layout.url_encode,
-    )
-    return target.merging.on(config)
-
-
-def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
-    """The table's schema: the value columns, then the columns that binlake adds."""
-    hidden = [pa.field(ORDER_FIELD, pa.int64())]
-    if not target.key:
-        hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
-    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
-    hidden += [pa.field(STATE_FIELD, pa.binary())] if target.merging.keeps_state else []
-    return pa.schema([*columns, *hidden])

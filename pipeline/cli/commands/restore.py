@@ -17,7 +17,7 @@ from pipeline.hudi.services.restore import RestorePlan, finish_pending_restores,
 from pipeline.hudi.services.restore_plan import instant_of
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
-from pipeline.lake.lake_table import metadata_config
+from pipeline.lake.definition import metadata_config
 from pipeline.position.lease import StreamLease
 from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings

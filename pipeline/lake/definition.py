@@ -1,0 +1,42 @@
+"""How a lake table is made: its Hudi configuration, its metadata table's, and its columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.merging import STATE_FIELD
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.settings import TableRules
+from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
+from pipeline.upsert.target import ORDER_FIELD, Target
+
+
+def metadata_config(rules: TableRules) -> MetadataConfig | None:
+    """The configuration of the table's metadata table; None for a table without one."""
+    return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
+
+
+def table_config(target: Target) -> TableConfig:
+    """The Hudi configuration of a target's table."""
+    config = TableConfig(
+        name=lake_name(target.source.table),
+        record_key_fields=target.key or (ROW_FIELD,),
+        ordering_field=ORDER_FIELD,
+        bucket_count=target.buckets,
+        partition_fields=target.layout.fields,
+        hive_style=target.layout.hive_style,
+        url_encode=target.layout.url_encode,
+    )
+    return target.merging.on(config)
+
+
+def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
+    """The table's schema: the value columns, then the columns that binlake adds."""
+    hidden = [pa.field(ORDER_FIELD, pa.int64())]
+    if not target.key:
+        hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
+    hidden += [pa.field(STATE_FIELD, pa.binary())] if target.merging.keeps_state else []
+    return pa.schema([*columns, *hidden])
