@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import Op
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
+from pipeline.merging.columns import Flags
 from pipeline.merging.states import KeyStates
 from pipeline.upsert.collapse import Int64s, newest
 from pipeline.upsert.merge import records
 from pipeline.upsert.route import GROUP, KEY
 from pipeline.upsert.target import ORDER_FIELD
 
-Flags = npt.NDArray[np.bool_]
 #: The order of a group that never knew a row, where a null cannot stand.
 NEVER: Final = np.iinfo(np.int64).min
 

@@ -12,11 +12,12 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.merging.columns import Flags
 from pipeline.merging.engines.aggregate import Aggregate
 from pipeline.merging.engines.first_row import FirstRow
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.engines.partial_update import PartialUpdate
-from pipeline.merging.group_orders import Flags, GroupEvents, Orders, asked, group_events, orders_after
+from pipeline.merging.group_orders import GroupEvents, Orders, asked, group_events, orders_after
 from pipeline.merging.states import Merged, Merger, RowStates
 from pipeline.merging.stitch import Layout, Partial, partial_rows, stitched
 from pipeline.upsert.merge import Place, merge

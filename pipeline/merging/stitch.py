@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
-from pipeline.merging.group_orders import NEVER, Flags, GroupEvents, Orders, hiding
+from pipeline.merging.columns import Flags, chosen, column_of, valid
+from pipeline.merging.group_orders import NEVER, GroupEvents, Orders, hiding
 from pipeline.merging.width import saves_bytes
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.merge import records
@@ -154,7 +155,8 @@ def _rows(
         kept = np.where(orders.kept[number][at], at, -1) if len(stored) else np.full(len(at), -1, dtype=np.int64)
         for name in columns:
             if name in wanted:
-                made[name] = _chosen(events.rows, event, stored, kept, layout.schema.field(name))
+                incoming, known = (column_of(table, layout.schema.field(name)) for table in (events.rows, stored))
+                made[name] = chosen(incoming, event, known, kept)
         after = orders.after[number][at]
         made[group.order_field] = pa.array(after, mask=after == NEVER)
     for name in layout.common:
@@ -164,32 +166,13 @@ def _rows(
     return pa.table({name: made[name] for name in (KEY, *names)})
 
 
-def _chosen(rows: pa.Table, event: Int64s, stored: pa.Table, kept: Int64s, field: pa.Field) -> pa.ChunkedArray:
-    """For each key the value of its event, or else the stored one, or else null (-1 for none)."""
-    values = [_column(rows, field), _column(stored, field) if (kept >= 0).any() else pa.nulls(0, field.type)]
-    both = pa.chunked_array([c for value in values for c in _chunks(value)], field.type)
-    index = np.where(event >= 0, event, np.where(kept >= 0, kept + len(rows), -1))
-    return both.take(pa.array(index, mask=index < 0))
-
-
 def _common(events: GroupEvents, touched: Int64s, field: pa.Field) -> pa.ChunkedArray:
-    column = _column(events.rows, field)
-    valid = np.append(np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_), False)
+    column = column_of(events.rows, field)
+    given = np.append(valid(column), False)
     index = np.full(len(touched), -1, dtype=np.int64)
     for at in events.at[:, touched]:
-        index = np.where(valid[at], at, index)
+        index = np.where(given[at], at, index)
     return column.take(pa.array(index, mask=index < 0))
-
-
-def _column(rows: pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    if field.name not in rows.column_names:
-        return pa.nulls(len(rows), field.type)
-    column = rows.column(field.name)
-    return column if column.type == field.type else column.cast(field.type)
-
-
-def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _tombstones(dead: pa.Table, layout: Layout) -> pa.Table:
