@@ -21,7 +21,7 @@ from pipeline.spark.session import spark_session
 from pipeline.spark.spark_line import spark_line
 from tests.judges.hudi_spark import HudiSpark
 
-HEAP_MB = 1024
+HEAP_MB = 2048
 
 
 def session_conf(warehouse: Path) -> dict[str, str]:
