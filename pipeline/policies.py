@@ -14,6 +14,22 @@ from pipeline.validation import Count, Section, Text, mistake
 
 #: What commits of several writers of a table may do side by side.
 Conflicts: TypeAlias = Literal["queue", "row", "column"]
+#: How the changes of a commit are written: to log files, or by rewriting base files.
+TableType: TypeAlias = Literal["merge_on_read", "copy_on_write"]
+#: How the file group of a record key is found (``hudi.definition.kind``).
+IndexType: TypeAlias = Literal[
+    "bucket",
+    "consistent_bucket",
+    "bloom",
+    "global_bloom",
+    "simple",
+    "global_simple",
+    "in_memory",
+    "record_index",
+    "partitioned_record_index",
+    "external",
+    "none",
+]
 
 
 class MetadataPolicy(Section):
@@ -67,4 +83,20 @@ class RetentionPolicy(Section):
     def _one_of_the_two(self) -> Self:
         if (self.commits is None) == (self.hours is None):
             raise mistake("give commits or hours, the other as null")
+        return self
+
+
+class FileSizePolicy(Section):
+    """How large base files are, in tables whose rows may go to any file group (append tables, and indexes that look
+    keys up)."""
+
+    target_bytes: Count = 120 << 20
+    """The size of a file that is full: further rows go to another file group."""
+    small_bytes: Count = 100 << 20
+    """New rows go to files smaller than this before a new file group begins."""
+
+    @model_validator(mode="after")
+    def _small_is_smaller(self) -> Self:
+        if self.small_bytes > self.target_bytes:
+            raise mistake("small_bytes must not be more than target_bytes")
         return self

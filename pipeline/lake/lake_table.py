@@ -363,7 +363,9 @@ class LakeTable:
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
         merging = Merging.of(config)
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
-        target = Target(source, self.rules.path, key, partition, config.bucket_count, config.hive_style, merging)
+        target = Target(
+            source, self.rules.path, key, partition, config.bucket_count, config.hive_style, merging, config.kind
+        )
         return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:

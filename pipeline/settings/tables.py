@@ -8,8 +8,16 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pipeline.policies import CompactionPolicy, Conflicts, MetadataPolicy, RetentionPolicy
+from pipeline.policies import (
+    CompactionPolicy,
+    Conflicts,
+    FileSizePolicy,
+    MetadataPolicy,
+    RetentionPolicy,
+    TableType,
+)
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
+from pipeline.settings.index import IndexSettings, RowsKind
 from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, numbered, path_name
@@ -113,6 +121,10 @@ class TableRules:
     merge: MergeRule = field(default_factory=MergeRule)
     conflicts: Conflicts = "queue"
     groups: tuple[GroupRule, ...] = ()
+    kind: RowsKind = "upsert"
+    type: TableType = "merge_on_read"
+    index: IndexSettings = field(default_factory=IndexSettings)
+    files: FileSizePolicy = field(default_factory=FileSizePolicy)
 
 
 class TableSettings(Section):
@@ -147,6 +159,16 @@ class TableSettings(Section):
     conflicts: Conflicts = "queue"
     """What commits of several writers may do side by side. ``queue``: of two, the later one writes again. ``row``: they
     may write different file groups. ``column``: they may also write different columns of one file group."""
+    kind: RowsKind = "upsert"
+    """``upsert``: a row has a key, and events change it. ``append``: rows are added and never change (logs); they have
+    no key and no order. Fixed at creation."""
+    type: TableType = "merge_on_read"
+    """``merge_on_read``: a commit writes log files, compaction makes base files of them. ``copy_on_write``: a commit
+    rewrites the base files that it touches. Fixed at creation."""
+    index: IndexSettings = Field(default_factory=IndexSettings)
+    """How the file group of a record key is found. Fixed at creation."""
+    files: FileSizePolicy = Field(default_factory=FileSizePolicy)
+    """How large base files are, where rows may go to any file group."""
 
 
 class TableOverride(TableSettings):

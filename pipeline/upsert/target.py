@@ -13,8 +13,10 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
+from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.merging import Merging
 from pipeline.settings import PartitionSettings, TableRules
+from pipeline.upsert.kind_rules import kind_of
 from pipeline.upsert.merging_rules import merging_of
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
@@ -48,6 +50,7 @@ class Target:
 
     ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
     ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
+    ``buckets`` counts only where the table's index is a bucket index.
     """
 
     source: SourceTable
@@ -57,6 +60,7 @@ class Target:
     buckets: int
     hive_style: bool = True
     merging: Merging = field(default_factory=Merging)
+    kind: TableKind = field(default_factory=TableKind)
 
     def usable_paths(self, paths: pa.Array) -> pa.Array:
         """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
@@ -120,7 +124,8 @@ def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | N
             do_next="name a key in tables.overrides, or take the engine away",
             table=str(schema.source),
         )
-    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style, merging)
+    kind = kind_of(rules)
+    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style, merging, kind)
 
 
 def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 import pyarrow as pa
 
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.kind import BUCKET_ENGINE, INDEX, INDEX_TYPE, MERGE_MODE, TYPE, UNKNOWN, TableKind
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties, load_properties
 from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
@@ -20,10 +21,8 @@ CREATE_SCHEMA = "hoodie.table.create.schema"
 
 #: Properties that a table must have for binlake to write to it; the values are those of Hudi 1.2.0.
 _REQUIRED = {
-    "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.table.version": "9",
     "hoodie.timeline.layout.version": "2",
-    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
     "hoodie.populate.meta.fields": "true",
     "hoodie.table.base.file.format": "PARQUET",
 }
@@ -38,9 +37,9 @@ _CONSTANT = {
     "hoodie.table.format": "native",
     "hoodie.partition.metafile.use.base.format": "false",
     "hoodie.table.multiple.base.file.formats.enable": "false",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.index.bucket.engine": "SIMPLE",
 }
+#: What ``TableKind`` says.
+_KIND = (TYPE, MERGE_MODE, INDEX_TYPE, BUCKET_ENGINE, INDEX)
 _TYPED = {
     "hoodie.table.name",
     "hoodie.database.name",
@@ -54,17 +53,18 @@ _TYPED = {
     "hoodie.table.metadata.partitions",
     "hoodie.bucket.index.hash.field",
     NUM_BUCKETS,
+    *_KIND,
 }
 #: Typed properties that binlake derives from others; another writer may have other values.
-DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field")
+DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field", *_KIND)
 
 
 @dataclass(frozen=True)
 class TableConfig:
     """The typed part of ``hoodie.properties``; every other property is kept as it is in ``extra``.
 
-    ``bucket_count`` is 0 for a table whose properties lack it (one made by another writer).
-    ``ordering_field`` is "" for a table without one.
+    ``record_key_fields`` is empty for an append table. ``bucket_count`` is 0 for a table without buckets, and for one
+    whose properties lack it (one made by another writer). ``ordering_field`` is "" for a table without one.
     """
 
     name: str
@@ -76,6 +76,7 @@ class TableConfig:
     hive_style: bool = True
     url_encode: bool = True
     metadata_partitions: tuple[str, ...] = ()
+    kind: TableKind = field(default_factory=TableKind)
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -90,22 +91,33 @@ class TableConfig:
             return "NON_PARTITION"
         return "SIMPLE" if len(self.partition_fields) == 1 and len(self.record_key_fields) == 1 else "COMPLEX"
 
+    @property
+    def has_buckets(self) -> bool:
+        """Whether file groups are buckets; also of a table whose properties lack the bucket count."""
+        return self.kind.computed or self.kind.index == UNKNOWN
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the properties say all that a writer needs to know of the index."""
+        return self.kind.index != UNKNOWN and (self.bucket_count > 0 or not self.kind.computed)
+
     def properties(self) -> dict[str, str]:
         """Every property of the table, in the order they are written."""
         values = {
             "hoodie.table.name": self.name,
             "hoodie.database.name": self.database,
             **_REQUIRED,
+            **(self.kind if self.is_ours else replace(self.kind, index=UNKNOWN)).properties(),
             "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
             "hoodie.table.partition.fields": ",".join(self.partition_fields),
             "hoodie.table.ordering.fields": self.ordering_field,
             "hoodie.table.keygenerator.type": self.keygenerator_type,
             "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
-            "hoodie.bucket.index.hash.field": ",".join(self.record_key_fields),
+            "hoodie.bucket.index.hash.field": ",".join(self.record_key_fields) if self.has_buckets else "",
             NUM_BUCKETS: str(self.bucket_count) if self.bucket_count else "",
             "hoodie.table.metadata.partitions": ",".join(sorted(self.metadata_partitions)),
-            **(_CONSTANT if self.bucket_count else {}),
+            **(_CONSTANT if self.is_ours else {}),
             **self.extra,
             "hoodie.table.checksum": self.checksum,
         }
@@ -138,6 +150,7 @@ class TableConfig:
             hive_style=values.get("hoodie.datasource.write.hive_style_partitioning") == "true",
             url_encode=values.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
+            kind=TableKind.of_properties(values),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
         config = replace(config, extra={**config.extra, **config._foreign_values(values)})
@@ -162,7 +175,7 @@ class TableConfig:
         """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
         index that its commits would not update."""
         properties = {**self.properties(), **self.extra}
-        for key, value in _REQUIRED.items():
+        for key, value in {**_REQUIRED, **self.kind.properties()}.items():
             if properties.get(key, value) != value:
                 raise UnsupportedError(
                     f"{key} is {properties[key]}, binlake writes {value} only",
@@ -175,7 +188,7 @@ class TableConfig:
                 do_next="drop those indexes with Hudi, or stop writing to the table",
                 table=self.name,
             )
-        if not self.bucket_count:
+        if not self.is_ours:
             raise UnsupportedError(
                 f"the table's properties lack its bucket count ({NUM_BUCKETS})",
                 do_next="write to a table whose properties have it, or make a new table with binlake",

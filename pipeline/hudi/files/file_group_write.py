@@ -76,6 +76,23 @@ class FileGroupWrite:
         return sum(rows.num_rows for rows in self.partials)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """What a commit changes in the record keys of a file group, for indexes that are kept.
+
+    Args:
+        partition_path: of the file group.
+        file_id: its id.
+        inserted: keys that are new in the file group, string array.
+        deleted: keys whose rows the commit deletes, string array.
+    """
+
+    partition_path: str
+    file_id: str
+    inserted: pa.Array
+    deleted: pa.Array
+
+
 @dataclass(frozen=True)
 class WriteResult:
     """The commit's data about a written log or base file; nothing is read back.
@@ -86,6 +103,9 @@ class WriteResult:
 
     ``num_upserts`` counts partial rows too. ``columns``: the columns of rows that live that the file changes; None if
     it has whole rows of them. ``inserts``: whether it may have rows of new keys.
+    ``keys``: what changes in the file group's keys; None where no index needs it.
+    ``replaces``: of a base file, the name of the base file of the same file group before; None for the first one.
+    ``num_inserts``: of a base file, how many of its rows are new; None for all.
     """
 
     partition_path: str
@@ -101,6 +121,9 @@ class WriteResult:
     lacking: frozenset[str] = frozenset()
     columns: frozenset[str] | None = None
     inserts: bool = True
+    keys: KeyChanges | None = None
+    replaces: str | None = None
+    num_inserts: int | None = None
 
     @property
     def is_base(self) -> bool:

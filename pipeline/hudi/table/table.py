@@ -35,7 +35,7 @@ from pipeline.hudi.table.overtaking import check_completed, check_pending, merge
 from pipeline.hudi.table.table_state import Begun, TableState
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
@@ -123,6 +123,11 @@ class HudiTable(TableState):
         settings = metadata or MetadataConfig()
         return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
 
+    @property
+    def action(self) -> str:
+        """The action of this table's commits of rows."""
+        return COMMIT if self.config.kind.copies else DELTA_COMMIT
+
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:
         """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings
         require.
@@ -156,7 +161,7 @@ class HudiTable(TableState):
         return True
 
     def begin(self, intent: Intent | None = None) -> str:
-        """Begin a delta commit on the current state of the table; returns the requested time of its inflight instant.
+        """Begin a commit on the current state of the table; returns the requested time of its inflight instant.
 
         Args:
             intent: what it will write, as far as it is known: its inflight file says so. None if it is not known yet.
@@ -177,7 +182,7 @@ class HudiTable(TableState):
         if intent is not None:
             body, check = announcement(intent), partial(self._check_first, intent, begun)
         first = check if self.policy != "queue" and self.lock.shared else None
-        inflight = begin_instant(self.storage, self._clock, DELTA_COMMIT, self.ownership, body, first)
+        inflight = begin_instant(self.storage, self._clock, self.action, self.ownership, body, first)
         self.timeline.record(inflight)
         self._begun[inflight.requested_time] = begun
         return inflight.requested_time

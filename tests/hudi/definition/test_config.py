@@ -80,7 +80,7 @@ def test_key_generator(fields: tuple[str, ...], partitions: tuple[str, ...], exp
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("hoodie.table.version", "8"), ("hoodie.table.type", "COPY_ON_WRITE"), ("hoodie.record.merge.mode", "CUSTOM")],
+    [("hoodie.table.version", "8"), ("hoodie.record.merge.mode", "CUSTOM")],
 )
 def test_other_tables_are_not_written_to(key: str, value: str) -> None:
     data = dump_properties({**config().properties(), key: value}, "x")

@@ -1,0 +1,1 @@
+"""Rows of tables whose index is looked up: where they go, what moves, and which file group takes new ones."""

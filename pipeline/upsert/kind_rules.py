@@ -1,0 +1,11 @@
+"""The kind of a lake table by its rules."""
+
+from __future__ import annotations
+
+from pipeline.hudi.definition.kind import TableKind
+from pipeline.settings import TableRules
+
+
+def kind_of(rules: TableRules) -> TableKind:
+    """The kind of a lake table with these rules."""
+    return TableKind(rules.type, "none" if rules.kind == "append" else rules.index.type)
