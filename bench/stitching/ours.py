@@ -16,6 +16,7 @@ from bench.stitching.streams import KEY, STREAMS, Stream
 from demo.readback import read_table
 from pipeline.decode.changes import META_FIELDS, Op, SourceTable, TableSchema
 from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.definition.merging import ColumnGroup, Merging
 from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
 from pipeline.lake.lake import Lake
@@ -42,7 +43,7 @@ class Ours:
         self._place, self._inputs, self._pool = place, inputs, ThreadPoolExecutor(2)
         metadata = MetadataSettings()
         self._rules = TableRules(_PATH, BUCKETS, None, None, "zstd", 1, False, True, metadata=metadata)
-        self._target = Target(_SOURCE, _PATH, (KEY,), None, BUCKETS, merging=_MERGING)
+        self._target = Target(_SOURCE, _PATH, (KEY,), None, SimpleBuckets(BUCKETS), merging=_MERGING)
         self._lake = Lake(open_storage((place / "lake").as_uri(), {"fsync": "false"}))
         self._services = TableServices(self._on_two_cores)
 

@@ -121,8 +121,7 @@ class PortionCommitter:
             table.table.storage,
             self._states(found, schema),
             context,
-            table.table.config.name,
-            table.foreign_file_ids,
+            table.names,
         )
 
     def _states(self, found: Assignment, schema: pa.Schema) -> SliceRowStates:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pipeline.backfill.pieces import Piece, Place, Portion
 from pipeline.backfill.read_rows import RowCounts, read_parcels
 from pipeline.backfill.row_plan import RowPlan
 from pipeline.backfill.rule import BackfillRule, fill, newest_rows
-from pipeline.hudi.definition.bucket import file_id
+from pipeline.hudi.definition.bucketing import GroupNames
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.merging.states import RowStates
 from pipeline.storage import Storage
@@ -29,8 +29,7 @@ class PortionPlan:
         storage: the table's root.
         states: what rows are now.
         context: of the open instant; None to write nothing, only count.
-        file_ids: the file groups that another writer named.
-        table_name: of the table.
+        names: the ids of the table's file groups.
     """
 
     place: Place
@@ -39,8 +38,7 @@ class PortionPlan:
     storage: Storage
     states: RowStates
     context: WriteContext | None
-    table_name: str
-    file_ids: Mapping[GroupPlace, str] = field(default_factory=dict)
+    names: GroupNames
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -68,7 +66,7 @@ class PortionPlan:
         return result
 
     def _group(self, place: GroupPlace, parcels: list[Parcel]) -> PortionResult:
-        name = self.file_ids.get(place) or file_id(self.table_name, *place)
+        name = self.names.of(*place)
         given = unpack(parcels)
         rows = newest_rows(given)
         keys = rows.column(KEY).combine_chunks()

@@ -24,7 +24,7 @@ def table_config(target: Target) -> TableConfig:
         name=lake_name(target.source.table),
         record_key_fields=target.key or (ROW_FIELD,),
         ordering_field=ORDER_FIELD,
-        bucket_count=target.buckets if target.kind.computed else 0,
+        bucket_count=target.bucketing.count("") if target.kind.computed else 0,
         partition_fields=target.layout.fields,
         hive_style=target.layout.hive_style,
         url_encode=target.layout.url_encode,

@@ -15,7 +15,8 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
+from pipeline.hudi.definition.bucket import bucket_of_file_id
+from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuckets
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
@@ -57,7 +58,7 @@ _ONE_SPELLING = "give the key's columns one type at the sources, or map them in 
 class LakeTable:
     """One open table. ``positions``: stream -> offsets below which everything is applied.
 
-    ``foreign_file_ids``: (partition path, bucket) -> id of the file groups that another writer named.
+    ``names``: the ids of its file groups.
     ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
     ``snapshots``: the places at which its snapshot rows were read. ``heights``: how far its facts are counted.
     """
@@ -70,13 +71,16 @@ class LakeTable:
     positions: Mapping[str, Offsets] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
-    foreign_file_ids: dict[tuple[str, int], str] = field(default_factory=dict)
+    names: GroupNames = field(init=False)
     base_from_rows: int | None = None
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     heights: FactHeights = NOTHING_COUNTED
     _seen: int = 0
     _states: StateCache = field(default_factory=StateCache)
+
+    def __post_init__(self) -> None:
+        self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
 
     @classmethod
     def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
@@ -121,19 +125,26 @@ class LakeTable:
         self.heights = recorded.heights
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
-        self.foreign_file_ids = {}
+        self.names = self._names()
+
+    def _names(self) -> GroupNames:
+        """The ids of the file groups. Raises ConfigError if there is one of a bucket that the table does not have."""
+        table = self.table
+        computed = GroupNames(table.config.name, table.config.bucketing)
+        named: dict[tuple[str, int], str] = {}
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-            if place[1] >= table.config.bucket_count:
+            if place[1] >= (count := computed.bucketing.count(place[0])):
                 raise ConfigError(
-                    f"another writer wrote rows to bucket {place[1]} of a table of {table.config.bucket_count} buckets",
+                    f"another writer wrote rows to bucket {place[1]} of a table of {count} buckets",
                     do_next="stop that writer, whose bucket count differs, and load the table again under a new path",
                     table=self.rules.path,
                     partition=place[0],
                     file_group=piece.file_id,
                 )
-            if piece.file_id != file_id(table.config.name, *place):
-                self.foreign_file_ids[place] = piece.file_id
+            if piece.file_id != computed.of(*place):
+                named[place] = piece.file_id
+        return dataclasses.replace(computed, named=named)
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -231,6 +242,12 @@ class LakeTable:
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.table.write_context(instant, schema, self.rules.compression, level)
         return dataclasses.replace(context, base_from_rows=self.base_from_rows)
+
+    @property
+    def own_bucketing(self) -> Bucketing | None:
+        """Its buckets, if they are not those of the settings: they count for new tables."""
+        known = self.table.config.bucketing
+        return known if known != SimpleBuckets(self.rules.buckets) else None
 
     @property
     def merging(self) -> Merging:
@@ -364,7 +381,7 @@ class LakeTable:
         merging = Merging.of(config)
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
         target = Target(
-            source, self.rules.path, key, partition, config.bucket_count, config.hive_style, merging, config.kind
+            source, self.rules.path, key, partition, config.bucketing, config.hive_style, merging, config.kind
         )
         return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 

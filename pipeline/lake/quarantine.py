@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import META_FIELDS, Op, Quarantined, SourceTable, TableSchema
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
 from pipeline.lake.table_commit import TableInput, write_and_commit
@@ -98,7 +99,10 @@ class QuarantineTable:
         pool: Executor,
         notes: CommitNotes,
     ) -> None:
-        target, topics = Target(_SOURCE, rules.path, _KEY, None, rules.buckets), {row["topic"] for row in rows}
+        target, topics = (
+            Target(_SOURCE, rules.path, _KEY, None, SimpleBuckets(rules.buckets)),
+            {row["topic"] for row in rows},
+        )
         report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
         parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
         table_input = TableInput(report, covered, parcels, notes=notes)

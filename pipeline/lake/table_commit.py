@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.bucketing import split_by_bucket
 from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
@@ -179,7 +178,7 @@ def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent
         return WHOLE_TABLE
     fed = _fed_columns(table, table_input.report.columns)
     return Intent.of_groups(
-        GroupIntent(place[0], _file_id(table, place), fed, inserts=fed is None, deletes=fed is None) for place in places
+        GroupIntent(place[0], table.names.of(*place), fed, inserts=fed is None, deletes=fed is None) for place in places
     )
 
 
@@ -193,10 +192,6 @@ def _fed_columns(table: LakeTable, columns: pa.Schema) -> frozenset[str] | None:
     values = tuple(name for name in columns.names if name not in shared)
     groups = {group.order_field: merging.columns_of(group, values) for group in merging.groups}
     return frozenset(name for order, names in groups.items() if names for name in (order, *names))
-
-
-def _file_id(table: LakeTable, place: Place) -> str:
-    return table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
 
 
 def _source_times(report: TableReport) -> tuple[int, int] | None:
@@ -219,7 +214,7 @@ def _write(
 
     def write(item: tuple[Place, pa.Table]) -> list[Written]:
         place, rows = item
-        name = _file_id(table, place)
+        name = table.names.of(*place)
         merged = merger.merge(place, name, rows)
         results = write_merged(table.storage, context, merged, first=place not in existing)
         return Written.of(table.rules.path, GroupIntent(place[0], name), merged, results)
@@ -264,11 +259,5 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
 
 
 def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa.Table]:
-    buckets = bucket_ids(rows.column(KEY), (), target.buckets)
-    encoded = paths.dictionary_encode()
-    codes = encoded.indices.to_numpy().astype(np.int64) * target.buckets + buckets
-    groups: dict[Place, pa.Table] = {}
-    for code in np.unique(codes).tolist():
-        path, bucket = divmod(code, target.buckets)
-        groups[(encoded.dictionary[path].as_py(), bucket)] = rows.take(pa.array(np.flatnonzero(codes == code)))
-    return groups
+    groups = split_by_bucket(target.bucketing, rows.column(KEY), (), paths)
+    return {(path, bucket): rows.take(pa.array(groups.order[some])) for path, bucket, some in groups}

@@ -59,7 +59,11 @@ class DumpPolicy:
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
         """See BatchPolicy: tables that have the portion are skipped; the positions are those of the stream only."""
         truncates = table.truncates if table else NOTHING_TRUNCATED
-        return TableState(truncates=truncates.merged(self._truncates.of(source)), skipped=source in self._portion.done)
+        return TableState(
+            truncates=truncates.merged(self._truncates.of(source)),
+            skipped=source in self._portion.done,
+            bucketing=table.own_bucketing if table else None,
+        )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
         """See BatchPolicy."""

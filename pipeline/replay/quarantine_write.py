@@ -78,7 +78,9 @@ class RecordWriter:
         settings, topics = self._settings, {held.topic for held in records}
         state = TableState()
         if table is not None:
-            state = TableState(truncates=table.truncates, columns=table.table.schema.names)
+            state = TableState(
+                truncates=table.truncates, columns=table.table.schema.names, bucketing=table.own_bucketing
+            )
         plan = BatchPlan(
             decoding=self._registry.options(before_of),
             schemas=self._registry.schemas_for(topics),

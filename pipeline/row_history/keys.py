@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,10 @@ class RowKey:
     values: Mapping[str, Any]
     lookup: KeyLookup | None
 
-    def buckets(self, table: HudiTable) -> set[int] | None:
-        """The buckets that may hold the row; None if all may."""
-        return self.lookup.buckets(table.config) if self.lookup is not None else None
+    def buckets(self, table: HudiTable) -> Callable[[str], Collection[int]] | None:
+        """Partition path -> the buckets of it that may hold the row; None if all may."""
+        found = self.lookup.buckets(table.config) if self.lookup is not None else None
+        return found.of if found is not None else None
 
 
 def row_key(text: str, table: HudiTable) -> RowKey:

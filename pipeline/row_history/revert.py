@@ -15,7 +15,6 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
 from pipeline.lake.lake_table import LakeTable
@@ -171,7 +170,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
     paths = sorted({path for path, _ in wanted})
     groups = {
         (files.partition_path, files.newest.bucket): files
-        for files in group_files(table.table, {bucket for _, bucket in wanted}, paths)
+        for files in group_files(table.table, lambda path: {b for at, b in wanted if at == path}, paths)
     }
     found: dict[tuple[str, str], Present] = {}
     for place, mine in wanted.items():
@@ -183,7 +182,8 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
 
 def _buckets(table: LakeTable, rows: Sequence[RowChanges]) -> list[int]:
     config, keys = table.table.config, pa.array([row.key for row in rows], pa.string())
-    buckets: list[int] = bucket_ids(keys, config.record_key_fields, config.bucket_count).tolist()
+    paths = pa.array([row.path for row in rows], pa.string()).dictionary_encode()
+    buckets: list[int] = config.bucketing.buckets(keys, config.record_key_fields, paths).tolist()
     return buckets
 
 
@@ -231,7 +231,7 @@ def _group(table: LakeTable, place: Place, rows: Sequence[RowRevert]) -> FileGro
     ordered = sorted(rows, key=lambda row: row.row.key)
     upserts = [row for row in ordered if row.undone.then is not None]
     deletes = [row for row in ordered if row.undone.then is None]
-    name = table.foreign_file_ids.get(place) or file_id(table.table.config.name, *place)
+    name = table.names.of(*place)
     return FileGroupWrite(
         *place,
         name,

@@ -124,5 +124,5 @@ class Planner:
                 except BinlakeError:  # the driver tries it again, and the error is then this table's alone
                     continue
                 existing = frozenset(table.groups()) if context.base_from_rows is not None else ()
-                writers[table.rules.path] = TableWriter(context, table.foreign_file_ids, existing, merger)
+                writers[table.rules.path] = TableWriter(context, table.names, existing, merger)
         return writers

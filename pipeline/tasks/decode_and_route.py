@@ -118,7 +118,13 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     state, part = plan.states.get(source, _NEW), part_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
     facts = TableFacts(
-        plan.ddl.of(origin), applied_until, state.truncates, state.refused, _ranked(state), state.columns
+        plan.ddl.of(origin),
+        applied_until,
+        state.truncates,
+        state.refused,
+        _ranked(state),
+        state.columns,
+        state.bucketing,
     )
     prepared = prepare(batch, plan.tables.rules(source), part, facts)
     out = prepared.left_out

@@ -13,6 +13,7 @@ from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
+from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.merging.engines.heights import FactHeights
 from pipeline.merging.mergers import PlainMerger
@@ -39,6 +40,7 @@ class TableState:
         skipped: whether the table is behind; its records are ignored here and applied when it is caught up.
         resync: what ranks the snapshot rows of a table that was fetched anew; None if it never was.
         columns: its columns, if rows are known to come with names in another case.
+        bucketing: its buckets, if they are not those of the settings.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -47,18 +49,19 @@ class TableState:
     skipped: bool = False
     resync: ResyncRequest | None = None
     columns: Collection[str] = ()
+    bucketing: Bucketing | None = None
 
 
 @dataclass(frozen=True)
 class TableWriter:
-    """A table that tasks may write: its open instant, and the ids of file groups that another writer named.
+    """A table that tasks may write: its open instant, and the ids of its file groups.
 
     ``existing``: the existing file groups, as (partition path, bucket); filled only if new file groups may begin with a
     base file. ``merger``: makes rows of events, on the table's state as of the instant's begin.
     """
 
     context: WriteContext
-    file_ids: Mapping[tuple[str, int], str]
+    names: GroupNames
     existing: Collection[tuple[str, int]] = ()
     merger: Merger = field(default_factory=PlainMerger)
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
-from pipeline.hudi.definition.bucket import file_id
 from pipeline.merging.mergers import knows_groups
 from pipeline.merging.write import write_merged
 from pipeline.storage import open_storage
@@ -35,7 +34,7 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
     started = monotonic_s()
     for (table, path, bucket), parcels in groups.items():
         writer = plan.writers[table]
-        name = writer.file_ids.get((path, bucket)) or file_id(writer.context.table_name, path, bucket)
+        name = writer.names.of(path, bucket)
         try:
             rows = unpack(parcels)
             if not knows_groups(writer.merger, rows):

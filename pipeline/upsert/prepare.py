@@ -17,6 +17,7 @@ from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, UNKNOW
 from pipeline.decode.quarantine import Reason
 from pipeline.decode.selection import rows_where
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import Bucketing
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
 from pipeline.schema_changes.rules.restatement import deleted, differing, restate_batch
 from pipeline.schema_changes.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
@@ -71,6 +72,7 @@ class TableFacts:
         refused: why the lake table accepts no rows; None if it accepts them.
         rank: of snapshot rows; None for a table that was never fetched anew.
         columns: lake names whose case the rows take on; none if rows are known to come in that case.
+        bucketing: of the lake table; None for the settings' buckets.
     """
 
     ddl: SourceDdl = NO_DDL
@@ -79,6 +81,7 @@ class TableFacts:
     refused: str | None = None
     rank: SnapshotRank | None = None
     columns: Collection[str] = ()
+    bucketing: Bucketing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +175,7 @@ def lake_rows(
         shaped = shape(left, rules, part)
         out.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
         left = without_records_of(shaped.good, shaped.bad)
-        target = make_target(left.schema, rules, facts.ddl.key)
+        target = make_target(left.schema, rules, facts.ddl.key, facts.bucketing)
         left, keyless = split_null_keys(left, target)
         out.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
         left = without_records_of(left, keyless)

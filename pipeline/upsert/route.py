@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch
 from pipeline.decode.selection import Mask, Moves, rows_where, select_rows
-from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucketing import split_by_bucket
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
@@ -286,16 +286,10 @@ def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: T
         target: the lake table.
     """
     kept = pa.array(keep)
-    buckets = bucket_ids(keyed.column(KEY).take(kept), target.key, target.buckets)
-    places = paths.take(kept).dictionary_encode()
-    groups = places.indices.to_numpy().astype(np.int64) * target.buckets + buckets
-    order = np.argsort(groups, kind="stable")
-    ordered = keyed.take(pa.array(keep[order])).combine_chunks()
-    groups = groups[order]
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
-        place, bucket = divmod(int(groups[start]), target.buckets)
-        yield from pack(target.path, places.dictionary[place].as_py(), bucket, ordered.slice(start, end - start))
+    groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.key, paths.take(kept))
+    ordered = keyed.take(pa.array(keep[groups.order])).combine_chunks()
+    for path, bucket, rows in groups:
+        yield from pack(target.path, path, bucket, ordered.slice(rows.start, rows.stop - rows.start))
 
 
 def _keyless_events(rows: pa.Table, moves: Moves, target: Target) -> Iterator[Parcel]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
 from pipeline.hudi.definition.kind import TableKind
@@ -50,14 +51,14 @@ class Target:
 
     ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
     ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
-    ``buckets`` counts only where the table's index is a bucket index.
+    ``bucketing`` counts only where the table's index is a bucket index.
     """
 
     source: SourceTable
     path: str
     key: tuple[str, ...]
     partition: PartitionSettings | None
-    buckets: int
+    bucketing: Bucketing
     hive_style: bool = True
     merging: Merging = field(default_factory=Merging)
     kind: TableKind = field(default_factory=TableKind)
@@ -102,10 +103,13 @@ def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
     return names
 
 
-def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None) -> Target:
+def make_target(
+    schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None, bucketing: Bucketing | None = None
+) -> Target:
     """The target of a source table under the settings' rules.
 
     ``key``: the record key that a statement gave the lake table, lake names; None for the key of the schema.
+    ``bucketing``: of the lake table; None for a table that does not exist, which gets the settings' buckets.
 
     Raises UnsupportedError for names that cannot be distinguished or are too long for a path, or a missing key or
     partition column.
@@ -125,7 +129,8 @@ def make_target(schema: TableSchema, rules: TableRules, key: tuple[str, ...] | N
             table=str(schema.source),
         )
     kind = kind_of(rules)
-    return Target(schema.source, rules.path, own, partition, rules.buckets, rules.hive_style, merging, kind)
+    buckets = SimpleBuckets(rules.buckets) if bucketing is None else bucketing
+    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
 
 
 def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:

@@ -119,7 +119,9 @@ class Repairer:
         known = self._lake.get(rules)
         facts = TableFacts()
         if known is not None:
-            facts = TableFacts(truncates=known.truncates, columns=known.table.schema.names)
+            facts = TableFacts(
+                truncates=known.truncates, columns=known.table.schema.names, bucketing=known.own_bucketing
+            )
         prepared = prepare(batch, rules, check.shard, facts)
         rejected = prepared.left_out.rejected
         if rejected or prepared.accepted is None:

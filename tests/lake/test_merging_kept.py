@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.definition.merging import Merging
 from pipeline.lake.lake import Lake
 from pipeline.settings.tables import TablesSettings
@@ -22,7 +23,7 @@ SUM = Merging("aggregate", functions=(("n", "sum"),))
 
 def opened(path: Path, merging: Merging) -> Merging:
     rules = TablesSettings.model_validate({"defaults": {"buckets": 1}}).rules(SOURCE)
-    target = Target(SOURCE, rules.path, ("id",), None, rules.buckets, merging=merging)
+    target = Target(SOURCE, rules.path, ("id",), None, SimpleBuckets(rules.buckets), merging=merging)
     table = Lake(open_storage(str(path), {"fsync": "false"})).get_or_create(rules, target, COLUMNS)
     return Merging.of(table.table.config)
 

@@ -15,6 +15,7 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.definition.merging import Merging
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
@@ -61,7 +62,7 @@ class StitchedTable:
         self.rules = TableRules(
             PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts=self.conflicts
         )
-        self.target = Target(SOURCE, PATH, ("id",), None, self.buckets, merging=self.merging)
+        self.target = Target(SOURCE, PATH, ("id",), None, SimpleBuckets(self.buckets), merging=self.merging)
         self.pool = ThreadPoolExecutor(2)
         self.restart()
         self.services = services()
@@ -126,7 +127,7 @@ class StitchedTable:
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)
-        writer = TableWriter(context, table.foreign_file_ids, (), table.merger(context.arrow_schema))
+        writer = TableWriter(context, table.names, (), table.merger(context.arrow_schema))
         plan = BatchPlan(
             DecodeOptions(),
             NoSchemas(),

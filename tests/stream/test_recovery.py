@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
@@ -44,7 +45,7 @@ def commit(
     """One commit of one row for a table, covering offset ranges."""
     source = SourceTable("shop", name)
     rules = config.table_rules(source)
-    target = Target(source, rules.path, ("id",), None, rules.buckets)
+    target = Target(source, rules.path, ("id",), None, SimpleBuckets(rules.buckets))
     rows: dict[str, Any] = {"_hoodie_record_key": ["1"], "id": pa.array([1], pa.int64())}
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}

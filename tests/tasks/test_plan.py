@@ -11,6 +11,7 @@ from pipeline.decode.changes import Column, Control, ControlKind, Quarantined, S
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import GroupNames, SimpleBuckets
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.settings import TablesSettings
 from pipeline.tasks.plan import (
@@ -33,7 +34,7 @@ A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 def table(source: SourceTable, *columns: str, **facts: Any) -> TableReport:  # noqa: ANN401 - fields of TableReport
     """A report of a table with text columns."""
     schema = TableSchema(source, tuple(Column(name, "", pa.string()) for name in columns), ("id",))
-    target = Target(source, f"shop/{source.table}", ("id",), None, 2)
+    target = Target(source, f"shop/{source.table}", ("id",), None, SimpleBuckets(2))
     return TableReport(schema, target, schema.arrow(), **facts)
 
 
@@ -120,7 +121,7 @@ def test_everything_travels() -> None:
             {"bootstrap.servers": "x"},
             "file:///lake",
             {},
-            writers={"shop/a": TableWriter(context, {("", 0): "id"})},
+            writers={"shop/a": TableWriter(context, GroupNames("a", SimpleBuckets(2), {("", 0): "id"}))},
         ),
         TaskReport(tables={A: table(A, "id")}, quarantined=[quarantined(A)]),
         Written("shop/a", WriteResult("", "id", "name", 1, 2, 3, "a", "b"), 4),

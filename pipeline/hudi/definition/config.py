@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 import pyarrow as pa
 
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
 from pipeline.hudi.definition.kind import BUCKET_ENGINE, INDEX, INDEX_TYPE, MERGE_MODE, TYPE, UNKNOWN, TableKind
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties, load_properties
@@ -95,6 +96,11 @@ class TableConfig:
     def has_buckets(self) -> bool:
         """Whether file groups are buckets; also of a table whose properties lack the bucket count."""
         return self.kind.computed or self.kind.index == UNKNOWN
+
+    @property
+    def bucketing(self) -> Bucketing:
+        """Where rows go by their keys; one bucket for a table without buckets."""
+        return SimpleBuckets(max(self.bucket_count, 1))
 
     @property
     def is_ours(self) -> bool:

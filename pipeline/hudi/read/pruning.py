@@ -108,13 +108,17 @@ class Pruning:
         buckets = None if lookup is None or not is_key_theirs else lookup.buckets(self.config)
         if lookup is None or buckets is None:
             return lookup
-        if self.slices.buckets.max(initial=0) >= self.config.bucket_count:
-            self.warn("bucket", f"a file group's bucket is not below the bucket count {self.config.bucket_count}")
-            return lookup
-        keep = np.isin(self.slices.buckets, [-1, *buckets])
-        self.narrow(
-            "bucket", f"record keys: {len(lookup.keys)}, in {len(buckets)} of {self.config.bucket_count} buckets", keep
-        )
+        keep = np.ones(len(self.slices.slices), dtype=np.bool_)
+        held = total = 0
+        for path, mine in self.slices.by_partition().items():
+            count, wanted = self.config.bucketing.count(path), buckets.of(path)
+            numbers = self.slices.buckets[mine]
+            if numbers.max(initial=0) >= count:
+                self.warn("bucket", f"a file group's bucket is not below the bucket count {count}")
+                return lookup
+            keep[mine] = np.isin(numbers, [-1, *wanted])
+            held, total = max(held, len(wanted)), max(total, count)
+        self.narrow("bucket", f"record keys: {len(lookup.keys)}, in {held} of {total} buckets", keep)
         return lookup
 
     def warn(self, step: str, what: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.keys import key_text, record_keys
@@ -33,7 +33,7 @@ class KeyLookup:
 
     keys: pa.Array
 
-    def buckets(self, config: TableConfig) -> set[int] | None:
+    def buckets(self, config: TableConfig) -> KeyBuckets | None:
         """The buckets of the keys; None for a table without this bucket index."""
         properties = config.properties()
         if not says_key(config):
@@ -47,9 +47,28 @@ class KeyLookup:
             return None
         if properties.get(_HASH_FIELD) != ",".join(config.record_key_fields):
             return None
-        if not len(self.keys):
-            return set()
-        return set(np.unique(bucket_ids(self.keys, config.record_key_fields, config.bucket_count)).tolist())
+        return KeyBuckets(self.keys, config.record_key_fields, config.bucketing)
+
+
+@dataclass(frozen=True)
+class KeyBuckets:
+    """The buckets that may hold some record keys, by partition.
+
+    ``keys``: string array. ``fields``: the record key fields.
+    """
+
+    keys: pa.Array
+    fields: tuple[str, ...]
+    bucketing: Bucketing
+    _known: dict[Bucketing, frozenset[int]] = field(default_factory=dict)
+
+    def of(self, partition_path: str) -> frozenset[int]:
+        """The buckets of the keys in a partition."""
+        rule = self.bucketing.of(partition_path)
+        if rule not in self._known:
+            buckets = buckets_of(rule, self.keys, self.fields, partition_path)
+            self._known[rule] = frozenset(np.unique(buckets).tolist())
+        return self._known[rule]
 
 
 def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema, *, by_fields: bool = True) -> KeyLookup | None:

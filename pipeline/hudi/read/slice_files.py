@@ -47,6 +47,13 @@ class SliceFiles:
         numbers = [-1 if s.bucket is None else s.bucket for s in self.slices]
         return np.array(numbers, dtype=np.int64)
 
+    def by_partition(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Partition path -> the numbers of its slices."""
+        found: dict[str, list[int]] = {}
+        for number, piece in enumerate(self.slices):
+            found.setdefault(piece.partition_path, []).append(number)
+        return {path: np.array(numbers, dtype=np.int64) for path, numbers in found.items()}
+
     def with_any(self, files: Flags) -> Flags:
         """The slices with at least one marked file, bool array of n."""
         return np.bincount(self.owner[files], minlength=len(self.slices)) > 0

@@ -6,7 +6,7 @@ A reader merges the newest file slice and shows one row for a key. Here nothing 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,9 +62,13 @@ class GroupFiles:
 
 
 def group_files(
-    table: HudiTable, buckets: set[int] | None = None, partitions: Sequence[str] | None = None
+    table: HudiTable,
+    buckets: Callable[[str], Collection[int]] | None = None,
+    partitions: Sequence[str] | None = None,
 ) -> list[GroupFiles]:
     """The file groups of some buckets in some partitions; None for all. Lists files and reads none of them.
+
+    ``buckets``: the wanted buckets of a partition path.
 
     Raises UnsupportedError for a table with replaced file groups, CorruptDataError, StorageError.
     """
@@ -76,7 +80,7 @@ def group_files(
         _group(table, piece, infos)
         for path, infos in listing.files(paths).items()
         for piece in slices_of_partition(path, infos, table.timeline)
-        if buckets is None or piece.bucket in buckets
+        if buckets is None or piece.bucket in buckets(path)
     ]
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.bucketing import buckets_of
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
@@ -95,16 +95,17 @@ def _written(
     by_path: dict[str, list[FileSlice]] = {}
     for piece in table.table.file_slices():
         by_path.setdefault(piece.partition_path, []).append(piece)
-    count = table.table.config.bucket_count
+    bucketing = table.table.config.bucketing
     for path, pieces in by_path.items():
         size = sum(piece.base_size + piece.log_size for piece in pieces)
+        count = bucketing.count(path)
         rounds = min(count, 1 + size // _BYTES_AT_ONCE)
         for turn in range(rounds):
             wanted = [bucket for bucket in range(count) if bucket % rounds == turn]
             rows = _rows_of(table, context, pieces, news, key, gone, wanted, pool)
             held = {piece.bucket for piece in pieces}
             groups = [
-                FileGroupWrite(path, bucket, _file_id(table, path, bucket), rows.get(bucket, _empty(context)))
+                FileGroupWrite(path, bucket, table.names.of(path, bucket), rows.get(bucket, _empty(context)))
                 for bucket in wanted
                 if bucket in rows or bucket in held
             ]
@@ -115,10 +116,6 @@ def _written(
 def _empty(context: WriteContext) -> pa.Table:
     """The rows of a file group that has none."""
     return pa.schema([pa.field(KEY, pa.string()), *context.arrow_schema]).empty_table()
-
-
-def _file_id(table: LakeTable, path: str, bucket: int) -> str:
-    return table.foreign_file_ids.get((path, bucket)) or file_id(table.table.config.name, path, bucket)
 
 
 def _rows_of(
@@ -135,7 +132,7 @@ def _rows_of(
 
     def read(piece: FileSlice) -> tuple[pa.Table, np.ndarray]:
         rows = _keyed(rows_after(table, piece, context.arrow_schema, news), key, gone)
-        buckets = bucket_ids(rows.column(KEY), key, table.table.config.bucket_count)
+        buckets = buckets_of(table.table.config.bucketing, rows.column(KEY), key, piece.partition_path)
         mask = np.isin(buckets, wanted)
         return rows.filter(pa.array(mask)), buckets[mask]
 

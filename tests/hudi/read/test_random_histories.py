@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.view import FileSlice
@@ -23,7 +22,7 @@ from pipeline.hudi.read import Compare, Filter, TableReader, lookups, pruning
 from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds, may_match
 from pipeline.hudi.read.filters.evaluate import Flags
 from pipeline.hudi.read.filters.expressions import And, Op, Or
-from pipeline.hudi.read.record_keys import KeyLookup
+from pipeline.hudi.read.record_keys import KeyBuckets
 from pipeline.hudi.read.slice_files import SliceFiles
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.read import oracle
@@ -157,13 +156,13 @@ def a_file_without_statistics_is_skipped(patch: pytest.MonkeyPatch) -> None:
 
 def a_bucket_too_far(patch: pytest.MonkeyPatch) -> None:
     """Keys looked for in the bucket after theirs."""
-    buckets = KeyLookup.buckets
+    of = KeyBuckets.of
 
-    def wrong(self: KeyLookup, config: TableConfig) -> set[int] | None:
-        found = buckets(self, config)
-        return None if found is None else {(bucket + 1) % config.bucket_count for bucket in found}
+    def wrong(self: KeyBuckets, partition_path: str) -> frozenset[int]:
+        count = self.bucketing.count(partition_path)
+        return frozenset((bucket + 1) % count for bucket in of(self, partition_path))
 
-    patch.setattr(KeyLookup, "buckets", wrong)
+    patch.setattr(KeyBuckets, "of", wrong)
 
 
 #: A broken rule, and the seed of histories among whose first ones is one that shows it.

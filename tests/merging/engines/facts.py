@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.definition.merging import STATE_FIELD, Merging
 from pipeline.merging.engines.aggregate import Aggregate
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
@@ -31,7 +32,7 @@ COLUMNS = (
     Column("note", "text", pa.string()),
 )
 SCHEMA = TableSchema(SOURCE, COLUMNS, ("id",))
-TARGET = Target(SOURCE, "facts", ("user",), None, 2)
+TARGET = Target(SOURCE, "facts", ("user",), None, SimpleBuckets(2))
 #: Everything that can be taken back, and everything else.
 REVOCABLE: Mapping[str, Function] = {"amount": "sum", "score": "sum", "id": "count", "note": "last_non_null"}
 FINAL: Mapping[str, Function] = {"amount": "max", "score": "min", "id": "count", "note": "collect"}

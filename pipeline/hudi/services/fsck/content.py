@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
-from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucketing import buckets_of
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import keyed_since, says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
@@ -140,9 +140,8 @@ def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> I
         return
     for keys in content.record_keys():
         if keys.null_count == 0 and len(keys):
-            strays = int(
-                np.count_nonzero(bucket_ids(keys, config.record_key_fields, config.bucket_count) != int(bucket))
-            )
+            buckets = buckets_of(config.bucketing, keys, config.record_key_fields, file.partition_path)
+            strays = int(np.count_nonzero(buckets != int(bucket)))
             if strays:
                 yield Finding(
                     Severity.ERROR,

@@ -1,0 +1,140 @@
+"""Which file group a row of a table with a bucket index goes to: computed from its record key and partition path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.java_hash import Int32s
+
+
+class Bucketing(Protocol):
+    """The buckets of a table, by partition. A value: picklable, equal to another that places every row alike."""
+
+    def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
+        """The bucket of each of n rows in its partition, int32, at least 0.
+
+        Args:
+            record_keys: string array of n record keys without nulls.
+            key_fields: the record key fields, which are also the index fields.
+            partition_paths: the partition path of each row, dictionary array of n strings without nulls.
+        """
+        ...
+
+    def of(self, partition_path: str) -> Bucketing:
+        """The buckets of one partition: a hashable value, equal for partitions that place every key alike."""
+        ...
+
+    def count(self, partition_path: str) -> int:
+        """The number of buckets of a partition, at least 1; its buckets are 0 to that number less one."""
+        ...
+
+    def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
+        """The id that a new file group of a bucket gets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleBuckets:
+    """The same number of buckets in every partition (``hoodie.bucket.index.num.buckets``)."""
+
+    number: int
+
+    def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
+        """See Bucketing."""
+        return bucket_ids(record_keys, key_fields, self.number)
+
+    def of(self, partition_path: str) -> SimpleBuckets:
+        """See Bucketing."""
+        return self
+
+    def count(self, partition_path: str) -> int:
+        """See Bucketing."""
+        return self.number
+
+    def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
+        """See Bucketing."""
+        return file_id(table_name, partition_path, bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNames:
+    """The ids of the file groups of one table.
+
+    Args:
+        table_name: of the table.
+        bucketing: of the table.
+        named: (partition path, bucket) -> the id of every file group whose id is not the computed one.
+    """
+
+    table_name: str
+    bucketing: Bucketing
+    named: Mapping[tuple[str, int], str] = field(default_factory=dict)
+
+    def of(self, partition_path: str, bucket: int) -> str:
+        """The id of the file group of a bucket."""
+        known = self.named.get((partition_path, bucket))
+        return known if known is not None else self.bucketing.file_id(self.table_name, partition_path, bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRows:
+    """n rows in the order of their file groups.
+
+    Args:
+        order: int64 array of n row numbers; the rows of a file group are together and keep their order.
+        starts: int64 array: where each file group starts in ``order``; n is added at its end.
+        groups: the (partition path, bucket) of each file group.
+    """
+
+    order: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    groups: tuple[tuple[str, int], ...]
+
+    def __iter__(self) -> Iterator[tuple[str, int, slice]]:
+        """(partition path, bucket, where its rows are in ``order``) of each file group."""
+        for number, (path, bucket) in enumerate(self.groups):
+            yield path, bucket, slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+
+def buckets_of(
+    bucketing: Bucketing, record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str], partition_path: str
+) -> Int32s:
+    """The buckets of n record keys of one partition, int32. Arguments as ``Bucketing.buckets``."""
+    if isinstance(record_keys, pa.ChunkedArray):
+        record_keys = record_keys.combine_chunks()
+    where = pa.array(np.zeros(len(record_keys), dtype=np.int32))
+    paths = pa.DictionaryArray.from_arrays(where, pa.array([partition_path], pa.string()))
+    return bucketing.buckets(record_keys, key_fields, paths)
+
+
+def split_by_bucket(
+    bucketing: Bucketing, record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str], partition_paths: pa.Array
+) -> BucketRows:
+    """The file groups of n rows.
+
+    Args:
+        bucketing: of the table.
+        record_keys: string array of n record keys without nulls.
+        key_fields: the record key fields.
+        partition_paths: string array of n partition paths without nulls.
+    """
+    if isinstance(record_keys, pa.ChunkedArray):
+        record_keys = record_keys.combine_chunks()
+    paths = partition_paths.dictionary_encode()
+    buckets = bucketing.buckets(record_keys, key_fields, paths)
+    stride = int(buckets.max(initial=0)) + 1
+    codes = paths.indices.to_numpy().astype(np.int64) * stride + buckets
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    groups = tuple(
+        (paths.dictionary[place].as_py(), bucket) for place, bucket in (divmod(int(c), stride) for c in codes[starts])
+    )
+    return BucketRows(order, np.append(starts, len(order)), groups)
