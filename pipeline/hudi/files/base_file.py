@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 _CALENDAR = {"org.apache.spark.version": "3.5.7"}
 #: Base files from this size on are read by ranges, column by column.
 RANGED_READ_BYTES = 8 * 1024 * 1024
+#: A file up to this size is read in one request, whatever is wanted of it.
+WHOLE_READ_BYTES = 128 * 1024
 MIN_KEY, MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 
 
@@ -96,7 +98,8 @@ def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = 
 @contextlib.contextmanager
 def open_base_file(storage: Storage, path: str, columns: Sequence[str], size: int) -> Iterator[BaseFileRows]:
     """A base file to be read row group by row group. Arguments as ``read_base_file``; raises CorruptDataError."""
-    with pa.PythonFile(StoredFile(storage, path, size), mode="r") as file:
+    is_small = size <= WHOLE_READ_BYTES
+    with pa.BufferReader(storage.read(path)) if is_small else pa.PythonFile(StoredFile(storage, path, size)) as file:
         with _read_errors(path):
             opened = open_parquet(file)
         yield BaseFileRows(opened, path, columns)
@@ -115,13 +118,38 @@ class BaseFileRows:
         """The number of rows in the footer."""
         return int(self._file.metadata.num_rows)
 
-    def row_groups(self) -> Iterator[pa.Table]:
-        """The rows, one row group at a time. Raises CorruptDataError, StorageError."""
-        for number in range(self._file.num_row_groups):
+    @property
+    def footer(self) -> dict[str, str]:
+        """The key-value pairs of the footer. Raises CorruptDataError."""
+        with _read_errors(self._path):
+            pairs = self._file.metadata.metadata or {}
+            return {key.decode("utf-8"): value.decode("utf-8") for key, value in pairs.items()}
+
+    def key_ranges(self) -> list[tuple[str, str] | None]:
+        """The least and the greatest record key of each row group; None where the file does not say it."""
+        columns = [column.path for column in (self._file.schema.column(i) for i in range(len(self._file.schema)))]
+        if RECORD_KEY_FIELD not in columns:
+            return [None] * self._file.num_row_groups
+        place = columns.index(RECORD_KEY_FIELD)
+        metadata = self._file.metadata
+        with _read_errors(self._path):
+            return [_key_range(metadata.row_group(i).column(place).statistics) for i in range(metadata.num_row_groups)]
+
+    def row_groups(self, numbers: Iterable[int] | None = None) -> Iterator[pa.Table]:
+        """The rows, one row group at a time; ``numbers``: which ones, None for all. Raises CorruptDataError,
+        StorageError."""
+        for number in range(self._file.num_row_groups) if numbers is None else numbers:
             with _read_errors(self._path):
                 table = self._file.read_row_group(number, columns=self._columns, use_threads=False)
                 check_keys(table)
             yield table.replace_schema_metadata(None)
+
+
+def _key_range(statistics: pq.Statistics | None) -> tuple[str, str] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    low, high = statistics.min, statistics.max
+    return (low, high) if isinstance(low, str) and isinstance(high, str) else None
 
 
 @contextlib.contextmanager

@@ -47,6 +47,7 @@ from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
+from pipeline.storage.metered import Meter, MeteredStorage
 
 _PARALLEL_WRITES = 8
 
@@ -78,6 +79,8 @@ class MetadataTable:
         self.clock = clock
         self.data_timeline = data_timeline
         self._schema = schema
+        #: The bytes that lookups read.
+        self.meter = Meter()
         self.refresh()
 
     @classmethod
@@ -111,7 +114,9 @@ class MetadataTable:
         self.timeline = Timeline.load(self.storage)
         if is_time(latest := self.timeline.latest_time() or ""):
             self.clock.observe(latest)
-        groups = load_groups(self.storage, self.partitions, self.timeline, self.data_timeline)
+        groups = load_groups(
+            MeteredStorage(self.storage, self.meter), self.partitions, self.timeline, self.data_timeline
+        )
         self.reader = MetadataReader(groups)
         self._columns: IndexedColumns | None = None
         if self.keeps(MetadataPartition.COLUMN_STATS):

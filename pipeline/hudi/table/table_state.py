@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -141,12 +141,16 @@ class TableState:
             )
         return self._index
 
-    def file_slices(self) -> list[FileSlice]:
-        """The newest file slice of every file group, from the metadata table or else from listing storage."""
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """The newest file slice of every file group, from the metadata table or else from listing storage.
+
+        ``partitions``: partition paths, which need not exist; None for all.
+        """
         index = self.metadata_table
         if index is None:
-            return file_slices(self.storage, self.timeline)
-        listed = index.reader.listed(sorted(index.partition_paths()))
+            return file_slices(self.storage, self.timeline, partitions=partitions)
+        known = index.partition_paths()
+        listed = index.reader.listed(sorted(known if partitions is None else known.intersection(partitions)))
         return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
 
     def refresh(self) -> bool:

@@ -1,0 +1,1 @@
+"""Indexes that are looked up, against a dict."""
