@@ -22,6 +22,7 @@ import pyarrow as pa
 from pipeline.hudi.definition.bucket import file_id
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import ColumnGroup, Merging
+from pipeline.hudi.rewrite.group_writer import LogWriter
 from pipeline.hudi.table.table import HudiTable
 from pipeline.merging.mergers import StitchMerger
 from pipeline.merging.row_states import SliceRowStates
@@ -89,7 +90,7 @@ class Bench:
         """Commit it; bytes of the files."""
         context = self.table.write_context(self.table.begin())
         context = type(context)(**{**vars(context), "base_from_rows": base_from_rows})
-        results = write_merged(self.storage, context, merged, first=base_from_rows is not None)
+        results = write_merged(self.storage, LogWriter(context), merged)
         self.table.commit(context.instant, results)
         return sum(result.size_bytes for result in results)
 

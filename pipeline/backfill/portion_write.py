@@ -10,8 +10,10 @@ from pipeline.backfill.read_rows import RowCounts, read_parcels
 from pipeline.backfill.row_plan import RowPlan
 from pipeline.backfill.rule import BackfillRule, fill, newest_rows
 from pipeline.hudi.definition.bucketing import GroupNames
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult
+from pipeline.hudi.rewrite.group_writer import GroupWriter
 from pipeline.merging.states import RowStates
+from pipeline.merging.write import write_group
 from pipeline.storage import Storage
 from pipeline.upsert.merge import Place as GroupPlace
 from pipeline.upsert.parcel import Parcel, unpack
@@ -28,7 +30,7 @@ class PortionPlan:
         rule: what is written.
         storage: the table's root.
         states: what rows are now.
-        context: of the open instant; None to write nothing, only count.
+        writer: of the open instant; None to write nothing, only count.
         names: the ids of the table's file groups.
     """
 
@@ -37,15 +39,15 @@ class PortionPlan:
     rule: BackfillRule
     storage: Storage
     states: RowStates
-    context: WriteContext | None
+    writer: GroupWriter | None
     names: GroupNames
 
     @property
     def asked(self) -> tuple[str, ...]:
         """The columns of stored rows that are looked up: to insert a row, what other groups know of its key counts."""
-        if self.context is None or not self.rule.insert:
+        if self.writer is None or not self.rule.insert:
             return self.rule.asked
-        return tuple(self.context.arrow_schema.names)
+        return tuple(self.writer.context.arrow_schema.names)
 
     def read(self, portion: Portion, at: Iterable[int]) -> Iterator[Parcel | RowCounts]:
         """The parcels of some pieces of a portion, by their numbers in it. Errors as ``read_parcels``."""
@@ -74,9 +76,9 @@ class PortionPlan:
         filled = fill(self.rule, rows, states)
         filled.counts.repeated = given.num_rows - rows.num_rows
         written: list[WriteResult] = []
-        if self.context is not None and (filled.changes or filled.inserts is not None):
+        if self.writer is not None and (filled.changes or filled.inserts is not None):
             group = FileGroupWrite(*place, name, filled.inserts, partials=filled.changes, only_inserts=True)
-            written.append(write_file_group(self.storage, self.context, group))
+            written += write_group(self.storage, self.writer, group)
         return PortionResult(written, filled.counts)
 
 

@@ -8,7 +8,8 @@ from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import STATE_FIELD
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.settings import TableRules
+from pipeline.hudi.rewrite.form import BaseFileForm
+from pipeline.settings import CompactionSettings, TableRules
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD, Target
 
@@ -16,6 +17,19 @@ from pipeline.upsert.target import ORDER_FIELD, Target
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
     """The configuration of the table's metadata table; None for a table without one."""
     return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
+
+
+def base_file_form(rules: TableRules) -> BaseFileForm:
+    """The form of the base files that commits write: row groups as compaction writes them, in the table's codec."""
+    rule = rules.compaction or CompactionSettings()
+    level = rules.compression_level if rules.compression == "zstd" else None
+    return BaseFileForm(
+        rule.row_group_rows,
+        rule.row_group_bytes,
+        rules.compression,
+        level,
+        bloom_filter_fpp=rule.bloom_filter_fpp,
+    )
 
 
 def table_config(target: Target) -> TableConfig:

@@ -22,13 +22,14 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.definition import metadata_config, table_config, table_schema
+from pipeline.lake.definition import base_file_form, metadata_config, table_config, table_schema
 from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
-from pipeline.merging.mergers import PlainMerger, merger_of
+from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.state_cache import StateCache
 from pipeline.merging.states import Merger
@@ -273,7 +274,8 @@ class LakeTable:
         """
         merging = self.merging
         if not merging.by_writer:
-            return PlainMerger()
+            forgets = self.table.config.kind.copies and self.table.config.kind.computed
+            return CopyMerger(self.storage, self.table.timeline) if forgets else PlainMerger()
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
         known = self.heights if heights is None else heights
         return merger_of(merging, self.table.config, schema, self.row_states(schema), partial, known)
@@ -284,9 +286,17 @@ class LakeTable:
         slices = {piece.file_id: piece for piece in self.table.file_slices()}
         return SliceRowStates(self.storage, self.table.timeline, schema, self.merging, slices, self._states)
 
-    def groups(self) -> set[tuple[str, int]]:
-        """The existing file groups, as (partition path, bucket)."""
-        return {(s.partition_path, bucket_of_file_id(s.file_id)) for s in self.table.file_slices()}
+    def group_writer(self, context: WriteContext) -> GroupWriter:
+        """How an instant writes file groups, upon the table's state of now. Raises CorruptDataError, StorageError."""
+        kind, rules = self.table.config.kind, self.rules
+        if not kind.copies:
+            firsts = context.base_from_rows is not None
+            existing = {(s.partition_path, s.file_id) for s in self.table.file_slices()} if firsts else set()
+            return LogWriter(context, frozenset(existing))
+        bases = {s.file_id: s.base_file for s in self.table.file_slices() if s.base_file is not None}
+        sizes = None if kind.computed else rules.files
+        keeps_deletes = kind.computed and not self.merging.by_writer
+        return BaseWriter(context, bases, sizes, keeps_deletes, base_file_form(rules))
 
     @contextlib.contextmanager
     def undone_on_error(self, instant: str) -> Iterator[None]:

@@ -184,9 +184,10 @@ def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent
 
 def _fed_columns(table: LakeTable, columns: pa.Schema) -> frozenset[str] | None:
     """Under ``conflicts: column`` the columns of the groups that a batch feeds, as if every row lived: the second check
-    knows what was written. None for whole rows."""
+    knows what was written. None for whole rows, also of
+    a table whose commits rewrite base files."""
     merging, config = table.merging, table.table.config
-    if not merging.groups or table.rules.conflicts != "column":
+    if not merging.groups or table.rules.conflicts != "column" or config.kind.copies:
         return None
     shared = {*config.record_key_fields, *config.partition_fields}
     values = tuple(name for name in columns.names if name not in shared)
@@ -208,7 +209,7 @@ def _write(
     pool: Executor,
 ) -> list[Written]:
     """Write every file group that the driver has rows for. Returns what was written, also by the tasks."""
-    existing = table.groups() if context.base_from_rows is not None else set()
+    writer = table.group_writer(context)
     replayed = table_input.notes.replayed is not None  # each once, whatever is counted
     merger = table.merger(context.arrow_schema, NOTHING_COUNTED if replayed else None)
 
@@ -216,7 +217,7 @@ def _write(
         place, rows = item
         name = table.names.of(*place)
         merged = merger.merge(place, name, rows)
-        results = write_merged(table.storage, context, merged, first=place not in existing)
+        results = write_merged(table.storage, writer, merged)
         return Written.of(table.rules.path, GroupIntent(place[0], name), merged, results)
 
     written = pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)])

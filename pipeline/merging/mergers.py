@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,9 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.merging.columns import Flags
+from pipeline.merging.deleted_keys import DeletedKeys
 from pipeline.merging.engines.aggregate import Aggregate
 from pipeline.merging.engines.first_row import FirstRow
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
@@ -20,8 +22,10 @@ from pipeline.merging.engines.partial_update import PartialUpdate
 from pipeline.merging.group_orders import GroupEvents, Orders, asked, group_events, orders_after
 from pipeline.merging.states import Merged, Merger, RowStates
 from pipeline.merging.stitch import Layout, Partial, partial_rows, stitched
+from pipeline.storage.base import Storage
 from pipeline.upsert.merge import Place, merge
-from pipeline.upsert.route import GROUP
+from pipeline.upsert.route import GROUP, KEY
+from pipeline.upsert.target import ORDER_FIELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,32 @@ class PlainMerger:
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
         """As ``Merger.merge``."""
         return Merged(*merge(place, file_id, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMerger:
+    """As ``PlainMerger``, without the rows that are older than the delete of their key: base files have no deletes that
+    would keep them out.
+
+    Args:
+        storage: the table's root.
+        timeline: of the table as of the commit's begin.
+    """
+
+    storage: Storage
+    timeline: Timeline
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``. Raises CorruptDataError, StorageError."""
+        write, superseded = merge(place, file_id, rows)
+        if write.upserts is None:
+            return Merged(write, superseded)
+        orders = write.upserts.column(ORDER_FIELD).to_numpy()
+        late = DeletedKeys.of(self.storage, self.timeline, file_id).superseded(write.upserts.column(KEY), orders)
+        if not late.any():
+            return Merged(write, superseded)
+        kept = write.upserts.filter(pa.array(~late))
+        return Merged(replace(write, upserts=kept if len(kept) else None), superseded + int(late.sum()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,17 @@ class Tombstones:
     def of(self, file_id: str) -> pa.Table | None:
         """The newest tombstone of every key of a file group that has one; None for none. A key may live again: then its
         row counts. Raises CorruptDataError, StorageError."""
+        rows = self.counted(file_id)
+        if rows is None:
+            return None
+        keys = rows.column(RECORD_KEY_FIELD).combine_chunks().dictionary_encode()
+        last = np.zeros(len(keys.dictionary), dtype=np.int64)
+        last[np.asarray(keys.indices.to_numpy(), dtype=np.int64)] = np.arange(len(rows))  # the last assignment stays
+        return rows.take(pa.array(last))
+
+    def counted(self, file_id: str) -> pa.Table | None:
+        """The tombstones of a file group that completed commits have written, a key several times, in the order of the
+        commits' requested times. Returns and raises as ``of``."""
         rows = self._rows(file_id)
         if rows is None:
             return None
@@ -99,10 +110,7 @@ class Tombstones:
         counts = np.array([self.timeline.is_completed(instant) for instant in known.tolist()], dtype=np.bool_)
         kept = np.flatnonzero(counts[codes])
         kept = kept[np.argsort(codes[kept], kind="stable")]
-        keys = rows.column(RECORD_KEY_FIELD).combine_chunks().take(pa.array(kept)).dictionary_encode()
-        last = np.zeros(len(keys.dictionary), dtype=np.int64)
-        last[np.asarray(keys.indices.to_numpy(), dtype=np.int64)] = kept  # of repeated keys the last assignment stays
-        return rows.take(pa.array(last)).drop_columns([INSTANT])
+        return rows.take(pa.array(kept)).drop_columns([INSTANT])
 
     def _rows(self, file_id: str) -> pa.Table | None:
         for attempt in range(_ATTEMPTS):

@@ -1,32 +1,40 @@
-"""Writes what events made of a file group: its tombstones, then its files."""
+"""Writes what events made of a file group: the orders of deletes that its files forget, then its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_file_group
-from pipeline.hudi.files.first_write import write_new_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult
+from pipeline.hudi.rewrite.group_writer import GroupWriter
+from pipeline.merging.deleted_keys import DeletedKeys
 from pipeline.merging.states import Merged
 from pipeline.merging.tombstones import write_tombstones
 from pipeline.storage.base import Storage
 
 
-def write_merged(storage: Storage, context: WriteContext, merged: Merged, *, first: bool) -> Sequence[WriteResult]:
-    """Write the file group's files for a commit; no file if no row changes.
+def write_merged(storage: Storage, writer: GroupWriter, merged: Merged) -> list[WriteResult]:
+    """Write the file group's files for a commit; no file if no row changes. Errors as ``GroupWriter.write``.
 
     Args:
         storage: the table's root.
-        context: of the commit.
+        writer: of the commit.
         merged: the write.
-        first: whether the file group does not exist yet.
-
-    Errors as ``write_file_group``.
     """
-    group = merged.write
     if merged.tombstones is not None:
-        write_tombstones(storage, group.file_id, context.instant, merged.tombstones)
-    if group.upserts is None and group.deletes is None and not group.partials:
-        return []
-    if first and context.base_from_rows is not None:
-        return write_new_file_group(storage, context, group)
-    return [write_file_group(storage, context, group)]
+        write_tombstones(storage, merged.write.file_id, writer.context.instant, merged.tombstones)
+    return write_group(storage, writer, merged.write)
+
+
+def write_group(storage: Storage, writer: GroupWriter, group: FileGroupWrite) -> list[WriteResult]:
+    """Write rows of a file group that no merger has made. Arguments and errors as ``write_merged``."""
+    _keep_deletes(storage, writer, group)
+    return writer.write(storage, group)
+
+
+def write_anew(storage: Storage, writer: GroupWriter, group: FileGroupWrite) -> list[WriteResult]:
+    """Write all rows that a file group shall have. Arguments as ``write_merged``, errors as ``GroupWriter.write``."""
+    _keep_deletes(storage, writer, group)
+    return writer.write_anew(storage, group)
+
+
+def _keep_deletes(storage: Storage, writer: GroupWriter, group: FileGroupWrite) -> None:
+    if writer.keeps_deletes and group.deletes is not None and group.deletes.num_rows:
+        DeletedKeys.write(storage, group.file_id, writer.context.instant, group.deletes)

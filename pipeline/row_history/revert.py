@@ -15,9 +15,10 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
 from pipeline.lake.lake_table import LakeTable
+from pipeline.merging.write import write_group
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.recorded import Revert
 from pipeline.row_history.commits import CommitKind, CommitLog, revert_stream
@@ -224,7 +225,9 @@ def _write(table: LakeTable, context: WriteContext, rows: Sequence[RowRevert]) -
     by_place: dict[Place, list[RowRevert]] = {}
     for row, bucket in zip(rows, _buckets(table, [row.row for row in rows]), strict=True):
         by_place.setdefault((row.row.path, bucket), []).append(row)
-    return [write_file_group(table.storage, context, _group(table, place, mine)) for place, mine in by_place.items()]
+    writer = table.group_writer(context)
+    groups = [_group(table, place, mine) for place, mine in by_place.items()]
+    return [result for group in groups for result in write_group(table.storage, writer, group)]
 
 
 def _group(table: LakeTable, place: Place, rows: Sequence[RowRevert]) -> FileGroupWrite:

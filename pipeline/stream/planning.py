@@ -120,9 +120,10 @@ class Planner:
                     table.refresh(self._settings.name)
                     context = table.begin(table.table.schema)
                     with table.undone_on_error(context.instant):
-                        merger = table.merger(context.arrow_schema)
+                        writer = TableWriter(
+                            table.group_writer(context), table.names, table.merger(context.arrow_schema)
+                        )
                 except BinlakeError:  # the driver tries it again, and the error is then this table's alone
                     continue
-                existing = frozenset(table.groups()) if context.base_from_rows is not None else ()
-                writers[table.rules.path] = TableWriter(context, table.names, existing, merger)
+                writers[table.rules.path] = writer
         return writers

@@ -15,6 +15,7 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.rewrite.group_writer import GroupWriter
 from pipeline.merging.engines.heights import FactHeights
 from pipeline.merging.mergers import PlainMerger
 from pipeline.merging.states import Merged, Merger
@@ -54,16 +55,19 @@ class TableState:
 
 @dataclass(frozen=True)
 class TableWriter:
-    """A table that tasks may write: its open instant, and the ids of its file groups.
+    """A table that tasks may write: how its open instant writes, and the ids of its file groups.
 
-    ``existing``: the existing file groups, as (partition path, bucket); filled only if new file groups may begin with a
-    base file. ``merger``: makes rows of events, on the table's state as of the instant's begin.
+    ``merger``: makes rows of events, on the table's state as of the instant's begin.
     """
 
-    context: WriteContext
+    groups: GroupWriter
     names: GroupNames
-    existing: Collection[tuple[str, int]] = ()
     merger: Merger = field(default_factory=PlainMerger)
+
+    @property
+    def context(self) -> WriteContext:
+        """The context of the open instant."""
+        return self.groups.context
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes parcels as log files in tasks, for the tables that the plan has opened for tasks."""
+"""Writes parcels to file groups in tasks, for the tables that the plan has opened for tasks."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
                 yield from parcels
                 continue
             merged = writer.merger.merge((path, bucket), name, rows)
-            first = (path, bucket) not in writer.existing
-            results = write_merged(lake.sub(table), writer.context, merged, first=first)
+            results = write_merged(lake.sub(table), writer.groups, merged)
             yield from Written.of(table, GroupIntent(path, name), merged, results)
         except BinlakeError as error:
             yield TableFailed(table, error)

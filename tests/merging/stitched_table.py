@@ -127,7 +127,7 @@ class StitchedTable:
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)
-        writer = TableWriter(context, table.names, (), table.merger(context.arrow_schema))
+        writer = TableWriter(table.group_writer(context), table.names, table.merger(context.arrow_schema))
         plan = BatchPlan(
             DecodeOptions(),
             NoSchemas(),

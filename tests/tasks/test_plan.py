@@ -13,6 +13,7 @@ from pipeline.decode.schemas.schemas import NoSchemas
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.bucketing import GroupNames, SimpleBuckets
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.rewrite.group_writer import LogWriter
 from pipeline.settings import TablesSettings
 from pipeline.tasks.plan import (
     BatchPlan,
@@ -121,7 +122,7 @@ def test_everything_travels() -> None:
             {"bootstrap.servers": "x"},
             "file:///lake",
             {},
-            writers={"shop/a": TableWriter(context, GroupNames("a", SimpleBuckets(2), {("", 0): "id"}))},
+            writers={"shop/a": TableWriter(LogWriter(context), GroupNames("a", SimpleBuckets(2), {("", 0): "id"}))},
         ),
         TaskReport(tables={A: table(A, "id")}, quarantined=[quarantined(A)]),
         Written("shop/a", WriteResult("", "id", "name", 1, 2, 3, "a", "b"), 4),

@@ -173,7 +173,7 @@ class Ingest:
         if shuffle and table is not None and table.keyless is None and not truncates:
             table.refresh(STREAM)
             context = table.begin(table.table.schema)
-            writer = TableWriter(context, table.names)
+            writer = TableWriter(table.group_writer(context), table.names)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]
             written = [i for i in items if isinstance(i, Written)]

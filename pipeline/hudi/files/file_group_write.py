@@ -38,7 +38,7 @@ class WriteContext:
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
     ``base_from_rows``: a new file group with at least so many upserts begins with a base file that holds them; None for
-    log files only.
+    log files only. ``keeps_keys``: whether results say which keys a base file gains and loses, for an index.
     """
 
     table_name: str
@@ -50,6 +50,12 @@ class WriteContext:
     compression_level: int | None = 1
     indexed_columns: tuple[str, ...] | None = None
     base_from_rows: int | None = None
+    keeps_keys: bool = False
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The columns of a file, meta fields first."""
+        return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.arrow_schema])
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ class FileGroupWrite:
     def num_partials(self) -> int:
         """The number of partial rows."""
         return sum(rows.num_rows for rows in self.partials)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes no row."""
+        return self.upserts is None and self.deletes is None and not self.partials
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +116,7 @@ class WriteResult:
     it has whole rows of them. ``inserts``: whether it may have rows of new keys.
     ``keys``: what changes in the file group's keys; None where no index needs it.
     ``replaces``: of a base file, the name of the base file of the same file group before; None for the first one.
-    ``num_inserts``: of a base file, how many of its rows are new; None for all.
+    ``num_inserts``: of a base file, how many of its rows are new; None for all. ``num_updates``: how many are changed.
     """
 
     partition_path: str
@@ -124,6 +135,7 @@ class WriteResult:
     keys: KeyChanges | None = None
     replaces: str | None = None
     num_inserts: int | None = None
+    num_updates: int = 0
 
     @property
     def is_base(self) -> bool:
@@ -142,10 +154,13 @@ class WriteResult:
                 partition_path=self.partition_path,
                 file_id=self.file_id,
                 path=self.path,
-                prev_commit="null",
+                prev_commit=_instant_of(self.replaces) if self.replaces is not None else "null",
                 num_writes=self.num_upserts,
-                num_inserts=self.num_upserts,
+                num_deletes=self.num_deletes,
+                num_update_writes=self.num_updates,
+                num_inserts=self.num_upserts if self.num_inserts is None else self.num_inserts,
                 file_size=self.size_bytes,
+                prev_base_file=self.replaces,
             )
         return WriteStat(
             partition_path=self.partition_path,
@@ -161,12 +176,17 @@ class WriteResult:
         )
 
 
+def _instant_of(base_file: str) -> str:
+    name = parse_base_name(base_file)
+    return name.instant if name is not None else "null"
+
+
 def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
     """Write the group's marker and log file.
 
     Raises UnsupportedError for columns that the schema lacks or values it cannot hold, StorageError.
     """
-    whole, partial = _data_rows(context, group)
+    whole, partial = data_rows(context, group)
     data = _encode(context, group, [*whole, *partial])
     name = str(LogFileName(group.file_id, context.instant))
     storage.write(marker_path(context.instant, group.partition_path, name), b"")
@@ -212,12 +232,12 @@ def write_stats(instant: str, results: Iterable[WriteResult]) -> tuple[WriteStat
 def encode_log_file(context: WriteContext, group: FileGroupWrite) -> bytes:
     """The bytes of the group's log file: a data block for its upserts, one for each table of partial rows, and
     a delete block for its deletes."""
-    whole, partial = _data_rows(context, group)
+    whole, partial = data_rows(context, group)
     return _encode(context, group, [*whole, *partial])
 
 
-def _data_rows(context: WriteContext, group: FileGroupWrite) -> tuple[list[pa.Table], list[pa.Table]]:
-    """(the upserts, the tables of partial rows) as they are stored, without empty ones. Raises UnsupportedError."""
+def data_rows(context: WriteContext, group: FileGroupWrite) -> tuple[list[pa.Table], list[pa.Table]]:
+    """(the upserts, the tables of partial rows) as a file stores them, without empty ones. Raises UnsupportedError."""
     first = group.upserts.num_rows if group.upserts is not None else 0
     whole, partial = [], []
     if first:

@@ -33,7 +33,7 @@ def write_new_file_group(storage: Storage, context: WriteContext, group: FileGro
     """Write the rows of a file group that does not exist yet: a base file if there are ``context.base_from_rows``
     upserts, else a log file. Bytes and errors as ``write_file_group``; UnsupportedError also for partial rows, for none
     of its rows lives yet."""
-    _refuse_partials(group)
+    refuse_partials(group)
     least = context.base_from_rows
     if least is None or group.upserts is None or group.upserts.num_rows < max(least, 1):
         return [write_file_group(storage, context, group)]
@@ -48,14 +48,15 @@ def write_base_anew(storage: Storage, context: WriteContext, group: FileGroupWri
     over it. So a column can take a type as which neither reader reads the older files (measured).
 
     ``group.upserts``: all rows, none if the group has lost its rows. Bytes and errors as ``write_file_group``."""
-    _refuse_partials(group)
+    refuse_partials(group)
     written = [_write_base(storage, context, group)]
     if group.deletes is not None and group.deletes.num_rows:
         written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
     return written
 
 
-def _refuse_partials(group: FileGroupWrite) -> None:
+def refuse_partials(group: FileGroupWrite) -> None:
+    """Raise UnsupportedError if a write that begins a file slice has partial rows: none of its rows lives yet."""
     if group.num_partials:
         raise UnsupportedError(
             "partial rows cannot be the first rows of a file slice",

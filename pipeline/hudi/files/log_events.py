@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +50,28 @@ class LogEvents:
         else:
             self._add_rows(aligned(decode_data_block(block, self.schema.names, path), self.schema))
         self.instants.append(block.instant or "")
+
+    def add_write(
+        self, instant: str, whole: Sequence[pa.Table], partials: Sequence[pa.Table], deletes: pa.Table | None
+    ) -> None:
+        """Add what a commit writes to a file group, as if it were a log file.
+
+        Args:
+            instant: of the commit.
+            whole: tables of whole rows, meta fields among their columns.
+            partials: tables of partial rows, likewise.
+            deletes: the record key and the ordering column; None for none.
+        """
+        for rows in whole:
+            self._add_rows(aligned(rows, self.schema))
+            self.instants.append(instant)
+        for rows in partials:
+            self._add_partials(rows, instant)
+            self.instants.append(instant)
+        if deletes is not None and deletes.num_rows:
+            values = {RECORD_KEY_FIELD: deletes.column(RECORD_KEY_FIELD)}
+            self._add_deletes(pa.table({**values, "ordering": deletes.column(self.ordering_field)}))
+            self.instants.append(instant)
 
     @property
     def nbytes(self) -> int:

@@ -19,13 +19,13 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucket import bucket_of_file_id
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
-from pipeline.hudi.files.first_write import write_base_anew
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_deletes
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices
+from pipeline.merging.write import write_anew, write_group
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.rewrite import rewrite
 from pipeline.schema_changes.apply.stored_rows import (
@@ -145,7 +145,7 @@ def _restate(
 ) -> list[WriteResult]:
     """Write the rows that the statements change. Deletes that ``keyless`` owes are carried out on them: they came with
     the content that the rows have only now."""
-    gone, current = gone_after(entries), table.table.schema
+    gone, current, writer = gone_after(entries), table.table.schema, table.group_writer(context)
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
     )
@@ -160,14 +160,12 @@ def _restate(
             kept = read_deletes(table.table, piece)  # older rows that come late must not return
             deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
             rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
-            return write_base_anew(
-                table.storage, context, FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes))
-            )
+            return write_anew(table.storage, writer, FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes)))
         rows = done.after.filter(pa.array(done.changed & ~done.removed))
         if not len(rows) and not len(deletes):
             return ()
         group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
-        return (write_file_group(table.storage, context, group),)
+        return write_group(table.storage, writer, group)
 
     pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
     if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt

@@ -24,9 +24,9 @@ from pipeline.hudi.definition.bucketing import buckets_of
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
-from pipeline.hudi.files.first_write import write_base_anew
 from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
+from pipeline.merging.write import write_anew
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.stored_rows import Pending, columns_after, ddl_stream, rows_after
 from pipeline.schema_changes.rules.entries import Entry, gone_after
@@ -95,7 +95,7 @@ def _written(
     by_path: dict[str, list[FileSlice]] = {}
     for piece in table.table.file_slices():
         by_path.setdefault(piece.partition_path, []).append(piece)
-    bucketing = table.table.config.bucketing
+    bucketing, writer = table.table.config.bucketing, table.group_writer(context)
     for path, pieces in by_path.items():
         size = sum(piece.base_size + piece.log_size for piece in pieces)
         count = bucketing.count(path)
@@ -109,7 +109,7 @@ def _written(
                 for bucket in wanted
                 if bucket in rows or bucket in held
             ]
-            for written in pool.map(lambda group: write_base_anew(table.storage, context, group), groups):
+            for written in pool.map(lambda group: write_anew(table.storage, writer, group), groups):
                 yield from written
 
 

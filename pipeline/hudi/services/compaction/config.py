@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipeline.hudi.definition.format_config import FormatConfig
+from pipeline.hudi.rewrite.form import BaseFileForm, BloomKind
 from pipeline.policies import CompactionPolicy
 from pipeline.validation import Count
 
@@ -22,6 +21,20 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
     log_ratio_from_bytes: int = 16 << 20
     compression: str = "zstd"
     compression_level: int | None = 1
-    bloom_kind: Literal["SIMPLE", "DYNAMIC_V0"] | None = "SIMPLE"
+    bloom_kind: BloomKind | None = "SIMPLE"
     bloom_entries: Count = 60_000
     bloom_max_entries: int = 100_000
+
+    @property
+    def form(self) -> BaseFileForm:
+        """The form of its base files."""
+        return BaseFileForm(
+            self.row_group_rows,
+            self.row_group_bytes,
+            self.compression,
+            self.compression_level,
+            self.bloom_kind,
+            self.bloom_filter_fpp,
+            self.bloom_entries,
+            self.bloom_max_entries,
+        )

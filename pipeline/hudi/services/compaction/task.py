@@ -3,14 +3,12 @@
 It needs the storage, the context and the operation, which can all be pickled. Names and bytes depend on them alone, so
 a retried or speculative task overwrites its own files with the same bytes. Markers are written first, so that
 unscheduling the compaction finds the files of a dead task. The decoded log files, one row group each of the old and the
-new base file, and the bloom filter are in memory; all other data is in temporary files.
+new base file, and the bloom filter are in memory; all other data is in temporary files (``hudi.rewrite``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,21 +16,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.hudi.definition.schema import META_FIELDS
-from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
 from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
-from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.metadata.records.delta import AddedFile
-from pipeline.hudi.services.compaction.base_sink import BaseFileSink, Written, mapped
+from pipeline.hudi.rewrite.base_sink import Written, mapped
+from pipeline.hudi.rewrite.base_write import BaseOutline, write_bases
+from pipeline.hudi.rewrite.merge import SortedLog
 from pipeline.hudi.services.compaction.config import CompactionConfig
-from pipeline.hudi.services.compaction.merge import (
-    NotSortedError,
-    SortedLog,
-    merge_sorted,
-    merge_unsorted,
-)
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.tombstones import Restated, restate
 from pipeline.hudi.timeline.commit_metadata import WriteStat
@@ -84,6 +76,12 @@ class CompactionContext:
         """The columns of a base file, meta fields first."""
         return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.arrow_schema])
 
+    @property
+    def outline(self) -> BaseOutline:
+        """Of the base files."""
+        form = self.config.form
+        return BaseOutline(self.instant, self.schema, self.avro_schema_json, self.indexed_columns, form)
+
 
 @dataclass(frozen=True)
 class CompactedFile:
@@ -132,8 +130,9 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
     with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as directory:
-        written = _write_base(storage, context, operation, log, name, Path(directory))
-        content = mapped(Path(directory) / "base")
+        source = _base_of(storage, operation)
+        made = write_bases(storage, source, log, context.outline, lambda _: operation.file_id, Path(directory))[0]
+        written, content = made.written, mapped(made.path)
         storage.write(operation.path(name), content)
     base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
     stat = _base_stat(operation, base, written, log, read)
@@ -167,54 +166,15 @@ def _order(name: str) -> tuple[str, int, str]:
     return parsed.order if parsed is not None else ("", 0, "")
 
 
-def _write_base(
-    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog, name: str, directory: Path
-) -> Written:
-    """The base file in ``directory``, sorted by key even if the old one is not."""
-    with _open_base(storage, context, operation) as base:
-        expected = (base.num_rows if base is not None else 0) + log.rows.table.num_rows
-
-        def sink() -> BaseFileSink:
-            return BaseFileSink(
-                directory / "base", context.schema, name, expected, context.indexed_columns, context.config
-            )
-
-        try:
-            return _fill(sink(), merge_sorted(_rows(base, context), log), context)
-        except NotSortedError:
-            log.forget()
-            at_once = context.config.row_group_rows, context.config.row_group_bytes
-            return _fill(sink(), merge_unsorted(_rows(base, context), log, directory / "aside", at_once), context)
-
-
-def _fill(sink: BaseFileSink, merged: Iterator[pa.Table], context: CompactionContext) -> Written:
-    try:
-        for rows in merged:
-            sink.write(rows)
-    except BaseException:
-        sink.abandon()
-        raise
-    return sink.close(context.avro_schema_json)
-
-
-@contextlib.contextmanager
-def _open_base(storage: Storage, context: CompactionContext, operation: Operation) -> Iterator[BaseFileRows | None]:
+def _base_of(storage: Storage, operation: Operation) -> tuple[str, int] | None:
+    """Path and bytes of the base file that the plan names."""
     if operation.base_file is None:
-        yield None
-        return
+        return None
     path = operation.path(operation.base_file)
     info = storage.stat(path)
     if info is None:
         raise StorageNotFoundError("a base file of the plan does not exist", do_next="run binlake fsck", path=path)
-    with open_base_file(storage, path, context.schema.names, info.size) as base:
-        yield base
-
-
-def _rows(base: BaseFileRows | None, context: CompactionContext) -> Iterator[pa.Table]:
-    schema = context.schema
-    if base is not None:
-        for rows in base.row_groups():
-            yield aligned(rows, schema)
+    return path, info.size
 
 
 def _base_stat(operation: Operation, base: AddedFile, written: Written, log: SortedLog, read: _LogRead) -> WriteStat:

@@ -29,7 +29,7 @@ from pipeline.clock import parse_instant
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_delete_block
 from pipeline.hudi.files.log_rows import Longs
-from pipeline.hudi.services.compaction.merge import SortedLog
+from pipeline.hudi.rewrite.merge import SortedLog
 
 _MS_PER_HOUR = 3_600_000
 _BLOCKS = 32

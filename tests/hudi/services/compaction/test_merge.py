@@ -19,7 +19,8 @@ from pipeline.hudi.files.base_file import BLOOM_FILTER_KEY, BLOOM_TYPE_KEY, MAX_
 from pipeline.hudi.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange, column_ranges
 from pipeline.hudi.files.parquet_file import AVRO_SCHEMA_KEY
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, compact_file_group, merge
+from pipeline.hudi.rewrite import merge
+from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, compact_file_group
 from pipeline.storage.base import StorageNotFoundError
 from tests.hudi.services.compaction.made import COMPACTION, META, ORDER, SCHEMA, Row, Slice, row
 from tests.hypothesis_profile import scaled

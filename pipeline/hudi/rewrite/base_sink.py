@@ -18,7 +18,7 @@ from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import DYNAMIC, BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange, column_ranges, unknown_range, widen
 from pipeline.hudi.files.parquet_file import parquet_writer
-from pipeline.hudi.services.compaction.config import CompactionConfig
+from pipeline.hudi.rewrite.form import BaseFileForm
 
 _FILE_NAME = "_hoodie_file_name"
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
@@ -26,11 +26,13 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Written:
-    """The statistics of a finished base file. ``ranges``: None if no statistics are kept."""
+    """The statistics of a finished base file. ``ranges``: None if no statistics are kept. ``keys``: the least and the
+    greatest record key; None without rows."""
 
     rows: int
     ranges: tuple[ColumnRange, ...] | None
     bloom: tuple[str, str] | None
+    keys: tuple[str, str] | None = None
 
 
 class BaseFileSink:
@@ -42,7 +44,7 @@ class BaseFileSink:
         name: the base file's name, which every row gets in ``_hoodie_file_name``.
         expected: the largest possible number of rows; it sizes the bloom filter.
         indexed: the columns to keep statistics of; None for none.
-        config: the settings of base files.
+        form: of base files.
     """
 
     def __init__(
@@ -52,24 +54,29 @@ class BaseFileSink:
         name: str,
         expected: int,
         indexed: tuple[str, ...] | None,
-        config: CompactionConfig,
+        form: BaseFileForm,
     ) -> None:
-        self._name, self._indexed, self._config = name, indexed, config
+        self._path, self._name, self._indexed, self._form = path, name, indexed, form
         self._schema = schema.set(schema.get_field_index(_FILE_NAME), pa.field(_FILE_NAME, _CONSTANT))
-        self._writer = parquet_writer(str(path), self._schema, config.compression, config.compression_level)
-        self._bloom = _filter(config, expected)
+        self._writer = parquet_writer(str(path), self._schema, form.compression, form.compression_level)
+        self._bloom = _filter(form, expected)
         self._group_rows = 0
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._rows = 0
         self._keys: tuple[str, str] | None = None
         self._ranges: dict[str, ColumnRange] = {}
 
+    @property
+    def flushed(self) -> tuple[int, int]:
+        """The rows and the bytes in the file so far: those of the row groups that are full."""
+        return self._rows, self._path.stat().st_size
+
     def write(self, rows: pa.Table) -> None:
         """Add rows; their keys must be greater than all earlier keys."""
         if not rows.num_rows:
             return
         if not self._group_rows:
-            self._group_rows = rows_at_once(rows, self._config.row_group_rows, self._config.row_group_bytes)
+            self._group_rows = rows_at_once(rows, self._form.row_group_rows, self._form.row_group_bytes)
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         while self._waiting_rows >= self._group_rows:
@@ -88,7 +95,7 @@ class BaseFileSink:
         ranges = None
         if self._indexed is not None:
             ranges = tuple(self._ranges[column] for column in self._indexed if column in self._ranges)
-        return Written(self._rows, ranges, bloom)
+        return Written(self._rows, ranges, bloom, self._keys)
 
     def abandon(self) -> None:
         """Close without finishing."""
@@ -125,9 +132,9 @@ def mapped(path: Path) -> bytes:
         return cast("bytes", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _filter(config: CompactionConfig, expected: int) -> BloomFilter | None:
-    if config.bloom_kind is None:
+def _filter(form: BaseFileForm, expected: int) -> BloomFilter | None:
+    if form.bloom_kind is None:
         return None
-    if config.bloom_kind == DYNAMIC:
-        return BloomFilter.dynamic(config.bloom_entries, config.bloom_filter_fpp, config.bloom_max_entries)
-    return BloomFilter.simple(expected, config.bloom_filter_fpp)
+    if form.bloom_kind == DYNAMIC:
+        return BloomFilter.dynamic(form.bloom_entries, form.bloom_filter_fpp, form.bloom_max_entries)
+    return BloomFilter.simple(expected, form.bloom_filter_fpp)

@@ -39,7 +39,8 @@ class Counts:
 
 
 class SortedLog:
-    """The log's winners in key order with their rows. Winners that lose to the base file are recorded during the merge.
+    """The log's winners in key order with their rows. The merge records which of them lose to the base file (``lost``),
+    have a key that is new in it (``inserted``), or delete a row of it (``deleted``).
 
     Args:
         events: the log's events; their rows are moved out.
@@ -64,7 +65,7 @@ class SortedLog:
             winners.block,
         )
         self._keys = np.asarray(winners.keys.to_numpy(zero_copy_only=False), dtype=object)
-        self.lost = np.zeros(len(self._keys), dtype=np.bool_)
+        self.lost, self.inserted, self.deleted = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
         self.counts = Counts()
 
     def __len__(self) -> int:
@@ -72,12 +73,18 @@ class SortedLog:
 
     def forget(self) -> None:
         """Reset the records of the merge: the base file is read again."""
-        self.lost[:] = False
+        for flags in (self.lost, self.inserted, self.deleted):
+            flags[:] = False
         self.counts = Counts()
 
     def up_to(self, key: str) -> int:
         """The number of winners with keys up to that one (inclusive)."""
         return bisect_right(self._keys, key)
+
+    @property
+    def changes_base(self) -> bool:
+        """Whether the merge has changed any row."""
+        return bool(self.counts.inserts or self.counts.updates or self.counts.deletes)
 
     def merged(self, base: pa.Table, low: int, high: int, *, sorted_keys: bool) -> tuple[pa.Table, Flags]:
         """Some rows of the base file with the winners from ``low`` to ``high``.
@@ -101,6 +108,7 @@ class SortedLog:
         source[hit] = np.where(log_rows >= 0, base.num_rows + log_rows - first, -1)
         self.counts.updates += int((log_rows >= 0).sum())
         self.counts.deletes += int((log_rows < 0).sum())
+        self.deleted[low + met[hit[log_rows < 0]]] = True
         fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
         if len(fresh):
             keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
@@ -108,14 +116,17 @@ class SortedLog:
             source = np.insert(source, at, base.num_rows + part.row[fresh] - first)
             owner = np.insert(owner, at, -1)
             self.counts.inserts += len(fresh)
+            self.inserted[low + fresh] = True
         kept = source >= 0
         return self.rows.between(first, last).with_base(base, source[kept], owner[kept]), alone
 
     def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
         """The rows of the winners from ``low`` on, in key order; ``alone``: only of those winners."""
-        places = self.winners.row[low:] if alone is None else self.winners.row[alone]
-        places = places[places >= 0]
+        winners = low + np.arange(len(self) - low) if alone is None else np.flatnonzero(alone)
+        winners = winners[self.winners.row[winners] >= 0]
+        places = self.winners.row[winners]
         self.rows.check_whole(places)
+        self.inserted[winners] = True
         self.counts.inserts += len(places)
         if alone is not None:
             return self.rows.table.take(pa.array(places))

@@ -1,0 +1,180 @@
+"""A file group's rows written as base files: the log's winners merged over the base file, in temporary files.
+
+One row group each of the old and of the new base file, the winners and the bloom filter are in memory; all other data
+is in temporary files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
+from pipeline.hudi.files.names import BaseFileName
+from pipeline.hudi.files.stored_rows import aligned
+from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
+from pipeline.hudi.rewrite.form import BaseFileForm
+from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_sorted, merge_unsorted
+from pipeline.storage.base import Storage
+
+
+@dataclass(frozen=True)
+class BaseOutline:
+    """What the base files of one instant have in common.
+
+    Args:
+        instant: of their names.
+        schema: their columns, meta fields first.
+        avro_schema_json: the same as Avro.
+        indexed_columns: whose statistics are kept; None for none.
+        form: how they are written.
+        target_bytes: where rows may go to any file group, the size of a file at which a further one begins if the rest
+            makes more than as much again; None for one file a group.
+    """
+
+    instant: str
+    schema: pa.Schema
+    avro_schema_json: str
+    indexed_columns: tuple[str, ...] | None
+    form: BaseFileForm
+    target_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBase:
+    """A finished base file in a temporary place: its name, the file, its statistics. ``last_key``: its greatest record
+    key, "" without rows. ``keys``: its record keys; None for the file group's own file."""
+
+    name: BaseFileName
+    path: Path
+    written: Written
+    keys: pa.ChunkedArray | None = None
+
+    @property
+    def last_key(self) -> str:
+        """Its greatest record key, "" without rows."""
+        return self.written.keys[1] if self.written.keys is not None else ""
+
+
+def write_bases(
+    storage: Storage,
+    base: tuple[str, int] | None,
+    log: SortedLog,
+    outline: BaseOutline,
+    file_id: Callable[[int], str],
+    directory: Path,
+) -> list[MadeBase]:
+    """Write the base files of a file group into ``directory``, sorted by key even if the old one is not.
+
+    Args:
+        storage: the table's root.
+        base: path and bytes of the base file to merge with; None for none.
+        log: the winners; records what became of them.
+        outline: of the files.
+        file_id: gives the file id of the first file (0), the group's own, and of further ones.
+        directory: an empty one on local disk.
+
+    Raises CorruptDataError, UnsupportedError, StorageError.
+    """
+    with _opened(storage, base, outline) as old:
+        expected = (old.num_rows if old is not None else 0) + log.rows.table.num_rows
+
+        def sink() -> _FilesSink:
+            return _FilesSink(outline, file_id, directory, expected)
+
+        try:
+            return _filled(sink(), merge_sorted(_rows(old, outline.schema), log))
+        except NotSortedError:
+            log.forget()
+            at_once = outline.form.row_group_rows, outline.form.row_group_bytes
+            return _filled(sink(), merge_unsorted(_rows(old, outline.schema), log, directory / "aside", at_once))
+
+
+class _FilesSink:
+    """Takes rows in key order; begins a further file when one is full.
+
+    ``expected``: the largest possible number of rows.
+    """
+
+    def __init__(self, outline: BaseOutline, file_id: Callable[[int], str], directory: Path, expected: int) -> None:
+        self._outline, self._file_id, self._directory = outline, file_id, directory
+        self._left = expected
+        self._bytes_a_row = 0.0
+        self._made: list[MadeBase] = []
+        self._keys: list[pa.ChunkedArray] = []
+        self._begin()
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; their keys must be greater than all earlier keys."""
+        self._sink.write(rows)
+        self._left -= rows.num_rows
+        if self._made:
+            self._keys.append(rows.column(RECORD_KEY_FIELD))
+        if self._is_full():
+            self._end()
+            self._begin()
+
+    def close(self) -> list[MadeBase]:
+        """Finish the last file."""
+        self._end()
+        return self._made
+
+    def abandon(self) -> None:
+        """Close without finishing."""
+        self._sink.abandon()
+
+    def _is_full(self) -> bool:
+        """Whether the file has reached its target, and what is left would make it more than twice as large."""
+        target = self._outline.target_bytes
+        if target is None or not self._left:
+            return False
+        rows, size = self._sink.flushed
+        self._bytes_a_row = size / rows if rows else self._bytes_a_row
+        return size >= target and size + self._left * self._bytes_a_row > 2 * target
+
+    def _begin(self) -> None:
+        outline, number = self._outline, len(self._made)
+        self._name = BaseFileName(self._file_id(number), outline.instant)
+        self._path = self._directory / f"base-{number}"
+        expected = self._left
+        if outline.target_bytes is not None and self._bytes_a_row:
+            expected = min(expected, int(2 * outline.target_bytes / self._bytes_a_row) + 1)
+        self._sink = BaseFileSink(
+            self._path, outline.schema, str(self._name), expected, outline.indexed_columns, outline.form
+        )
+
+    def _end(self) -> None:
+        written = self._sink.close(self._outline.avro_schema_json)
+        keys = pa.chunked_array([c for part in self._keys for c in part.chunks], pa.string()) if self._made else None
+        self._made.append(MadeBase(self._name, self._path, written, keys))
+        self._keys.clear()
+
+
+def _filled(sink: _FilesSink, merged: Iterator[pa.Table]) -> list[MadeBase]:
+    try:
+        for rows in merged:
+            sink.write(rows)
+    except BaseException:
+        sink.abandon()
+        raise
+    return sink.close()
+
+
+@contextlib.contextmanager
+def _opened(storage: Storage, base: tuple[str, int] | None, outline: BaseOutline) -> Iterator[BaseFileRows | None]:
+    if base is None:
+        yield None
+        return
+    with open_base_file(storage, base[0], outline.schema.names, base[1]) as opened:
+        yield opened
+
+
+def _rows(base: BaseFileRows | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    if base is not None:
+        for rows in base.row_groups():
+            yield aligned(rows, schema)

@@ -1,0 +1,198 @@
+"""How the rows of a commit are written to a file group: as a log file, or by a new base file."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.files.file_group_write import (
+    FileGroupWrite,
+    KeyChanges,
+    WriteContext,
+    WriteResult,
+    data_rows,
+    write_file_group,
+)
+from pipeline.hudi.files.first_write import refuse_partials, write_base_anew, write_new_file_group
+from pipeline.hudi.files.log_events import LogEvents
+from pipeline.hudi.files.names import in_partition, marker_path
+from pipeline.hudi.files.view import BaseFile
+from pipeline.hudi.rewrite.base_sink import mapped
+from pipeline.hudi.rewrite.base_write import BaseOutline, MadeBase, write_bases
+from pipeline.hudi.rewrite.form import BaseFileForm
+from pipeline.hudi.rewrite.merge import SortedLog
+from pipeline.policies import FileSizePolicy
+from pipeline.storage.base import Storage
+
+
+class GroupWriter(Protocol):
+    """Writes file groups of one commit. Picklable, for tasks use it; the same write gives the same files."""
+
+    @property
+    def context(self) -> WriteContext:
+        """The context of the commit."""
+        ...
+
+    @property
+    def keeps_deletes(self) -> bool:
+        """Whether the orders of deletes must be kept beside the files, which forget them (``merging.deleted_keys``)."""
+        ...
+
+    def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """Write a file group's rows. Returns the files; none if no row changes.
+
+        Raises UnsupportedError for columns that the schema lacks, values it cannot hold, or partial rows of a new file
+        group; CorruptDataError for a base file that cannot be read; StorageError.
+        """
+        ...
+
+    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """Write all rows that a file group shall have, whatever it has now: ``group.upserts``, a table without rows for
+        none. The file group begins a new file slice. Errors as ``write``."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogWriter:
+    """Writes log files, and the first rows of a file group as a base file if ``context.base_from_rows`` says so.
+
+    Args:
+        context: of the commit.
+        existing: partition path and file id of the existing file groups; needed only with ``base_from_rows``.
+    """
+
+    context: WriteContext
+    existing: Collection[tuple[str, str]] = frozenset()
+    keeps_deletes: bool = False
+
+    def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """As ``GroupWriter.write``."""
+        if group.is_empty:
+            return []
+        first = (group.partition_path, group.file_id) not in self.existing
+        if first and self.context.base_from_rows is not None:
+            return write_new_file_group(storage, self.context, group)
+        return [write_file_group(storage, self.context, group)]
+
+    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """As ``GroupWriter.write_anew``; the deletes go to a log file over the base file."""
+        return write_base_anew(storage, self.context, group)
+
+
+@dataclass(frozen=True)
+class BaseWriter:
+    """Writes a new base file of the same file group: the commit's rows merged over the rows of the base file.
+
+    Args:
+        context: of the commit.
+        bases: the base files to merge with, by file id; a file group without one is new.
+        sizes: where rows may go to any file group, how large files become: what is too much for one goes to new file
+            groups. None where a row's file group is computed.
+        keeps_deletes: as ``GroupWriter``.
+        form: of the base files.
+    """
+
+    context: WriteContext
+    bases: Mapping[str, BaseFile]
+    sizes: FileSizePolicy | None = None
+    keeps_deletes: bool = False
+    form: BaseFileForm = field(default_factory=BaseFileForm)
+
+    def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """As ``GroupWriter.write``."""
+        base = self.bases.get(group.file_id)
+        if base is None:
+            refuse_partials(group)
+            if group.upserts is None:
+                return []
+        return self._write(storage, group, base, anew=False)
+
+    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+        """As ``GroupWriter.write_anew``; a base file has no deletes."""
+        refuse_partials(group)
+        return self._write(storage, replace(group, deletes=None), None, anew=True)
+
+    def _write(
+        self, storage: Storage, group: FileGroupWrite, base: BaseFile | None, *, anew: bool
+    ) -> list[WriteResult]:
+        log = SortedLog(_events(self.context, group))
+        source = None if base is None else (base.path, base.size)
+        with tempfile.TemporaryDirectory(prefix="binlake-rewrite-") as directory:
+            made = write_bases(storage, source, log, self._outline(), _file_ids(self.context, group), Path(directory))
+            if not (anew or log.changes_base):
+                return []
+            return [self._published(storage, group, log, one, number) for number, one in enumerate(made)]
+
+    def _outline(self) -> BaseOutline:
+        context, form, target = self.context, self.form, self.sizes.target_bytes if self.sizes is not None else None
+        if target is not None:  # a file ends after a row group
+            form = replace(form, row_group_bytes=min(form.row_group_bytes, target))
+        form = replace(form, compression=context.compression, compression_level=context.compression_level)
+        return BaseOutline(
+            context.instant, context.file_schema, context.avro_schema_json, context.indexed_columns, form, target
+        )
+
+    def _published(
+        self, storage: Storage, group: FileGroupWrite, log: SortedLog, made: MadeBase, number: int
+    ) -> WriteResult:
+        """Move a finished file to its place. ``number``: 0 for the file group's own, of which the commit's updates and
+        deletes are told."""
+        name, old = str(made.name), self.bases.get(group.file_id)
+        storage.write(marker_path(self.context.instant, group.partition_path, name), b"")
+        content = mapped(made.path)
+        storage.write(in_partition(group.partition_path, name), content)
+        own, keys = number == 0, made.written.keys or ("", "")
+        return WriteResult(
+            partition_path=group.partition_path,
+            file_id=made.name.file_id,
+            file_name=name,
+            size_bytes=len(content),
+            num_upserts=made.written.rows,
+            num_deletes=log.counts.deletes if own else 0,
+            min_record_key=keys[0],
+            max_record_key=keys[1],
+            ranges=made.written.ranges,
+            bloom=made.written.bloom,
+            keys=_key_changes(group, log, made) if self.context.keeps_keys else None,
+            replaces=str(old.name) if own and old is not None else None,
+            num_inserts=min(log.counts.inserts, made.written.rows) if own else None,
+            num_updates=log.counts.updates if own else 0,
+        )
+
+
+def _events(context: WriteContext, group: FileGroupWrite) -> LogEvents:
+    events = LogEvents(context.file_schema, context.ordering_field)
+    whole, partials = data_rows(context, group)
+    events.add_write(context.instant, whole, partials, group.deletes)
+    return events
+
+
+def _file_ids(context: WriteContext, group: FileGroupWrite) -> Callable[[int], str]:
+    """The file group's own id, then those of new file groups: every attempt of a task computes the same."""
+
+    def name(number: int) -> str:
+        if number == 0:
+            return group.file_id
+        place = "\n".join((context.table_name, context.instant, group.partition_path, group.file_id, str(number)))
+        return f"{uuid.UUID(bytes=hashlib.blake2b(place.encode(), digest_size=16).digest(), version=4)}-0"
+
+    return name
+
+
+def _key_changes(group: FileGroupWrite, log: SortedLog, made: MadeBase) -> KeyChanges:
+    """The keys of a further file are all new in its file group. Rows that went there are not deleted."""
+    if made.keys is not None:
+        none = pa.array([], pa.string())
+        return KeyChanges(group.partition_path, made.name.file_id, made.keys.combine_chunks(), none)
+    inserted = log.winners.keys.filter(pa.array(log.inserted))
+    inserted = inserted.filter(pc.less_equal(inserted, made.last_key))
+    deleted = log.winners.keys.filter(pa.array(log.deleted))
+    return KeyChanges(group.partition_path, made.name.file_id, inserted, deleted)
