@@ -14,6 +14,7 @@ from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.clean import read_plan
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.compaction import (
+    NOTHING_TO_COMPACT,
     CompactedFile,
     CompactionConfig,
     CompactionJob,
@@ -59,6 +60,7 @@ class Report:
         cleaned: number of files deleted.
         archived: number of instants moved to the history.
         seconds: the total time.
+        skipped: why the table is never compacted; None if it can be.
         warning: a service that could not run, without an error.
         error: the error that ended the services early.
     """
@@ -74,6 +76,7 @@ class Report:
     cleaned: int = 0
     archived: int = 0
     seconds: float = 0.0
+    skipped: str | None = None
     warning: str | None = None
     error: BinlakeError | None = None
 
@@ -110,6 +113,9 @@ def maintain(place: CatalogTable, locking: Locking, map_tasks: MapTasks, wanted:
 
 
 def _compact(table: HudiTable, rules: TableRules, map_tasks: MapTasks, wanted: Wanted, report: Report) -> None:
+    if table.config.kind.copies:
+        report.skipped = NOTHING_TO_COMPACT
+        return
     config = compaction_config(rules, rules.compaction or CompactionSettings())
     if wanted.execute:
         for pending in abandoned(table):

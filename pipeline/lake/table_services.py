@@ -88,7 +88,7 @@ class TableServices:
         try:
             compacted = self._compact(table)
             if not _left_to_others(table.rules):
-                retire(table.table, table.rules, clean=compacted is not None)
+                retire(table.table, table.rules, clean=compacted is not None or _copies(table.table))
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
@@ -98,7 +98,7 @@ class TableServices:
         """Compact all log files into base files, due or not, in the calling thread. Call it between two commits. Does
         nothing if the table's compaction is off or left to another process. Errors as ``run``."""
         rule = table.rules.compaction
-        if rule is None or _left_to_others(table.rules):
+        if rule is None or _left_to_others(table.rules) or _copies(table.table):
             return
         with self._lock:
             running = self._running.pop(table.rules.path, None)
@@ -108,7 +108,7 @@ class TableServices:
 
     def _compact(self, table: LakeTable) -> str | None:
         rule = table.rules.compaction
-        if rule is None or _left_to_others(table.rules):
+        if rule is None or _left_to_others(table.rules) or _copies(table.table):
             return None
         config = compaction_config(table.rules, rule)
         if rule.mode == "inline":
@@ -152,6 +152,11 @@ class TableServices:
         return completed.requested_time if completed is not None else None
 
 
+def _copies(table: HudiTable) -> bool:
+    """Whether every commit is what a compaction is elsewhere: it leaves no log files, and makes slices superfluous."""
+    return table.config.kind.copies
+
+
 def _left_to_others(rules: TableRules) -> bool:
     return rules.compaction is not None and rules.compaction.mode == "process"
 
@@ -159,8 +164,8 @@ def _left_to_others(rules: TableRules) -> bool:
 def retire(table: HudiTable, rules: TableRules, *, clean: bool) -> None:
     """Delete files that the retention no longer keeps, and shorten the timeline, according to the rules.
 
-    ``clean``: whether a compaction has completed; only a compaction makes a file slice superfluous. Errors as
-    ``cleaning.clean`` and ``archive``.
+    ``clean``: whether a compaction has completed, or a commit of a copy-on-write table: only these make a file slice
+    superfluous. Errors as ``cleaning.clean`` and ``archive``.
     """
     if clean:
         _tidy_tombstones(table, rules)
@@ -186,7 +191,7 @@ def archive_if_long(table: HudiTable, rules: TableRules) -> int:
 
 
 def _tidy_tombstones(table: HudiTable, rules: TableRules) -> None:
-    if Merging.of(table.config).by_writer:
+    if Merging.of(table.config).by_writer or table.config.kind.copies or table.config.kind.looks_up:
         tidy(table, (rules.compaction or CompactionSettings()).tombstone_retention_hours)
 
 

@@ -13,7 +13,6 @@ from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
-from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease
@@ -141,7 +140,7 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
         place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
     )
     status.state = _state(place.source, ledger)
-    newest = next((i for i in reversed(table.timeline.completed()) if i.action == DELTA_COMMIT), None)
+    newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.action), None)
     if newest is not None and newest.completion_time is not None:
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
         status.commit, status.age_ms = newest.requested_time, now_ms() - visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.hudi.timeline.instant import COMMIT, Instant
+from pipeline.hudi.timeline.instant import Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.samples.position import PositionExpiredError
 
@@ -86,5 +86,5 @@ def _commits(timeline: Timeline, begin: str, end: str | None) -> Iterator[Instan
         if (write.completion_time or "") > begin and (end is None or (write.completion_time or "") <= end)
     ]
     for write in sorted(found, key=lambda write: (write.completion_time or "", write.requested_time)):
-        if write.action != COMMIT or not timeline.commit_metadata(write).compacted:
+        if not timeline.is_compaction(write):
             yield write

@@ -84,7 +84,7 @@ def _parts(report: Report) -> Iterator[str]:
     if report.pending:
         yield f"pending: {', '.join(report.pending)}"
     if not report.completed and not report.pending:
-        yield "failed" if report.error is not None else "nothing to compact"
+        yield "failed" if report.error is not None else report.skipped or "nothing to compact"
     if report.cleaned:
         yield f"{number(report.cleaned)} files cleaned"
     if report.archived:

@@ -21,14 +21,11 @@ from collections.abc import Iterable
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.timeline.avro_container import decode_container
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 _log = logging.getLogger(__name__)
-
-#: Two completed files of these are the work of two writers, and only a person can tell which is right.
-_ONCE = (DELTA_COMMIT, REPLACE_COMMIT)
 
 
 def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable[Instant]) -> list[Instant]:
@@ -52,10 +49,14 @@ def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable
     return [write for write in writes if write.requested_time in rolled_back]
 
 
-def completed_again(timeline: Timeline) -> list[Instant]:
+def completed_again(timeline: Timeline, action: str) -> list[Instant]:
     """The completed files, as of the last listing of the whole timeline, of instants that have a later completed file
-    and whose work can be done twice."""
-    return [instant for instant in timeline.outdated if instant.action not in _ONCE]
+    and whose work can be done twice. Two completed files of a commit of rows or of a replace commit are the work of two
+    writers, and only a person can tell which is right.
+
+    ``action``: of the table's commits of rows.
+    """
+    return [instant for instant in timeline.outdated if instant.action not in (action, REPLACE_COMMIT)]
 
 
 def delete_late(storage: Storage, late: Iterable[Instant]) -> None:

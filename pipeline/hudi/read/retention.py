@@ -16,7 +16,6 @@ from pipeline.hudi.actions.clean import pending_cleans, promised_since, read_pla
 from pipeline.hudi.actions.savepoint_record import Savepoint, savepoints
 from pipeline.hudi.files.names import BaseFileName, parse_base_name, parse_log_name
 from pipeline.hudi.files.view import FileSlice
-from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage
 
@@ -99,9 +98,9 @@ def _instant(base: BaseFileName) -> str:
 
 
 def _began(timeline: Timeline, base: BaseFileName) -> bool:
-    """Whether a file group began with a base file: a delta commit wrote it and names no base file before it."""
+    """Whether a file group began with a base file: a commit of rows wrote it and names no base file before it."""
     write = timeline.find(base.instant)
-    if write is None or not write.completed or write.action != DELTA_COMMIT:
+    if write is None or not write.completed or timeline.is_compaction(write):
         return False
     stats = timeline.commit_metadata(write).stats
     return not any(stat.file_name == str(base) and stat.prev_commit != "null" for stat in stats)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.filters.evaluate import Flags
-from pipeline.hudi.timeline.instant import COMMIT, COMPLETED_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
 
@@ -52,12 +52,9 @@ class CommitWindow:
         writes = self.timeline.completed()
         if not writes or self.begin < min(w.completion_time or "" for w in writes):
             return ""  # archived commits may be among them
-        own = (w.requested_time for w in writes if self.holds(w.requested_time) and not self._is_compaction(w))
-        return next(own, "~")
-
-    def _is_compaction(self, write: Instant) -> bool:
-        """A compaction keeps the commit times of the rows it copies."""
-        return write.action == COMMIT and self.timeline.commit_metadata(write).compacted
+        inside = (w for w in writes if self.holds(w.requested_time))
+        # A compaction keeps the commit times of the rows it copies.
+        return next((w.requested_time for w in inside if not self.timeline.is_compaction(w)), "~")
 
     def matches(self, rows: pa.Table) -> Flags:
         """The rows that these commits wrote. ``rows``: n rows with ``_hoodie_commit_time``; bool array of n."""

@@ -29,7 +29,6 @@ from pipeline.hudi.timeline.history_writer import move_to_history
 from pipeline.hudi.timeline.instant import (
     CLEAN,
     COMMIT,
-    DELTA_COMMIT,
     REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
@@ -116,7 +115,7 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
         first = _first_log(table)
         ends.append(first)
         old = [write for write in old if write.requested_time < first]
-    old = _completed_first(old, writes)
+    old = _completed_first(old, writes, table.action)
     if not old:
         return []
     others = [
@@ -127,11 +126,12 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
     return sorted([*old, *others])
 
 
-def _completed_first(old: list[Instant], writes: list[Instant]) -> list[Instant]:
-    """The longest beginning of ``old`` in which every delta commit completed before all later ones. Commits of several
-    writers may complete in another order than they were requested in, and the one that completed last has the newest
-    commit record: it must not be archived before others."""
-    ended = [(write.completion_time or "") if write.action == DELTA_COMMIT else "" for write in writes]
+def _completed_first(old: list[Instant], writes: list[Instant], action: str) -> list[Instant]:
+    """The longest beginning of ``old`` in which every commit of rows (``action``) completed before all later ones.
+
+    Commits of several writers may complete in another order than they were requested in, and the one that completed
+    last has the newest commit record: it must not be archived before others."""
+    ended = [(write.completion_time or "") if write.action == action else "" for write in writes]
     count = len(old)
     while count and max(ended[:count]) > min((time for time in ended[count:] if time), default="~"):
         count -= 1

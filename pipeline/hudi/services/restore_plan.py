@@ -22,9 +22,10 @@ from pipeline.hudi.timeline.avro_container import decode_container, encode_conta
 from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.hudi.timeline.instant import (
     CLUSTERING,
-    COMMIT,
     COMPACTION,
+    DELTA_COMMIT,
     LOG_COMPACTION,
+    REPLACE_COMMIT,
     RESTORE,
     SAVEPOINT,
     WRITE_ACTIONS,
@@ -36,7 +37,6 @@ from pipeline.storage.base import FileInfo, Storage
 _AVRO, _VERSION = "HoodieRestorePlan", 2
 #: Pending ones are kept if they were requested before the write: their plans name no file to delete.
 _SERVICES = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
-_BY_COMPLETION = WRITE_ACTIONS - {COMMIT}
 #: Only the newest files of the history are searched for writes that ended late.
 _HISTORY_FILES = 10
 
@@ -85,7 +85,7 @@ def plan_restore(table: HudiTable, instant: str) -> RestorePlan:
     undone = undone_by(timeline, target)
     undone_times = {i.requested_time for i in undone}
     _check_savepoints(timeline, undone_times)
-    _check_archived(timeline, target)
+    _check_archived(table, target)
     listing = list_files(table.storage)
     remaining = _without(table.storage, timeline, undone_times)
     _check_files(table, listing, target, remaining)
@@ -102,7 +102,7 @@ def plan_restore(table: HudiTable, instant: str) -> RestorePlan:
 def undone_by(timeline: Timeline, target: Instant) -> list[Instant]:
     """The instants to undo for a restore to a completed write, in their order."""
     pending = [i for i in timeline.pending() if i.identity[1] in WRITE_ACTIONS and not _stays_pending(i, target)]
-    later = [i for i in timeline.completed() if _is_later(i, target)]
+    later = [i for i in timeline.completed() if _is_later(timeline, i, target)]
     return [
         *sorted(pending, reverse=True),
         *sorted(later, key=lambda i: (i.completion_time or "", i.requested_time), reverse=True),
@@ -150,8 +150,8 @@ def _find(table: HudiTable, instant: str) -> Instant:
     return write
 
 
-def _is_later(write: Instant, target: Instant) -> bool:
-    if write.action == COMMIT:
+def _is_later(timeline: Timeline, write: Instant, target: Instant) -> bool:
+    if timeline.is_compaction(write):
         return write.requested_time > target.requested_time
     return (write.completion_time or "") > (target.completion_time or "")
 
@@ -170,13 +170,14 @@ def _check_savepoints(timeline: Timeline, undone_times: set[str]) -> None:
         )
 
 
-def _check_archived(timeline: Timeline, target: Instant) -> None:
+def _check_archived(table: HudiTable, target: Instant) -> None:
     """Refuse if the history has a write that began before all active ones and ended after the target moment."""
-    history, moment = timeline.history(), target.completion_time or ""
+    history, moment = table.timeline.history(), target.completion_time or ""
+    by_completion = {table.action, DELTA_COMMIT, REPLACE_COMMIT}
     for entry in sorted(history.entries, key=lambda entry: entry.last, reverse=True)[:_HISTORY_FILES]:
         rows = history.read(entry, ["instantTime", "completionTime", "action"]).to_pylist()
         # An archived compaction was requested before, and is kept.
-        late = [r for r in rows if r["action"] in _BY_COMPLETION and (r["completionTime"] or "") > moment]
+        late = [r for r in rows if r["action"] in by_completion and (r["completionTime"] or "") > moment]
         if late:
             raise UnsupportedError(
                 "a write that completed later has been archived and cannot be undone",

@@ -19,7 +19,7 @@ from pipeline.hudi.actions.announced import completed_intent, pending_intent
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import Conflict, Intent, conflicts
 from pipeline.hudi.table.table_state import Begun, TableState
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import Instant, State
 
 #: How long a commit waits for another writer's inflight instant, and how often it looks.
 PATIENCE_S = 60.0
@@ -78,7 +78,7 @@ def _in_the_way(table: TableState, requested: Instant, mine: Intent) -> Iterator
     for pending in table.timeline.pending():
         first = pending.state is State.INFLIGHT or pending.requested_time < requested.requested_time
         time = pending.requested_time
-        if pending.action != DELTA_COMMIT or not first or time == requested.requested_time or table.is_ours(time):
+        if pending.action != table.action or not first or time == requested.requested_time or table.is_ours(time):
             continue
         announced = pending_intent(table.storage, pending)
         conflict = conflicts(mine, [announced], table.policy) if announced is not None else None

@@ -35,7 +35,7 @@ from pipeline.hudi.table.overtaking import check_completed, check_pending, merge
 from pipeline.hudi.table.table_state import Begun, TableState
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
@@ -122,11 +122,6 @@ class HudiTable(TableState):
         ownership = Ownership(storage, locking)
         settings = metadata or MetadataConfig()
         return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
-
-    @property
-    def action(self) -> str:
-        """The action of this table's commits of rows."""
-        return COMMIT if self.config.kind.copies else DELTA_COMMIT
 
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:
         """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings

@@ -22,13 +22,14 @@ from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import write_properties
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import FileInfo, Storage
 
-#: Actions that may overtake a commit if another writer completes one after its begin. A compaction changes no row.
-_OVERTAKING = (DELTA_COMMIT, REPLACE_COMMIT, RESTORE)
+#: Actions that may overtake a commit if another writer completes one after its begin, besides that of commits of rows.
+#: A compaction changes no row.
+_OVERTAKING = (REPLACE_COMMIT, RESTORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class TableState:
         self._known_partitions: set[str] = set()
         self._observe_times()
         self.schema = self._read_schema()
+
+    @property
+    def action(self) -> str:
+        """The action of the commits of rows: a table without log files has no delta commits."""
+        return COMMIT if self.config.kind.copies else DELTA_COMMIT
 
     @property
     def lock(self) -> TableLock:
@@ -152,8 +158,9 @@ class TableState:
             changed = [instant for instant in changed if instant not in late]
         if changed:
             self.generation += 1
+            overtaking = (self.action, *_OVERTAKING)
             self._foreign_writes += [
-                i for i in changed if i.action in _OVERTAKING and (i.completed or i.action == RESTORE)
+                i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
             ]
             self.schema = self._read_schema()
             self._index = None
@@ -166,7 +173,7 @@ class TableState:
         """
         self.timeline.refresh(whole=True)
         self._observe_times()
-        delete_late(self.storage, completed_again(self.timeline))
+        delete_late(self.storage, completed_again(self.timeline, self.action))
         if late := commits_after_rollback(self.storage, self.timeline, self.timeline.completed()):
             delete_late(self.storage, late)
             self.timeline.archived(late)

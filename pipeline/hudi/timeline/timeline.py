@@ -19,6 +19,7 @@ from pipeline.clock import format_instant, parse_instant
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import (
+    COMMIT,
     COMPLETED_ACTIONS,
     RESTORE,
     TIMELINE_PATH,
@@ -176,6 +177,11 @@ class Timeline:
             metadata = CommitMetadata.from_bytes(self._body(instant), instant.path)
             self.remember(instant, metadata)
         return metadata
+
+    def is_compaction(self, write: Instant) -> bool:
+        """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits
+        write rows. Errors as ``commit_metadata``."""
+        return write.action == COMMIT and self.commit_metadata(write).compacted
 
     def _body(self, instant: Instant) -> bytes:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import request
 from pipeline.hudi.actions.preconditions import refuse_foreign
 from pipeline.hudi.files.view import FileSlice, LogFile
@@ -21,6 +22,8 @@ from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Ins
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError
 
+#: Why no compaction of a copy-on-write table is ever due.
+NOTHING_TO_COMPACT = "a copy-on-write table has no log files to compact"
 _ATTEMPTS = 5
 _MS_PER_MINUTE = 60_000
 
@@ -45,10 +48,14 @@ def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
 
     None if there is nothing to compact. The instant then has this writer's heartbeat. Raises UnsupportedError for a
-    table that binlake cannot write to, ForeignActionError while a clustering or the like is pending, LockHeldError,
-    CorruptDataError, StorageError.
+    copy-on-write table and one that binlake cannot write to, ForeignActionError while a clustering or the like is
+    pending, LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
+    if table.config.kind.copies:
+        raise UnsupportedError(
+            NOTHING_TO_COMPACT, do_next="leave the table out: its commits write base files", table=table.config.name
+        )
     with table.exclusively():
         return _schedule(table, config)
 
@@ -117,7 +124,7 @@ def _candidates(table: HudiTable, time: str) -> list[tuple[FileSlice, tuple[LogF
 def _is_compaction(timeline: Timeline, instant: str) -> bool:
     """False for an archived compaction too: its tombstones are then compacted once without need."""
     completed = timeline.find(instant)
-    return completed is not None and completed.action == COMMIT
+    return completed is not None and timeline.is_compaction(completed)
 
 
 def _chosen(candidates: list[tuple[FileSlice, tuple[LogFile, ...]]], config: CompactionConfig) -> list[Operation]:

@@ -97,11 +97,11 @@ def _trouble(evidence: Evidence, instant: Instant) -> str | None:
 
 
 def _can_be_discarded(evidence: Evidence, instant: Instant) -> bool:
-    """Whether an empty completed file can be discarded. It is a failed write. Only the newest delta commit can be taken
-    back: its stream then continues at the end of the commit before, which a later commit's positions would hide."""
+    """Whether an empty completed file can be discarded. It is a failed write. Only the newest commit of rows can be
+    taken back: its stream then continues at the end of the commit before, which a later commit's positions hide."""
     inflight = instant.in_state(State.INFLIGHT)
     return (
-        instant.action == DELTA_COMMIT
+        instant.action == (COMMIT if evidence.config.kind.copies else DELTA_COMMIT)
         and instant == evidence.timeline.last_completed()
         and inflight.path in evidence.files
         and all(evidence.is_dead(i) for i in (instant, *evidence.timeline.pending()))

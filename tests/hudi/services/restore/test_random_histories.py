@@ -20,6 +20,7 @@ from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.compaction import finish_pending, schedule
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.timeline.instant import COMMIT, Instant
+from pipeline.hudi.timeline.timeline import Timeline
 from tests.hudi.lake import data_files
 from tests.hudi.services.cleaning.aged import COMPACTION, serially
 from tests.hudi.services.restore.past import Past, changes
@@ -120,8 +121,8 @@ def test_control_a_restore_that_leaves_compactions_is_seen(
 ) -> None:
     is_later = restore_plan._is_later
 
-    def spare_compactions(write: Instant, target: Instant) -> bool:
-        return write.action != COMMIT and is_later(write, target)
+    def spare_compactions(timeline: Timeline, write: Instant, target: Instant) -> bool:
+        return write.action != COMMIT and is_later(timeline, write, target)
 
     monkeypatch.setattr(restore_plan, "_is_later", spare_compactions)
     for seed in range(8):
