@@ -17,6 +17,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from pipeline.decode.changes import ordering_value
+from pipeline.policies import TableType
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same
 from tests.model import Change, Delivered, KeylessModel, Row, Shape, Source, TableModel
@@ -111,9 +112,12 @@ class Plan:
     partitions: int
     snapshot: int
     compacted_after: int = 0
+    table_type: TableType = "merge_on_read"
 
 
-def plans(shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,)) -> st.SearchStrategy[Plan]:
+def plans(
+    shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,), table_type: TableType = "merge_on_read"
+) -> st.SearchStrategy[Plan]:
     """Any layout of these, compacted by any of these numbers."""
     return st.builds(
         Plan,
@@ -122,6 +126,7 @@ def plans(shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,)) -> st
         partitions=st.integers(1, 3),
         snapshot=st.integers(0, 4),
         compacted_after=st.sampled_from(compacted_after),
+        table_type=st.just(table_type),
     )
 
 
@@ -150,7 +155,7 @@ class World:
         self.source = Source(plan.shape)
         self.model = TableModel(plan.shape) if plan.shape.key else None
         self.keyless = None if plan.shape.key else KeylessModel(plan.shape)
-        self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after)
+        self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after, plan.table_type)
         self.binlog = [0, 1, 4]
         self.topic: list[list[Delivered]] = [[] for _ in range(plan.partitions)]
         self.applied = [0] * plan.partitions

@@ -21,6 +21,7 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
+from pipeline.policies import TableType
 from pipeline.settings import CompactionSettings, PartitionSettings, TableRules, TablesSettings
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
@@ -54,14 +55,18 @@ def table_schema(shape: Shape) -> TableSchema:
     return TableSchema(SOURCE, tuple(Column(name, "", kind) for name, kind in TYPES.items()), shape.key)
 
 
-def table_rules(shape: Shape, buckets: int, compacted_after: int = 0) -> TableRules:
+def table_rules(
+    shape: Shape, buckets: int, compacted_after: int = 0, table_type: TableType = "merge_on_read"
+) -> TableRules:
     """The settings' rules for the table."""
     rule = None
     if shape.partition:
         given = {"column": shape.partition, "transform": shape.transform, "name": shape.partition_name}
         rule = PartitionSettings.model_validate(given)
     compaction = CompactionSettings(mode="inline", after_commits=compacted_after) if compacted_after else None
-    return TableRules(PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction)
+    return TableRules(
+        PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction, type=table_type
+    )
 
 
 def change_batch(shape: Shape, records: Sequence[Delivered]) -> ChangeBatch:
@@ -94,25 +99,33 @@ def _columns(rows: Sequence[Row | None]) -> pa.Table:
 @dataclass
 class Ingest:
     """One stream into one table. ``positions``: next offset of each partition, as the ledger keeps it.
-    ``compacted_after``: commits to a compaction; 0 for none."""
+    ``compacted_after``: commits to a compaction; 0 for none. ``table_type``: of a table that it creates."""
 
     root: Storage
     shape: Shape
     buckets: int = 2
     compacted_after: int = 0
+    table_type: TableType = "merge_on_read"
     positions: dict[int, int] = field(default_factory=dict)
     batches: int = 0
 
     def __post_init__(self) -> None:
-        self.rules = table_rules(self.shape, self.buckets, self.compacted_after)
+        self.rules = table_rules(self.shape, self.buckets, self.compacted_after, self.table_type)
         self.lake = Lake(self.root)
         self.pool = ThreadPoolExecutor(2)
         self.services = services()
 
     @classmethod
-    def at(cls, path: Path, shape: Shape, buckets: int = 2, compacted_after: int = 0) -> Ingest:
+    def at(
+        cls,
+        path: Path,
+        shape: Shape,
+        buckets: int = 2,
+        compacted_after: int = 0,
+        table_type: TableType = "merge_on_read",
+    ) -> Ingest:
         """Into a lake on local disk."""
-        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets, compacted_after)
+        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets, compacted_after, table_type)
 
     @property
     def uri(self) -> str:
@@ -173,7 +186,7 @@ class Ingest:
         if shuffle and table is not None and table.keyless is None and not truncates:
             table.refresh(STREAM)
             context = table.begin(table.table.schema)
-            writer = TableWriter(table.group_writer(context), table.names)
+            writer = TableWriter(table.group_writer(context), table.names, table.merger(table.table.schema))
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]
             written = [i for i in items if isinstance(i, Written)]

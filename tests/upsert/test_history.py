@@ -25,6 +25,13 @@ def test_tables_with_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
 
 
 @_SETTINGS
+@given(plans({**KEYED, **KEYLESS}, table_type="copy_on_write"), ROUNDS)
+def test_copy_on_write_tables(plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
+
+
+@_SETTINGS
 @given(plans(KEYLESS, (0, 1, 2)), ROUNDS)
 def test_tables_without_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
     with world(plan) as here:
