@@ -46,6 +46,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import (
     DELTA_COMMIT,
+    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     TIMELINE_PATH,
@@ -233,7 +234,7 @@ def _take_in(table: HudiTable) -> None:
 def _roll_back_begun(table: HudiTable) -> None:
     """Roll back the commits that others have begun since the restore was planned: a metadata table cannot be
     initialised with pending commits. They cannot complete any more, because their writers see the restore first."""
-    for begun in [i for i in table.timeline.pending() if i.action == DELTA_COMMIT]:
+    for begun in [i for i in table.timeline.pending() if i.action in (DELTA_COMMIT, REPLACE_COMMIT)]:
         roll_back(table.storage, table.timeline, table.clock, begun)
 
 
