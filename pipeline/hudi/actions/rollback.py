@@ -27,13 +27,13 @@ from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publ
 from pipeline.hudi.actions.late_completion import delete_late
 from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, ROLLBACK, Instant, State
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
 
 _log = logging.getLogger(__name__)
 
-_TARGETS = (COMMIT, DELTA_COMMIT)
+_TARGETS = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
 #: Undoes an instant in the metadata table; takes its requested time and that of the rollback. Repeatable.
 Unnote: TypeAlias = Callable[[str, str], None]
 

@@ -63,6 +63,11 @@ def parse_base_name(name: str) -> BaseFileName | None:
     return BaseFileName(match.group(1), match.group(3), match.group(2), match.group(4)) if match else None
 
 
+def parse_data_name(name: str) -> LogFileName | BaseFileName | None:
+    """The parts of the name of a log or base file; None for any other file."""
+    return parse_log_name(name) or parse_base_name(name)
+
+
 def in_partition(partition_path: str, name: str) -> str:
     """The path of a file of a partition; "" is the partition of a table without partitions."""
     return f"{partition_path}/{name}" if partition_path else name

@@ -2,7 +2,8 @@
 
 A log file belongs to the newest base file whose instant was requested at or before the log file's commit completed:
 a commit that completes while a compaction runs is in the next slice, whatever its requested time (Hudi 1.2.0,
-``HoodieFileGroup.addLogFile``). Files of instants that are not completed are ignored.
+``HoodieFileGroup.addLogFile``). Files of instants that are not completed are ignored, and so are file groups that a
+completed replacecommit has replaced (clustering, insert overwrite, other buckets).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.names import (
     PARTITION_METADATA,
     BaseFileName,
@@ -19,7 +19,6 @@ from pipeline.hudi.files.names import (
     parse_base_name,
     parse_log_name,
 )
-from pipeline.hudi.timeline.instant import REPLACE_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage
 
@@ -100,7 +99,7 @@ def file_slices(
         as_of: only commits requested at or before this instant; None for all.
         partitions: partition paths; None for all.
 
-    Raises UnsupportedError for a table with replaced file groups (clustering, insert overwrite).
+    Raises CorruptDataError for a replacecommit that cannot be read, StorageError.
     """
     paths = partition_paths(storage) if partitions is None else list(partitions)
     return [s for path in paths for s in slices_of_partition(path, storage.list(path), timeline, as_of)]
@@ -110,7 +109,7 @@ def slices_of_partition(
     partition_path: str, files: Iterable[FileInfo], timeline: Timeline, as_of: str | None = None
 ) -> list[FileSlice]:
     """The latest file slices of one partition from its files, by file id. Arguments and errors as ``file_slices``."""
-    refuse_replaced(timeline, do_next="read it with Hudi")
+    replaced = timeline.replaced()
     bases: dict[str, list[BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
     for info in files:
@@ -119,7 +118,7 @@ def slices_of_partition(
             logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, info.size))
         elif (base := parse_base_name(name)) is not None and _counts(base.instant, timeline, as_of):
             bases.setdefault(base.file_id, []).append(BaseFile(partition_path, base, info.size))
-    ids = sorted(bases.keys() | logs.keys())
+    ids = [i for i in sorted(bases.keys() | logs.keys()) if not _is_gone(replaced.get((partition_path, i)), as_of)]
     return [_latest_slice(partition_path, i, bases.get(i, []), logs.get(i, []), timeline) for i in ids]
 
 
@@ -137,15 +136,9 @@ def _counts(instant: str, timeline: Timeline, as_of: str | None) -> bool:
     return (as_of is None or instant <= as_of) and timeline.is_completed(instant)
 
 
-def refuse_replaced(timeline: Timeline, *, do_next: str) -> None:
-    """Raise UnsupportedError if the timeline has replaced file groups."""
-    replaced = timeline.completed_actions({REPLACE_COMMIT})
-    if replaced:
-        raise UnsupportedError(
-            "the table has replaced file groups (clustering or insert overwrite)",
-            do_next=do_next,
-            instant=replaced[0].requested_time,
-        )
+def _is_gone(replaced: str | None, as_of: str | None) -> bool:
+    """Whether a file group is not seen any more. ``replaced``: the requested time of the write that replaced it."""
+    return replaced is not None and (as_of is None or replaced <= as_of)
 
 
 def _partitions_below(storage: Storage, path: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ def slices_for(
         until: the same as of the query's end (``window.timeline_until``).
         storage: the table's root.
 
-    Raises UnsupportedError for replaced file groups, and where files of that time may have been cleaned.
+    Raises UnsupportedError where files of that time may have been cleaned.
     """
     as_of = query.as_of if isinstance(query, Snapshot) else None
     slices = [s for path, infos in files.items() for s in slices_of_partition(path, infos, until, as_of)]

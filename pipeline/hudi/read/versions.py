@@ -70,7 +70,7 @@ def group_files(
 
     ``buckets``: the wanted buckets of a partition path.
 
-    Raises UnsupportedError for a table with replaced file groups, CorruptDataError, StorageError.
+    Raises CorruptDataError, StorageError.
     """
     kept = table.config.metadata_partitions
     index = TableIndex(table.storage, kept, table.timeline) if kept else None

@@ -11,7 +11,7 @@ completed and a missing one inside it as not completed. As in Hudi's archival, t
   metadata table's log files are valid by the instants of this timeline;
 - of a table without a metadata table, the writes whose log files are in the newest file slices: hudi-rs ignores log
   files of archived commits there (measured, 0.5);
-- the first write that replaced file groups: only Hudi archives it.
+- the first write that replaced file groups of which files remain: without it readers would see their rows again.
 
 Cleans, rollbacks and restores older than the newest archived commit are archived with it. ``timeline.history_writer``
 moves the instants, under the table's lock.
@@ -22,7 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.errors import ConfigError
-from pipeline.hudi.files.names import TEMP_PATH, marker_directory
+from pipeline.hudi.files.names import TEMP_PATH, marker_directory, parse_data_name
+from pipeline.hudi.services import cleaning as cleaning_service
 from pipeline.hudi.services.cleaning import CleaningConfig, oldest_retained
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.history_writer import move_to_history
@@ -115,6 +116,10 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
         first = _first_log(table)
         ends.append(first)
         old = [write for write in old if write.requested_time < first]
+    if any(write.action == REPLACE_COMMIT for write in old):
+        first = _first_replaced(table)
+        ends.append(first)
+        old = [write for write in old if write.requested_time < first]
     old = _completed_first(old, writes, table.action)
     if not old:
         return []
@@ -127,11 +132,12 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
 
 
 def _completed_first(old: list[Instant], writes: list[Instant], action: str) -> list[Instant]:
-    """The longest beginning of ``old`` in which every commit of rows (``action``) completed before all later ones.
+    """The longest beginning of ``old`` in which every commit of rows completed before all later ones.
 
     Commits of several writers may complete in another order than they were requested in, and the one that completed
-    last has the newest commit record: it must not be archived before others."""
-    ended = [(write.completion_time or "") if write.action == action else "" for write in writes]
+    last has the newest commit record: it must not be archived before others. ``action``: of commits of rows, beside
+    replacecommits."""
+    ended = [(write.completion_time or "") if write.action in (action, REPLACE_COMMIT) else "" for write in writes]
     count = len(old)
     while count and max(ended[:count]) > min((time for time in ended[count:] if time), default="~"):
         count -= 1
@@ -143,9 +149,8 @@ def _held_back(timeline: Timeline) -> list[str]:
     writes = timeline.completed()
     pending = [i.requested_time for i in timeline.pending() if i.identity[1] in _HOLD_BACK]
     before = [write.requested_time for write in writes if pending and write.requested_time < min(pending)]
-    replaced = [write.requested_time for write in writes if write.action == REPLACE_COMMIT]
     saved = [instant.requested_time for instant in timeline.completed_actions({SAVEPOINT})]
-    return [*before[-1:], *pending[:1], *replaced[:1], *saved[:1]]
+    return [*before[-1:], *pending[:1], *saved[:1]]
 
 
 def _index_end(table: HudiTable) -> list[str]:
@@ -177,6 +182,17 @@ def _first_log(table: HudiTable) -> str:
     out, so that its time alone does not tell."""
     logs = [log.name.instant for file_slice in table.file_slices() for log in file_slice.log_files]
     return min(logs, default="~")
+
+
+def _first_replaced(table: HudiTable) -> str:
+    """The first write that replaced a file group of which files remain; "~" if there is none."""
+    remaining = {
+        (path, name.file_id)
+        for path, infos in cleaning_service.listing(table).items()
+        for info in infos
+        if (name := parse_data_name(info.path.rpartition("/")[2])) is not None
+    }
+    return min((time for group, time in table.timeline.replaced().items() if group in remaining), default="~")
 
 
 def _drop_markers(table: HudiTable, instants: list[Instant]) -> None:

@@ -1,7 +1,8 @@
 """Cleaning: deletes file slices that neither the retention, a savepoint nor a pending compaction needs.
 
 The rules are those of Hudi's KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS. The retention gives the oldest write to
-retain: of every file group the slice that was its newest then is kept, and all later ones. That write is never later
+retain: of every file group the slice that was its newest then is kept, and all later ones. A file group that was
+replaced by then is deleted whole. That write is never later
 than the last one before the oldest pending write, so the files that a pending compaction reads are always kept.
 
 ``clean`` plans and executes, as ``actions.clean`` describes, under the table's lock. ``finish_pending`` continues after
@@ -19,13 +20,13 @@ from pipeline.hudi.actions.clean import CleanPlan
 from pipeline.hudi.actions.savepoint_record import held_files, savepoints
 from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.files.view import partition_paths, refuse_replaced
+from pipeline.hudi.files.view import partition_paths
 from pipeline.hudi.metadata.records.delta import FileKey, MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction import plan as compaction_plan
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
-from pipeline.hudi.timeline.instant import CLEAN, COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import CLEAN, COMMIT, REPLACE_COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import RetentionPolicy
 from pipeline.storage.base import FileInfo, Storage
@@ -59,8 +60,8 @@ def oldest_retained(timeline: Timeline, config: CleaningConfig) -> Instant | Non
 def due(table: HudiTable, config: CleaningConfig) -> bool:
     """Whether a clean may have slices to delete, as of the table's last refresh; at most one storage call.
 
-    It may if a compaction has left the retention since the last clean, or a savepoint was deleted. Call it at the end
-    of a compaction: nothing else makes a slice superfluous.
+    It may if a compaction, or a write that replaced file groups, has left the retention since the last clean, or a
+    savepoint was deleted. Call it at the end of a compaction: little else makes a slice superfluous.
     """
     retained = oldest_retained(table.timeline, config)
     if retained is None:
@@ -68,7 +69,8 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     passed = [
         i.requested_time
         for i in table.timeline.completed()
-        if i.action == COMMIT and i.requested_time < retained.requested_time
+        if (i.action == COMMIT and i.requested_time < retained.requested_time)
+        or (i.action == REPLACE_COMMIT and i.requested_time <= retained.requested_time)
     ]
     cleans = table.timeline.completed_actions({CLEAN})
     if not passed or not cleans:
@@ -82,19 +84,20 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
 def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
     """The plan of a clean as of now; None if no file is to be deleted.
 
-    Raises UnsupportedError for a table with replaced file groups, CorruptDataError, StorageError.
+    Raises CorruptDataError, StorageError.
     """
     timeline = table.timeline
     retained = oldest_retained(timeline, config)
     if retained is None:
         return None
-    refuse_replaced(timeline, do_next="clean it with Hudi")
+    replaced = {group for group, instant in timeline.replaced().items() if instant <= retained.requested_time}
     held_savepoints = savepoints(table.storage, timeline)
     held, planned = held_files(held_savepoints), _planned_files(table.storage, timeline)
     files: dict[str, tuple[str, ...]] = {}
-    for path, infos in _listing(table).items():
+    for path, infos in listing(table).items():
         kept = held.get(path, set()) | planned.get(path, set())
-        doomed = _doomed(infos, timeline, retained.requested_time, kept)
+        gone = frozenset(file_id for at, file_id in replaced if at == path)
+        doomed = _doomed(infos, timeline, retained.requested_time, kept, gone)
         if doomed:
             files[path] = doomed
     if not files:
@@ -112,8 +115,8 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
 def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
     """Finish pending cleans, then delete slices outside the retention; returns the new clean, None if there is none.
 
-    Raises UnsupportedError for a table that binlake cannot write to or that has replaced file groups, LockHeldError,
-    LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError.
+    Raises UnsupportedError for a table that binlake cannot write to, LockHeldError, LostOwnershipError,
+    CommitUnknownError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
     with table.exclusively():
@@ -164,7 +167,9 @@ class _Slice:
     names: list[str] = field(default_factory=list)
 
 
-def _doomed(infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: set[str]) -> tuple[str, ...]:
+def _doomed(
+    infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: set[str], gone: frozenset[str]
+) -> tuple[str, ...]:
     """The files of one partition in slices that may be deleted.
 
     Args:
@@ -172,11 +177,13 @@ def _doomed(infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: 
         timeline: the table's.
         retained: requested time of the oldest write to retain.
         kept: bare names of files that are kept together with their slices.
+        gone: the file groups that were replaced at or before ``retained``: no retained moment sees them.
     """
     doomed: list[str] = []
-    for slices in _slices(infos, timeline).values():
+    for file_id, slices in _slices(infos, timeline).items():
         older = [s for s in slices if s.since < retained]
-        for candidate in older[:-1]:  # the last of them is the group's slice as of ``retained``
+        superfluous = slices if file_id in gone else older[:-1]  # the last is the group's slice as of ``retained``
+        for candidate in superfluous:
             if not kept.intersection(candidate.names):
                 doomed += candidate.names
     return tuple(doomed)
@@ -211,7 +218,8 @@ def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName],
     return [_Slice(alone[0].instant, list(map(str, alone))), *slices] if alone else slices
 
 
-def _listing(table: HudiTable) -> dict[str, list[FileInfo]]:
+def listing(table: HudiTable) -> dict[str, list[FileInfo]]:
+    """The files of a table by partition path, from the metadata table or else from storage."""
     index = table.metadata_table
     if index is not None:
         return index.reader.listed(sorted(index.partition_paths()))

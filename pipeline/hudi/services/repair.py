@@ -34,7 +34,7 @@ from pipeline.hudi.read.index import INDEX_FAILURES
 from pipeline.hudi.services.fsck.evidence import GRACE_MS
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
 from pipeline.hudi.table.table import HudiTable
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, LeavesUnfinished, Storage
 
@@ -162,7 +162,7 @@ class _Repairer:
     def _roll_back(self) -> str:
         timeline = self._timeline()
         for pending in timeline.pending():
-            if pending.action in (COMMIT, DELTA_COMMIT):
+            if pending.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT):
                 self._check_dead(pending)
         index = self._index_to_follow(timeline)
 
@@ -202,7 +202,7 @@ class _Repairer:
             )
 
     def _check_nothing_pending(self) -> None:
-        pending = [i for i in self._timeline().pending() if i.action in (COMMIT, DELTA_COMMIT)]
+        pending = [i for i in self._timeline().pending() if i.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)]
         if pending:
             raise LostOwnershipError(
                 "the writer of a pending commit may be alive: the metadata table cannot be rebuilt meanwhile",

@@ -45,6 +45,7 @@ from pipeline.hudi.services.restore_plan import (
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import (
+    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     TIMELINE_PATH,
@@ -232,7 +233,7 @@ def _take_in(table: HudiTable) -> None:
 def _roll_back_begun(table: HudiTable) -> None:
     """Roll back the commits that others have begun since the restore was planned: a metadata table cannot be
     initialised with pending commits. They cannot complete any more, because their writers see the restore first."""
-    for begun in [i for i in table.timeline.pending() if i.action == table.action]:
+    for begun in [i for i in table.timeline.pending() if i.action in (table.action, REPLACE_COMMIT)]:
         roll_back(table.storage, table.timeline, table.clock, begun)
 
 

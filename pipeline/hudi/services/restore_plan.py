@@ -72,7 +72,7 @@ def plan_restore(table: HudiTable, instant: str) -> RestorePlan:
         instant: the requested time of a completed write of the active timeline.
 
     Raises ConfigError if there is no such write or a savepoint holds a later one, UnsupportedError if needed files may
-    have been deleted or the table has replaced file groups, CorruptDataError, StorageError.
+    have been deleted, CorruptDataError, StorageError.
     """
     timeline = table.timeline
     if begun := pending_restores(timeline):
@@ -214,6 +214,8 @@ def _absent(remaining: Timeline, listing: Listing, after: Iterable[FileSlice]) -
     """The files that active commits name and their file groups' slices lack."""
     stats = [(write, stat) for write in remaining.completed() for stat in remaining.commit_metadata(write).stats]
     bases = {(s.partition_path, s.file_id): s.base_file.name.instant for s in after if s.base_file is not None}
+    replaced = remaining.replaced()
+    stats = [(write, stat) for write, stat in stats if (stat.partition_path, stat.file_id) not in replaced]
     for write, stat in stats:
         if parse_base_name(stat.file_name) is not None:
             group = stat.partition_path, stat.file_id

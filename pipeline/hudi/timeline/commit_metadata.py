@@ -10,7 +10,8 @@ from pipeline.errors import CorruptDataError
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 
 SCHEMA_KEY = "schema"
-_AVRO = "HoodieCommitMetadata"
+_AVRO, _AVRO_REPLACE = "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"
+_AVRO_REPLACE_REQUEST = "HoodieRequestedReplaceMetadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,16 @@ _NUMBERS = (
 
 @dataclass(frozen=True)
 class CommitMetadata:
-    """The body of a completed commit, deltacommit or compaction. ``extra`` includes the key ``schema``."""
+    """The body of a completed commit, deltacommit, compaction or replacecommit. ``extra`` includes the key ``schema``.
+
+    ``replaced``: of a replacecommit, the ids of the replaced file groups by partition path; None for other actions.
+    """
 
     stats: tuple[WriteStat, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
     operation: str = "UPSERT"
     compacted: bool = False
+    replaced: Mapping[str, tuple[str, ...]] | None = None
 
     def to_bytes(self) -> bytes:
         """An Avro container, the same bytes for the same metadata."""
@@ -135,7 +140,10 @@ class CommitMetadata:
             "version": 1,
             "operationType": self.operation,
         }
-        return encode_container(_AVRO, record)
+        if self.replaced is None:
+            return encode_container(_AVRO, record)
+        replaced = {path: list(ids) for path, ids in self.replaced.items()}
+        return encode_container(_AVRO_REPLACE, {**record, "partitionToReplaceFileIds": replaced})
 
     @classmethod
     def from_bytes(cls, data: bytes, path: str) -> CommitMetadata:
@@ -158,8 +166,19 @@ class CommitMetadata:
             extra=record.get("extraMetadata") or {},
             operation=record.get("operationType") or "UNKNOWN",
             compacted=bool(record.get("compacted")),
+            replaced=_replaced(record.get("partitionToReplaceFileIds")),
         )
 
     def partitions(self) -> set[str]:
         """The partition paths the commit wrote to."""
         return {stat.partition_path for stat in self.stats}
+
+
+def replace_request() -> bytes:
+    """The body of the requested file of a replacecommit without a plan: Hudi refuses an empty one."""
+    names = ("operationType", "clusteringPlan", "extraMetadata", "version")
+    return encode_container(_AVRO_REPLACE_REQUEST, dict.fromkeys(names))
+
+
+def _replaced(groups: Mapping[str, list[str]] | None) -> dict[str, tuple[str, ...]] | None:
+    return None if groups is None else {path: tuple(ids) for path, ids in groups.items()}

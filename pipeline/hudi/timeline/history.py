@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, TIMELINE_PATH
+from pipeline.hudi.timeline.instant import TIMELINE_PATH, WRITE_ACTIONS
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 HISTORY_PATH = f"{TIMELINE_PATH}/history"
@@ -185,7 +185,7 @@ class History:
                 r["instantTime"], r["action"], r["metadata"], r["completionTime"] or r["instantTime"]
             )
             for r in rows
-            if r["action"] in (COMMIT, DELTA_COMMIT) and r["metadata"]
+            if r["action"] in WRITE_ACTIONS and r["metadata"]
         }
 
     def read(self, entry: HistoryFile, columns: list[str] | None = None) -> pa.Table:

@@ -28,7 +28,16 @@ from pipeline.hudi.timeline.history import (
     newest_extras,
     read_manifest,
 )
-from pipeline.hudi.timeline.instant import CLEAN, COMMIT, COMPACTION, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    REPLACE_COMMIT,
+    WRITE_ACTIONS,
+    Instant,
+    State,
+)
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 _PARALLEL = 8
@@ -89,13 +98,15 @@ def _delete(storage: Storage, instants: Sequence[Instant]) -> None:
 
 
 def _pending_paths(instant: Instant) -> list[str]:
-    actions = (COMPACTION, COMMIT) if instant.action == COMMIT else (instant.action,)
+    actions = {COMMIT: (COMPACTION, COMMIT), REPLACE_COMMIT: (CLUSTERING, REPLACE_COMMIT)}.get(
+        instant.action, (instant.action,)
+    )
     states = (State.REQUESTED, State.INFLIGHT)
     return [Instant(instant.requested_time, action, state).path for action in actions for state in states]
 
 
 def _row(storage: Storage, instant: Instant) -> dict[str, Any]:
-    plan_of = {COMMIT: COMPACTION, CLEAN: CLEAN}.get(instant.action)
+    plan_of = {COMMIT: COMPACTION, REPLACE_COMMIT: CLUSTERING, CLEAN: CLEAN}.get(instant.action)
     plan = None
     if plan_of is not None:
         try:

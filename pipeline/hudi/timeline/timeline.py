@@ -13,7 +13,8 @@ fast stream lists more names.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
 
 from pipeline.clock import format_instant, parse_instant
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
@@ -21,6 +22,7 @@ from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import (
     COMMIT,
     COMPLETED_ACTIONS,
+    REPLACE_COMMIT,
     RESTORE,
     TIMELINE_PATH,
     WRITE_ACTIONS,
@@ -31,6 +33,8 @@ from pipeline.storage.base import Storage, StorageNotFoundError
 
 LOOKBACK_MS = 5_000
 _METADATA_KEPT = 64
+#: Partition path and file id.
+FileGroupId: TypeAlias = tuple[str, str]
 
 
 class Timeline:
@@ -50,6 +54,8 @@ class Timeline:
         self.outdated: list[Instant] = []
         self._metadata: dict[str, CommitMetadata] = {}
         self._history: History | None = None
+        #: What each completed replacecommit, by its file name, has replaced.
+        self._replaced: dict[str, tuple[FileGroupId, ...]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """In a task: the instants without their bodies, which are read again if they are needed."""
@@ -182,6 +188,26 @@ class Timeline:
         """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits
         write rows. Errors as ``commit_metadata``."""
         return write.action == COMMIT and self.commit_metadata(write).compacted
+
+    def replaced(self) -> Mapping[FileGroupId, str]:
+        """The file groups that completed writes of the active timeline have replaced -> the requested time of that
+        write. A read as of that time or later does not see them.
+
+        Raises CorruptDataError for a replacecommit that cannot be read, StorageError.
+        """
+        found: dict[FileGroupId, str] = {}
+        for write in self._writes:
+            if write.action == REPLACE_COMMIT:
+                found |= dict.fromkeys(self._groups_replaced_by(write), write.requested_time)
+        return found
+
+    def _groups_replaced_by(self, write: Instant) -> tuple[FileGroupId, ...]:
+        groups = self._replaced.get(write.file_name)
+        if groups is None:
+            by_partition = self.commit_metadata(write).replaced or {}
+            groups = tuple((path, name) for path, names in by_partition.items() for name in names)
+            self._replaced[write.file_name] = groups
+        return groups
 
     def _body(self, instant: Instant) -> bytes:
         try:

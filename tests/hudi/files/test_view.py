@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.view import FileSlice, file_slices, partition_paths
 from pipeline.hudi.table.table import HudiTable
-from pipeline.hudi.timeline.instant import Instant, State
+from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage import open_storage
 from tests.hudi.lake import Model, check, commit, deletes, new_table, ours, upserts, write, write_history
@@ -145,9 +143,14 @@ def test_a_file_group_of_another_index_has_no_bucket() -> None:
     assert FileSlice("", "00000012-96f3-1148117e6880-0", None, ()).bucket == 12
 
 
-def test_replaced_file_groups_are_refused(tmp_path: Path) -> None:
+def test_a_file_group_is_seen_until_the_write_that_replaced_it(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     commit(table, upserts([1], 1))
-    table.timeline.record(Instant("20990101000000000", "replacecommit", State.COMPLETED, "20990101000000001"))
-    with pytest.raises(UnsupportedError, match="clustering"):
-        slices(table)
+    (piece,) = slices(table)
+    body = CommitMetadata(replaced={piece.partition_path: (piece.file_id,)}).to_bytes()
+    first = table.timeline.completed()[0].requested_time
+    table.storage.write(f".hoodie/timeline/20990101000000000_20990101000000001.{REPLACE_COMMIT}", body)
+    timeline = Timeline.load(table.storage)
+    assert file_slices(table.storage, timeline) == []
+    assert file_slices(table.storage, timeline, first) == [piece]
+    assert timeline.replaced() == {(piece.partition_path, piece.file_id): "20990101000000000"}

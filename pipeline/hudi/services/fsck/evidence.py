@@ -132,6 +132,12 @@ class Evidence:
         return [file for file in self.data_files if self.timeline.is_completed(file.name.instant)]
 
     @cached_property
+    def replaced(self) -> set[tuple[str, str]]:
+        """Partition path and file id of the file groups that readable commits have replaced."""
+        bodies = [*self.bodies.values(), *self.archived.values()]
+        return {(path, name) for body in bodies for path, names in (body.replaced or {}).items() for name in names}
+
+    @cached_property
     def schema(self) -> pa.Schema | None:
         """The table's columns; None if no readable commit and no property has them."""
         schemas = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]

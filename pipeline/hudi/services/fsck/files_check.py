@@ -20,7 +20,7 @@ from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import WriteStat
-from pipeline.hudi.timeline.instant import CLEAN, REPLACE_COMMIT
+from pipeline.hudi.timeline.instant import CLEAN
 from pipeline.storage.base import LeavesUnfinished, StorageNotFoundError
 
 _ALIVE = "too young to be sure that its writer is dead: check again later"
@@ -121,11 +121,10 @@ def _absent(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding
     cleaned = _cleaned(evidence)
     if cleaned is None or evidence.timeline.history().files:
         missing = {path: stat for path, stat in missing.items() if path in needed}
-    replaced = bool(evidence.timeline.completed_actions({REPLACE_COMMIT}))
     for path, stat in sorted(missing.items()):
         if (path in (cleaned or ()) or path in evidence.going) and path not in needed:
             continue
-        lost = path in needed and not replaced
+        lost = path in needed
         yield Finding(
             Severity.ERROR if lost else Severity.WARNING,
             Check.FILES,
@@ -140,6 +139,8 @@ def _needed(evidence: Evidence, named: dict[str, WriteStat]) -> set[str]:
     """The named files of every file group's newest slice."""
     groups: dict[tuple[str, str], _Group] = {}
     for path, stat in named.items():
+        if (stat.partition_path, stat.file_id) in evidence.replaced:
+            continue
         group = groups.setdefault((stat.partition_path, stat.file_id), _Group([], []))
         if (log := parse_log_name(stat.file_name)) is not None:
             group.logs.append((log.instant, path))
@@ -197,10 +198,12 @@ def _unlisted_partitions(evidence: Evidence) -> Iterator[Finding]:
 
 def _shared_buckets(evidence: Evidence) -> Iterator[Finding]:
     """Two file groups in one bucket: a key is then updated in one and read from both (hudi#9303)."""
-    if not evidence.config.bucket_count or evidence.timeline.completed_actions({REPLACE_COMMIT}):
+    if not evidence.config.bucket_count:
         return
     groups: dict[tuple[str, str], set[str]] = {}
     for file in evidence.visible:
+        if (file.partition_path, file.name.file_id) in evidence.replaced:
+            continue
         groups.setdefault((file.partition_path, file.name.file_id[:8]), set()).add(file.name.file_id)
     for (partition, bucket), ids in sorted(groups.items()):
         if len(ids) > 1:

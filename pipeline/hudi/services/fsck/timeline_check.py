@@ -14,6 +14,7 @@ from pipeline.hudi.timeline.instant import (
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
+    REPLACE_COMMIT,
     ROLLBACK,
     TIMELINE_PATH,
     WRITE_ACTIONS,
@@ -23,7 +24,7 @@ from pipeline.hudi.timeline.instant import (
 )
 from pipeline.storage.base import StorageNotFoundError
 
-_ROLLED_BACK = (COMMIT, DELTA_COMMIT, ROLLBACK)
+_ROLLED_BACK = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK)
 _PLANNED = (COMPACTION, CLEAN, ROLLBACK)
 _ALIVE = "a writer may be at work: stop it, wait for the grace time, check again"
 

@@ -195,7 +195,7 @@ def test_what_was_cleaned_is_refused(tmp_path: Path, indexed: bool) -> None:
 def test_writes_that_were_archived(tmp_path: Path, overtaken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in the history stays; a commit there that completed after the wanted moment cannot be taken back. Our
     archival leaves no such commit; Hudi's, by which the test archives, does not look at the order of completion."""
-    monkeypatch.setattr("pipeline.hudi.services.archival._completed_first", lambda old, _: old)
+    monkeypatch.setattr("pipeline.hudi.services.archival._completed_first", lambda old, *_: old)
     past = Past(tmp_path, indexed=False)
     table = past.table
     past.write()
