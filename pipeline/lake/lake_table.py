@@ -133,6 +133,8 @@ class LakeTable:
         table = self.table
         computed = GroupNames(table.config.name, table.config.bucketing)
         named: dict[tuple[str, int], str] = {}
+        if table.config.kind.looks_up:
+            return computed
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
             if place[1] >= (count := computed.bucketing.count(place[0])):
@@ -248,6 +250,8 @@ class LakeTable:
     def own_bucketing(self) -> Bucketing | None:
         """Its buckets, if they are not those of the settings: they count for new tables."""
         known = self.table.config.bucketing
+        if self.table.config.kind.looks_up:
+            return None
         return known if known != SimpleBuckets(self.rules.buckets) else None
 
     @property
