@@ -94,7 +94,7 @@ def joined(by_path: Mapping[str, pa.Table]) -> KeyEvents:
     numbers = np.repeat(np.arange(len(tables), dtype=np.int32), [len(rows) for rows in tables])
     paths = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(list(by_path), pa.string()))
     rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
-    return KeyEvents(rows, paths)
+    return KeyEvents(rows.combine_chunks(), paths)  # rows are taken file group by file group
 
 
 def newest_events(events: KeyEvents, *, is_global: bool) -> KeyEvents:
@@ -118,4 +118,4 @@ def _moves_first(events: KeyEvents) -> KeyEvents:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

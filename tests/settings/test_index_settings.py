@@ -33,9 +33,7 @@ def test_what_looked_up_tables_cannot_have(tables: dict[str, Any], why: str) -> 
 
 
 def test_an_override_may_take_another_index() -> None:
-    tables = TablesSettings(
-        defaults={**BLOOM, "conflicts": "queue"},
-        overrides=[{"match": "*.stock", "index": {"type": "bucket"}, "conflicts": "row"}],
-    )
+    stock = {"match": "*.stock", "index": {"type": "bucket"}, "conflicts": "row"}
+    tables = TablesSettings.model_validate({"defaults": BLOOM, "overrides": [stock]})
     assert tables.defaults.index.looks_up
     assert not tables.overrides[0].index.looks_up

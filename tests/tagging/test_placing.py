@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.decode.changes import Op
 from pipeline.tagging.events import KeyEvents, joined, newest_events
 from pipeline.tagging.placing import UNREAD, Placed, Whereabouts, placed
-from pipeline.upsert.route import KEY, MOVED_AWAY
+from pipeline.upsert.route import MOVED_AWAY
 from tests.upsert.test_merge import PARCEL
 
 PATHS = ["region=ap", "region=eu", "region=us"]
@@ -49,16 +49,16 @@ def where(events: KeyEvents, stored: dict[int, tuple[int, int]], *, read: bool) 
     return Whereabouts(pa.array(paths, pa.string()), pa.array(ids, pa.string()), np.array(orders, dtype=np.int64))
 
 
-def told(what: Placed) -> tuple[set[tuple[str, str, int]], set[tuple[str, str]], set[tuple[str, int]]]:
+def told(
+    events: KeyEvents, at: Whereabouts, what: Placed, *, is_global: bool
+) -> tuple[set[tuple[str, str, int]], set[tuple[str, str]], set[tuple[str, int]]]:
     """(changes as (key, file group, op), inserts as (key, partition), deleted)."""
-    changes = zip(what.changes.rows.column(KEY), what.file_ids, what.changes.rows.column("__op"), strict=True)
-    inserts = zip(what.inserts.keys, what.inserts.paths, strict=True)
-    deleted = zip(what.deleted, what.deleted_orders, strict=True)
-    return (
-        {(k.as_py(), f.as_py(), o.as_py()) for k, f, o in changes},
-        {(k.as_py(), p.as_py()) for k, p in inserts},
-        {(k.as_py(), int(o)) for k, o in deleted},
-    )
+    keys, paths, ids = events.keys.to_pylist(), events.paths.to_pylist(), at.file_ids.to_pylist()
+    ops, names = events.rows.column("__op").to_pylist(), events.names(is_global=is_global).to_pylist()
+    changes = {(keys[n], ids[n], ops[n]) for n in what.changes.tolist()}
+    changes |= {(keys[n], ids[n], MOVED_AWAY) for n in what.moves.tolist()}
+    inserts = {(keys[n], paths[n]) for n in what.inserts.tolist()}
+    return changes, inserts, {(names[n], int(events.orders[n])) for n in what.deletes.tolist()}
 
 
 @given(EVENTS, STORED)
@@ -78,9 +78,9 @@ def test_events_of_a_global_index(events: list[tuple[int, int, int, int]], store
         else:
             changes.add((str(key), f"group-{at[0]}", op))
     mine = key_events(events)
-    what = placed(mine, where(mine, stored, read=True), is_global=True)
-    assert told(what) == (changes, inserts, deleted)
-    assert what.moves == sum(op == MOVED_AWAY for _, _, op in changes)
+    rows = where(mine, stored, read=True)
+    what = placed(mine, rows, is_global=True)
+    assert told(mine, rows, what, is_global=True) == (changes, inserts, deleted)
 
 
 @given(EVENTS, STORED)
@@ -89,14 +89,15 @@ def test_rows_of_other_indexes_stay_in_their_partition(
 ) -> None:
     stored = {key: (part, stored[key][1]) for part, key, _, _ in events if key in stored}
     mine = key_events(events)
-    what = placed(mine, where(mine, stored, read=False), is_global=False)
+    at = where(mine, stored, read=False)
+    what = placed(mine, at, is_global=False)
     names = {str(key): f"{PATHS[part]}\0{key}" for part, key, _, _ in events}
-    assert told(what) == (
+    assert told(mine, at, what, is_global=False) == (
         {(str(key), f"group-{part}", op) for part, key, op, _ in events if key in stored},
         {(str(key), PATHS[part]) for part, key, op, _ in events if key not in stored and op == Op.UPSERT},
         {(names[str(key)], order) for _, key, op, order in events if op == Op.DELETE},
     )
-    assert what.moves == 0
+    assert not len(what.moves)
 
 
 def test_a_move_is_one_event_of_a_global_index() -> None:
