@@ -144,9 +144,10 @@ def merged(commits: Iterable[Mapping[Place, Entry]]) -> dict[Place, Entry]:
 
 @dataclass
 class TableModel:
-    """What the lake table holds after the commits it was given."""
+    """What the lake table holds after the commits it was given. ``is_global``: a key has one row in the whole table."""
 
     shape: Shape
+    is_global: bool = False
     entries: dict[Place, Entry] = field(default_factory=dict)
     truncated: int = -1
     commits: list[dict[Place, Entry]] = field(default_factory=list)
@@ -184,7 +185,7 @@ class TableModel:
         return effects
 
     def _place(self, row: Row) -> Place:
-        return self.shape.path(row), self.shape.record_key(row)
+        return "" if self.is_global else self.shape.path(row), self.shape.record_key(row)
 
     def rows(self, since: int = 0) -> list[Row]:
         """The live rows as the lake shows them, with key, path and ordering value.
@@ -199,9 +200,9 @@ class TableModel:
                 **self.shape.lake_row(e.row),
                 "_binlake_order": e.order,
                 "_hoodie_record_key": key,
-                "_hoodie_partition_path": path,
+                "_hoodie_partition_path": self.shape.path(e.row),
             }
-            for (path, key), e in entries.items()
+            for (_, key), e in entries.items()
             if e.row is not None
         ]
 

@@ -20,6 +20,8 @@ from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuck
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.index.base import KeyIndex
+from pipeline.hudi.index.open import open_index
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
@@ -79,6 +81,7 @@ class LakeTable:
     heights: FactHeights = NOTHING_COUNTED
     _seen: int = 0
     _states: StateCache = field(default_factory=StateCache)
+    _index: KeyIndex | None = None
 
     def __post_init__(self) -> None:
         self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
@@ -133,6 +136,8 @@ class LakeTable:
         table = self.table
         computed = GroupNames(table.config.name, table.config.bucketing)
         named: dict[tuple[str, int], str] = {}
+        if table.config.kind.looks_up:
+            return computed
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
             if place[1] >= (count := computed.bucketing.count(place[0])):
@@ -242,13 +247,23 @@ class LakeTable:
             schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.table.write_context(instant, schema, self.rules.compression, level)
-        return dataclasses.replace(context, base_from_rows=self.base_from_rows)
+        keeps_keys = self.table.config.kind.keeps_keys
+        return dataclasses.replace(context, base_from_rows=self.base_from_rows, keeps_keys=keeps_keys)
 
     @property
     def own_bucketing(self) -> Bucketing | None:
         """Its buckets, if they are not those of the settings: they count for new tables."""
         known = self.table.config.bucketing
+        if self.table.config.kind.looks_up:
+            return None
         return known if known != SimpleBuckets(self.rules.buckets) else None
+
+    @property
+    def key_index(self) -> KeyIndex:
+        """The index that finds its rows, opened once; only of a table that looks keys up."""
+        if self._index is None:
+            self._index = open_index(self.table)
+        return self._index
 
     @property
     def merging(self) -> Merging:
@@ -288,11 +303,15 @@ class LakeTable:
 
     def group_writer(self, context: WriteContext) -> GroupWriter:
         """How an instant writes file groups, upon the table's state of now. Raises CorruptDataError, StorageError."""
-        kind, rules = self.table.config.kind, self.rules
-        if not kind.copies:
+        if not self.table.config.kind.copies:
             firsts = context.base_from_rows is not None
             existing = {(s.partition_path, s.file_id) for s in self.table.file_slices()} if firsts else set()
             return LogWriter(context, frozenset(existing))
+        return self.base_writer(context)
+
+    def base_writer(self, context: WriteContext) -> BaseWriter:
+        """How an instant rewrites base files, upon the table's state of now. Raises CorruptDataError, StorageError."""
+        kind, rules = self.table.config.kind, self.rules
         bases = {s.file_id: s.base_file for s in self.table.file_slices() if s.base_file is not None}
         sizes = None if kind.computed else rules.files
         keeps_deletes = kind.computed and not self.merging.by_writer

@@ -17,6 +17,7 @@ from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
 from pipeline.hudi.definition.bucketing import split_by_bucket
 from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.looked_up import write_looked_up
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
 from pipeline.lake.truncation import check_truncates, without_truncated
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
@@ -62,7 +63,7 @@ class TableOutcome:
         counts: the final counts of the table's records.
         bytes_written: the size of the commit's files.
         visible_ms: when the commit became visible (ms since the epoch).
-        stage_ms: the time of writing and publishing, in milliseconds.
+        stage_ms: the time of writing and publishing, and of looking keys up, in milliseconds.
         services: the outcome of the table services after the commit.
     """
 
@@ -127,12 +128,16 @@ def _write_and_commit(
             table.table.abort(table_input.context.instant)
         counts.settle()
         return TableOutcome(None, counts)
-    origin = table.origin_of(report)
+    origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
-        done = _write(table, table_input, rows.groups, context, pool)
+        tag_ms = 0.0
+        if looks_up:
+            done, tag_ms = write_looked_up(table, rows.groups, context, pool)
+        else:
+            done = _write(table, table_input, rows.groups, context, pool)
         results = [one.result for one in done if one.result is not None]
         counts.superseded += rows.superseded + sum(one.superseded for one in done)
         counts.settle()
@@ -151,7 +156,9 @@ def _write_and_commit(
         )
         written = monotonic_s()
         table.commit(context, results, record, [one.touched for one in done if one.touched is not None])
-    stage_ms = {"write": (written - started) * 1000, "publish": (monotonic_s() - written) * 1000}
+    stage_ms = {"write": (written - started) * 1000 - tag_ms, "publish": (monotonic_s() - written) * 1000}
+    if looks_up:
+        stage_ms["tag"] = tag_ms
     return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
 
 
@@ -171,10 +178,11 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
 
 
 def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent:
-    """What the batch will write to the table. Rows of a table without a key, and deletes of a TRUNCATE, may go to any
-    file group."""
+    """What the batch will write to the table. Rows of a table without a key, rows that are looked up, and deletes of a
+    TRUNCATE may go to any file group."""
     places = sorted({(parcel.partition_path, parcel.bucket) for parcel in table_input.parcels})
-    if whole or table.keyless is not None or table_input.truncates.news_to(table.truncates):
+    any_group = table.keyless is not None or table.table.config.kind.looks_up
+    if whole or any_group or table_input.truncates.news_to(table.truncates):
         return WHOLE_TABLE
     fed = _fed_columns(table, table_input.report.columns)
     return Intent.of_groups(

@@ -16,6 +16,7 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.merging.group_truncates import deletes, group_truncates, spared
 from pipeline.merging.tombstones import Tombstones
 from pipeline.upsert.merge import Place, records, truncated
+from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.upsert.truncates import Truncates
@@ -64,7 +65,7 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
             at = stored.column_names.index(ORDER_FIELD)
             stored = stored.set_column(at, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
         gone = truncated(stored, truncates)
-        _add(groups, piece, gone)
+        _add(groups, _place(table, piece), gone)
     return groups, dropped
 
 
@@ -75,7 +76,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
         groups[place] = rows.filter(pa.array(spared(rows, by_group)))
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
-        _add(groups, piece, deletes(_known(table, piece), by_group, merging))
+        _add(groups, _place(table, piece), deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
 
@@ -95,7 +96,11 @@ def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
     )
 
 
-def _add(groups: dict[Place, pa.Table], piece: FileSlice, gone: pa.Table) -> None:
-    place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+def _place(table: LakeTable, piece: FileSlice) -> Place:
+    looks_up = table.table.config.kind.looks_up
+    return piece.partition_path, LOOKED_UP_BUCKET if looks_up else bucket_of_file_id(piece.file_id)
+
+
+def _add(groups: dict[Place, pa.Table], place: Place, gone: pa.Table) -> None:
     mine = [groups[place]] if place in groups else []
     groups[place] = pa.concat_tables([gone, *mine], promote_options="permissive")

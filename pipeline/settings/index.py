@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pipeline.policies import IndexType
 from pipeline.validation import Section
 
 RowsKind = Literal["upsert", "append"]
+#: Indexes of which a file group follows from the key alone, and the one of tables without keys.
+_NOT_LOOKED_UP: Final = frozenset({"bucket", "consistent_bucket", "none"})
 
 
 class IndexSettings(Section):
@@ -16,3 +18,8 @@ class IndexSettings(Section):
     type: IndexType = "bucket"
     """``bucket``: computed from the key, with ``buckets`` file groups. ``bloom``, ``simple``, ``record_index`` and
     others are looked up: see Indexes. ``none``: only for ``kind: append``."""
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the file group of a key is looked up when rows are written."""
+        return self.type not in _NOT_LOOKED_UP

@@ -222,6 +222,14 @@ class TablesSettings(Section):
                 raise mistake(f"stitched table {stitched.table}: {problem}")
         return self
 
+    @model_validator(mode="after")
+    def _looked_up_tables(self) -> Self:
+        for taken in (None, *range(len(self.overrides))):
+            given = self._given(taken)
+            if given["index"].looks_up and (problem := _not_looked_up(given["conflicts"], given["merge"].engine)):
+                raise mistake(f"index.type: {given['index'].type}: {problem}")
+        return self
+
     @property
     def masks_any(self) -> bool:
         """Whether any table has masked columns."""
@@ -259,10 +267,7 @@ class TablesSettings(Section):
     def rules(self, source: SourceName) -> TableRules:
         """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
         override."""
-        given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
-        if (taken := self.override_of(source)) is not None:
-            override = self.overrides[taken]
-            given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
+        given = self._given(self.override_of(source))
         given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()
         if not given["metadata"].enabled:
             given["metadata"] = None
@@ -274,6 +279,14 @@ class TablesSettings(Section):
         if (stitched := self._stitched(source)) is not None:
             given |= {"key": stitched.key, "groups": stitched.groups()}
         return TableRules(path=path, **given)
+
+    def _given(self, taken: int | None) -> dict[str, Any]:
+        """The values of the defaults, and over them those of the override of that number."""
+        given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
+        if taken is not None:
+            override = self.overrides[taken]
+            given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
+        return given
 
     def _stitched(self, source: SourceName) -> StitchedSettings | None:
         name = f"{source.database}.{source.table}"
@@ -294,6 +307,17 @@ def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None
         return "it can have no columns.computed: give expressions in the columns of its sources"
     if rules.merge.engine != "newest":
         return "it can have no merge engine of its own"
+    if rules.index.looks_up:
+        return f"it cannot have index.type: {rules.index.type}, because its rows are merged bucket by bucket"
+    return None
+
+
+def _not_looked_up(conflicts: Conflicts, engine: str) -> str | None:
+    """Why the rows of a table cannot be looked up; None if they can be."""
+    if conflicts != "queue":
+        return f"conflicts: {conflicts} is not possible, because where a row goes depends on all earlier commits"
+    if engine != "newest":
+        return f"merge.engine: {engine} is not possible, because its rows are merged bucket by bucket"
     return None
 
 

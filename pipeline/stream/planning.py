@@ -110,12 +110,13 @@ class Planner:
         return state
 
     def _writers(self, topics: Iterable[str]) -> dict[str, TableWriter]:
-        """Begin an instant for every known table that these topics have fed before."""
+        """Begin an instant for every known table that these topics have fed before and whose file groups tasks can
+        compute."""
         writers: dict[str, TableWriter] = {}
         apart = self._policy.ledger.behind.keys() | self._lessons.refused.keys()
         for source in self._policy.tables_of(topics) - apart:
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is not None and table.keyless is None:
+            if table is not None and table.keyless is None and not table.table.config.kind.looks_up:
                 try:
                     table.refresh(self._settings.name)
                     context = table.begin(table.table.schema)

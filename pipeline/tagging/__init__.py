@@ -1,1 +1,1 @@
-"""Rows of tables whose index is looked up: where they go, what moves, and which file group takes new ones."""
+"""Rows of tables whose index is looked up: where they go, what moves, which file group takes new ones."""

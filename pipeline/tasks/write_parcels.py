@@ -14,7 +14,7 @@ from pipeline.merging.write import write_merged
 from pipeline.storage import open_storage
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
 from pipeline.upsert.engines.facts import FACT, FEED
-from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
+from pipeline.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, unpack
 from pipeline.upsert.route import GROUP, KEY, ORDER_COLUMNS
 
 #: Columns of parcels that are no columns of tables.
@@ -50,9 +50,10 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
-    """Whether a task may write this parcel: its table has an open instant and a record key, and no column is new."""
+    """Whether a task may write this parcel: its table has an open instant, its file group is known, and no column is
+    new."""
     writer = writers.get(parcel.table)
-    if writer is None or parcel.bucket == KEYLESS_BUCKET:
+    if writer is None or parcel.bucket in (KEYLESS_BUCKET, LOOKED_UP_BUCKET):
         return False
     known = {f.name: f.type for f in writer.context.arrow_schema}
     incoming = pa.ipc.open_stream(parcel.blob).schema

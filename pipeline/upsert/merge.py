@@ -29,7 +29,18 @@ def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, i
     """
     keep = newest(rows, *codes_of(rows.column(KEY).combine_chunks()))
     kept = rows.take(pa.array(keep)) if len(keep) < len(rows) else rows
-    kept = kept.take(pc.sort_indices(kept.column(KEY)))
+    return group_write(place, file_id, kept), records(rows) - records(kept)
+
+
+def group_write(place: Place, file_id: str, newest_rows: pa.Table) -> FileGroupWrite:
+    """The rows of a file group as upserts and deletes in key order.
+
+    Args:
+        place: partition path and bucket.
+        file_id: of the file group.
+        newest_rows: n rows as parcels hold them, no key twice, n > 0.
+    """
+    kept = newest_rows.take(pc.sort_indices(newest_rows.column(KEY)))
     deleted = pc.not_equal(kept.column("__op"), int(Op.UPSERT))
     values = kept.drop_columns(list(ORDER_COLUMNS)).append_column(
         pa.field(ORDER_FIELD, pa.int64()), kept.column("__order").cast(pa.int64())
@@ -37,8 +48,7 @@ def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, i
     has_deletes = pc.any(deleted).as_py()
     upserts = values.filter(pc.invert(deleted)) if has_deletes else values
     deletes = values.select([KEY, ORDER_FIELD]).filter(deleted) if has_deletes else None
-    write = FileGroupWrite(place[0], place[1], file_id, upserts if len(upserts) else None, deletes)
-    return write, records(rows) - records(kept)
+    return FileGroupWrite(place[0], place[1], file_id, upserts if len(upserts) else None, deletes)
 
 
 def records(rows: pa.Table) -> int:

@@ -15,6 +15,8 @@ import pyarrow as pa
 MAX_PARCEL_BYTES = 64 << 20
 #: The bucket of events that have no record key yet (tables without a key).
 KEYLESS_BUCKET = -1
+#: The bucket of events of tables whose index is looked up: the driver finds their file groups (``tagging``).
+LOOKED_UP_BUCKET = -2
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import META_NAMES, ChangeBatch
 from pipeline.decode.selection import Mask, Moves, rows_where, select_rows
-from pipeline.hudi.definition.bucketing import split_by_bucket
+from pipeline.hudi.definition.bucketing import split_by_bucket, split_by_partition
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.upsert.collapse import Int64s, codes_of, newest
-from pipeline.upsert.parcel import KEYLESS_BUCKET, Parcel, pack
+from pipeline.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
 
 KEY = "_hoodie_record_key"
@@ -277,7 +277,8 @@ def pack_by_place(keyed: pa.Table, paths: pa.Array, target: Target) -> Iterator[
 
 
 def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: Target) -> Iterator[Parcel]:
-    """Parcels for each (partition path, bucket); rows of one keep their order.
+    """Parcels for each (partition path, bucket), or for each partition of a table whose index is looked up; rows of one
+    keep their order.
 
     Args:
         keyed: n rows with KEY.
@@ -286,7 +287,10 @@ def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: T
         target: the lake table.
     """
     kept = pa.array(keep)
-    groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.key, paths.take(kept))
+    if target.kind.looks_up:
+        groups = split_by_partition(paths.take(kept), LOOKED_UP_BUCKET)
+    else:
+        groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.key, paths.take(kept))
     ordered = keyed.take(pa.array(keep[groups.order])).combine_chunks()
     for path, bucket, rows in groups:
         yield from pack(target.path, path, bucket, ordered.slice(rows.start, rows.stop - rows.start))

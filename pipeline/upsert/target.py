@@ -122,15 +122,27 @@ def make_target(
         own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
     merging = merging_of(rules)
-    if merging.by_writer and not own:
+    kind = kind_of(rules)
+    if not own:
+        _check_without_key(merging, kind, schema.source)
+    buckets = SimpleBuckets(rules.buckets) if bucketing is None else bucketing
+    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
+
+
+def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -> None:
+    """Raise UnsupportedError if rows of such a table need a key."""
+    if merging.by_writer:
         raise UnsupportedError(
             f"a table without a key cannot have the merge engine {merging.engine}",
             do_next="name a key in tables.overrides, or take the engine away",
-            table=str(schema.source),
+            table=str(source),
         )
-    kind = kind_of(rules)
-    buckets = SimpleBuckets(rules.buckets) if bucketing is None else bucketing
-    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
+    if kind.looks_up:
+        raise UnsupportedError(
+            f"a table without a key cannot have the index {kind.index}, which looks keys up",
+            do_next="name a key in tables.overrides, or take index.type: bucket",
+            table=str(source),
+        )
 
 
 def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
@@ -169,11 +181,12 @@ def _check_path(path: str, source: SourceTable) -> None:
 
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
     """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
-    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded.
+    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded. A
+    global index knows the partition that a row moves out of.
 
     ``schema``: of the source table, with its own key.
     """
-    moving = target.partition is not None and not rules.immutable_partition
+    moving = target.partition is not None and not (rules.immutable_partition or target.kind.is_global)
     rekeyed = tuple(map(lake_name, schema.key)) != target.key
     return moving or rekeyed or not target.key or target.merging.engine == "aggregate"
 

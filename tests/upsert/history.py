@@ -17,11 +17,11 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from pipeline.decode.changes import ordering_value
-from pipeline.policies import TableType
+from pipeline.hudi.definition.kind import TableKind
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same
 from tests.model import Change, Delivered, KeylessModel, Row, Shape, Source, TableModel
-from tests.upsert.ingest import TYPES, Ingest, rows_of
+from tests.upsert.ingest import MERGE_ON_READ, TYPES, Ingest, Kind, rows_of
 
 KEYED = {
     "one key column": Shape(("id",)),
@@ -112,13 +112,13 @@ class Plan:
     partitions: int
     snapshot: int
     compacted_after: int = 0
-    table_type: TableType = "merge_on_read"
+    kind: Kind = MERGE_ON_READ
 
 
 def plans(
-    shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,), table_type: TableType = "merge_on_read"
+    shapes: dict[str, Shape], compacted_after: Sequence[int] = (0,), kinds: Sequence[Kind] = (MERGE_ON_READ,)
 ) -> st.SearchStrategy[Plan]:
-    """Any layout of these, compacted by any of these numbers."""
+    """Any layout of these, of any of these kinds, compacted by any of these numbers."""
     return st.builds(
         Plan,
         shape=st.sampled_from(list(shapes)).map(lambda name: shapes[name]),
@@ -126,7 +126,7 @@ def plans(
         partitions=st.integers(1, 3),
         snapshot=st.integers(0, 4),
         compacted_after=st.sampled_from(compacted_after),
-        table_type=st.just(table_type),
+        kind=st.sampled_from(kinds),
     )
 
 
@@ -153,9 +153,10 @@ class World:
     def __init__(self, plan: Plan, directory: Path) -> None:
         self.shape, self.partitions = plan.shape, plan.partitions
         self.source = Source(plan.shape)
-        self.model = TableModel(plan.shape) if plan.shape.key else None
+        is_global = TableKind(plan.kind.type, plan.kind.index).is_global
+        self.model = TableModel(plan.shape, is_global) if plan.shape.key else None
         self.keyless = None if plan.shape.key else KeylessModel(plan.shape)
-        self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after, plan.table_type)
+        self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after, plan.kind)
         self.binlog = [0, 1, 4]
         self.topic: list[list[Delivered]] = [[] for _ in range(plan.partitions)]
         self.applied = [0] * plan.partitions

@@ -21,8 +21,9 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.policies import TableType
+from pipeline.policies import FileSizePolicy, IndexType, TableType
 from pipeline.settings import CompactionSettings, PartitionSettings, TableRules, TablesSettings
+from pipeline.settings.index import IndexSettings
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, TableReport, TableWriter, Written
@@ -55,9 +56,19 @@ def table_schema(shape: Shape) -> TableSchema:
     return TableSchema(SOURCE, tuple(Column(name, "", kind) for name, kind in TYPES.items()), shape.key)
 
 
-def table_rules(
-    shape: Shape, buckets: int, compacted_after: int = 0, table_type: TableType = "merge_on_read"
-) -> TableRules:
+@dataclass(frozen=True)
+class Kind:
+    """The kind of a table: its type, its index, and how large base files become where rows may go to any."""
+
+    type: TableType = "merge_on_read"
+    index: IndexType = "bucket"
+    files: FileSizePolicy = field(default_factory=FileSizePolicy)
+
+
+MERGE_ON_READ = Kind()
+
+
+def table_rules(shape: Shape, buckets: int, compacted_after: int = 0, kind: Kind = MERGE_ON_READ) -> TableRules:
     """The settings' rules for the table."""
     rule = None
     if shape.partition:
@@ -65,7 +76,18 @@ def table_rules(
         rule = PartitionSettings.model_validate(given)
     compaction = CompactionSettings(mode="inline", after_commits=compacted_after) if compacted_after else None
     return TableRules(
-        PATH, buckets, None, rule, "zstd", 1, False, shape.hive_style, compaction=compaction, type=table_type
+        PATH,
+        buckets,
+        None,
+        rule,
+        "zstd",
+        1,
+        False,
+        shape.hive_style,
+        compaction=compaction,
+        type=kind.type,
+        index=IndexSettings(type=kind.index),
+        files=kind.files,
     )
 
 
@@ -99,33 +121,28 @@ def _columns(rows: Sequence[Row | None]) -> pa.Table:
 @dataclass
 class Ingest:
     """One stream into one table. ``positions``: next offset of each partition, as the ledger keeps it.
-    ``compacted_after``: commits to a compaction; 0 for none. ``table_type``: of a table that it creates."""
+    ``compacted_after``: commits to a compaction; 0 for none. ``kind``: of a table that it creates."""
 
     root: Storage
     shape: Shape
     buckets: int = 2
     compacted_after: int = 0
-    table_type: TableType = "merge_on_read"
+    kind: Kind = MERGE_ON_READ
     positions: dict[int, int] = field(default_factory=dict)
     batches: int = 0
 
     def __post_init__(self) -> None:
-        self.rules = table_rules(self.shape, self.buckets, self.compacted_after, self.table_type)
+        self.rules = table_rules(self.shape, self.buckets, self.compacted_after, self.kind)
         self.lake = Lake(self.root)
         self.pool = ThreadPoolExecutor(2)
         self.services = services()
 
     @classmethod
     def at(
-        cls,
-        path: Path,
-        shape: Shape,
-        buckets: int = 2,
-        compacted_after: int = 0,
-        table_type: TableType = "merge_on_read",
+        cls, path: Path, shape: Shape, buckets: int = 2, compacted_after: int = 0, kind: Kind = MERGE_ON_READ
     ) -> Ingest:
         """Into a lake on local disk."""
-        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets, compacted_after, table_type)
+        return cls(open_storage(path.as_uri(), {"fsync": "false"}), shape, buckets, compacted_after, kind)
 
     @property
     def uri(self) -> str:
@@ -183,7 +200,8 @@ class Ingest:
         report, parcels = self._routed(records, ranges, table, chunks)
         report.counts.read += len(truncates)
         work = TableInput(report, ranges, parcels, truncates=Truncates(max(truncates, default=-1)))
-        if shuffle and table is not None and table.keyless is None and not truncates:
+        computed = table is not None and table.keyless is None and not table.table.config.kind.looks_up
+        if shuffle and table is not None and computed and not truncates:
             table.refresh(STREAM)
             context = table.begin(table.table.schema)
             writer = TableWriter(table.group_writer(context), table.names, table.merger(table.table.schema))

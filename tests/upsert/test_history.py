@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.hypothesis_profile import scaled
 from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
+from tests.upsert.ingest import Kind
 
 _SETTINGS = settings(
     max_examples=scaled(60, divisor=10),
@@ -25,7 +26,7 @@ def test_tables_with_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
 
 
 @_SETTINGS
-@given(plans({**KEYED, **KEYLESS}, table_type="copy_on_write"), ROUNDS)
+@given(plans({**KEYED, **KEYLESS}, kinds=[Kind("copy_on_write")]), ROUNDS)
 def test_copy_on_write_tables(plan: Plan, rounds: Sequence[Round]) -> None:
     with world(plan) as here:
         here.live(rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pipeline.decode.changes import Column, SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.settings import PartitionSettings, TableRules
+from pipeline.settings.index import IndexSettings
 from pipeline.upsert.target import lake_names, make_target, partition_values
 
 SOURCE = SourceTable("shop", "orders")
@@ -84,6 +86,12 @@ def test_the_key_of_the_rules_overrules_the_schemas() -> None:
 def test_columns_that_are_not_there_are_refused(bad: TableRules) -> None:
     with pytest.raises(UnsupportedError, match="'nope' is named by"):
         make_target(schema("id"), bad)
+
+
+def test_a_table_without_a_key_cannot_be_looked_up() -> None:
+    looked_up = dataclasses.replace(rules(), index=IndexSettings(type="bloom"))
+    with pytest.raises(UnsupportedError, match="without a key cannot have the index bloom"):
+        make_target(schema("id", key=()), looked_up)
 
 
 def test_a_partition_column_may_not_hide_a_column() -> None:

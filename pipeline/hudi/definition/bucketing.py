@@ -138,3 +138,18 @@ def split_by_bucket(
         (paths.dictionary[place].as_py(), bucket) for place, bucket in (divmod(int(c), stride) for c in codes[starts])
     )
     return BucketRows(order, np.append(starts, len(order)), groups)
+
+
+def split_by_partition(partition_paths: pa.Array, bucket: int) -> BucketRows:
+    """The partitions of n rows whose file groups are not computed.
+
+    Args:
+        partition_paths: string array of n partition paths without nulls.
+        bucket: that stands for none.
+    """
+    paths = partition_paths.dictionary_encode()
+    codes = np.asarray(paths.indices.to_numpy(), dtype=np.int64)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    groups = tuple((paths.dictionary[int(code)].as_py(), bucket) for code in codes[order][starts])
+    return BucketRows(order, np.append(starts, len(order)), groups)

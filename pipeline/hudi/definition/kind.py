@@ -39,6 +39,8 @@ _HUDI_TYPES: Mapping[IndexType, str] = {
 }
 _ENGINES: Mapping[IndexType, str] = {"bucket": "SIMPLE", "consistent_bucket": "CONSISTENT_HASHING"}
 _GLOBAL: Final = frozenset({"global_bloom", "global_simple", "in_memory", "record_index", "external"})
+#: Indexes that are told which keys come and go. The others are the base files themselves.
+_KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index", "external"})
 _COMPUTED: Final = frozenset({"bucket", "consistent_bucket"})
 
 
@@ -78,6 +80,11 @@ class TableKind:
     def is_global(self) -> bool:
         """Whether a record key has one row in the whole table, not one in each partition."""
         return self.index in _GLOBAL
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether commits must tell the index which keys come and go. Such an index knows only keys whose rows live."""
+        return self.index in _KEPT
 
     @property
     def merge_mode(self) -> str:

@@ -1,0 +1,73 @@
+"""Writes the file groups of tagged events.
+
+New keys must be in base files. So a file group that takes new rows gets a new base file, also in a table with log
+files; all other file groups are written as the kind of the table says.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges, WriteResult
+from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter
+from pipeline.storage.base import Storage
+from pipeline.tagging.events import KeyEvents
+from pipeline.tagging.tag import GroupEvents, Tagged
+from pipeline.upsert.merge import group_write
+from pipeline.upsert.parcel import LOOKED_UP_BUCKET
+from pipeline.upsert.route import KEY
+from pipeline.upsert.target import ORDER_FIELD
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedWriter:
+    """Writes the file groups of one commit.
+
+    Args:
+        storage: the table's root.
+        changes: writes file groups that take no new rows.
+        bases: writes file groups that take new rows.
+    """
+
+    storage: Storage
+    changes: GroupWriter
+    bases: BaseWriter
+
+    def write(self, tagged: Tagged, pool: Executor) -> list[WriteResult]:
+        """Write all file groups, side by side. Errors as ``GroupWriter.write``."""
+        written = pool.map(lambda group: self._write(tagged.events, group), tagged.groups)
+        return [result for results in written for result in results]
+
+    def _write(self, events: KeyEvents, group: GroupEvents) -> list[WriteResult]:
+        write = file_group_write(events, group)
+        if group.takes_new:
+            return self.bases.write(self.storage, write)
+        results = self.changes.write(self.storage, write)
+        if not self.changes.context.keeps_keys:
+            return results
+        return [r if r.keys is not None else replace(r, keys=_deleted(write)) for r in results]
+
+
+def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
+    """The events of a file group as upserts and deletes in key order."""
+    place = group.partition_path, LOOKED_UP_BUCKET
+    write = FileGroupWrite(*place, group.file_id)
+    if len(group.rows):
+        write = group_write(place, group.file_id, events.rows.take(pa.array(group.rows)))
+    if not len(group.gone):
+        return write
+    moved = events.rows.select([KEY, "__order"]).take(pa.array(group.gone)).rename_columns([KEY, ORDER_FIELD])
+    deletes = moved if write.deletes is None else pa.concat_tables([write.deletes, moved])
+    return replace(write, deletes=deletes.take(pc.sort_indices(deletes.column(KEY))))
+
+
+def _deleted(write: FileGroupWrite) -> KeyChanges:
+    """What a log file changes in the keys of its file group: it has no new ones, and its deletes count, for older ones
+    were left out."""
+    none = pa.array([], pa.string())
+    deleted = none if write.deletes is None else write.deletes.column(KEY).combine_chunks()
+    return KeyChanges(write.partition_path, write.file_id, none, deleted)

@@ -1,0 +1,1 @@
+"""Tables whose index is looked up."""
