@@ -16,6 +16,7 @@ from pipeline.policies import (
     RetentionPolicy,
     TableType,
 )
+from pipeline.settings.append import append_problem
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.index import IndexSettings, RowsKind
 from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
@@ -213,6 +214,14 @@ class TablesSettings(Section):
         return path
 
     @model_validator(mode="after")
+    def _kinds(self) -> Self:
+        for override in (None, *self.overrides):
+            if problem := append_problem(self._effective(override)):
+                where = "tables.defaults" if override is None else f"the override for {override.match}"
+                raise mistake(f"{where}: {problem}")
+        return self
+
+    @model_validator(mode="after")
     def _stitched_tables(self) -> Self:
         names = [stitched.table for stitched in self.stitched]
         if len(set(names)) != len(names):
@@ -226,6 +235,11 @@ class TablesSettings(Section):
     def masks_any(self) -> bool:
         """Whether any table has masked columns."""
         return any(t.columns.mask for t in (self.defaults, *self.overrides))
+
+    @property
+    def appends_any(self) -> bool:
+        """Whether any table is an append table."""
+        return any(t.kind == "append" for t in (self.defaults, *self.overrides))
 
     @property
     def fans_out(self) -> bool:
@@ -259,10 +273,10 @@ class TablesSettings(Section):
     def rules(self, source: SourceName) -> TableRules:
         """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
         override."""
-        given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
-        if (taken := self.override_of(source)) is not None:
-            override = self.overrides[taken]
-            given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
+        taken = self.override_of(source)
+        given = self._effective(self.overrides[taken] if taken is not None else None)
+        if given["kind"] == "append":
+            given["schema_changes"] = given["schema_changes"].without_changed_rows()
         given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()
         if not given["metadata"].enabled:
             given["metadata"] = None
@@ -274,6 +288,13 @@ class TablesSettings(Section):
         if (stitched := self._stitched(source)) is not None:
             given |= {"key": stitched.key, "groups": stitched.groups()}
         return TableRules(path=path, **given)
+
+    def _effective(self, override: TableOverride | None) -> dict[str, Any]:
+        """The values of the defaults, with those that an override gives in their place."""
+        given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
+        if override is not None:
+            given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
+        return given
 
     def _stitched(self, source: SourceName) -> StitchedSettings | None:
         name = f"{source.database}.{source.table}"
@@ -294,6 +315,8 @@ def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None
         return "it can have no columns.computed: give expressions in the columns of its sources"
     if rules.merge.engine != "newest":
         return "it can have no merge engine of its own"
+    if rules.kind == "append":
+        return "it cannot be an append table: rows of an append table are never put together"
     return None
 
 
