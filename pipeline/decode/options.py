@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -127,6 +127,7 @@ class DecodeOptions:
             before the ``:`` of a MySQL one. The GTID domain takes precedence.
         before_of: the tables whose updates need their before image, or ``"all"``.
         facts_of: those of them whose rows are facts: an update without its before image is quarantined.
+        inserts_of: the tables of which only inserts and snapshot rows are taken: other events are quarantined.
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
             not end in ``<database>.<table>``.
@@ -152,6 +153,7 @@ class DecodeOptions:
     epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
     facts_of: frozenset[SourceTable] = frozenset()
+    inserts_of: Container[SourceTable] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
     zero_dates: ZeroDates = ZeroDates.NULL

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     BAD_COMPUTED = "bad_computed"
     BAD_PARTITION = "bad_partition"
     IRREVOCABLE = "irrevocable"
+    NO_INSERT = "no_insert"
     NO_POSITION = "no_position"
     ORDER_OUT_OF_RANGE = "order_out_of_range"
     UNKNOWN_SCHEMA_ID = "unknown_schema_id"

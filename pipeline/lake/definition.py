@@ -34,10 +34,11 @@ def base_file_form(rules: TableRules) -> BaseFileForm:
 
 def table_config(target: Target) -> TableConfig:
     """The Hudi configuration of a target's table."""
+    appends = target.kind.appends
     config = TableConfig(
         name=lake_name(target.source.table),
-        record_key_fields=target.key or (ROW_FIELD,),
-        ordering_field=ORDER_FIELD,
+        record_key_fields=() if appends else target.key or (ROW_FIELD,),
+        ordering_field="" if appends else ORDER_FIELD,
         bucket_count=target.bucketing.count("") if target.kind.computed else 0,
         partition_fields=target.layout.fields,
         hive_style=target.layout.hive_style,
@@ -48,7 +49,9 @@ def table_config(target: Target) -> TableConfig:
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
-    """The table's schema: the value columns, then the columns that binlake adds."""
+    """The table's schema: the value columns, then the columns that binlake adds; none to an append table."""
+    if target.kind.appends:
+        return pa.schema(list(columns))
     hidden = [pa.field(ORDER_FIELD, pa.int64())]
     if not target.key:
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]

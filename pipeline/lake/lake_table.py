@@ -19,6 +19,7 @@ from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuckets
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
+from pipeline.hudi.files.append import AppendWriter, open_groups
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.index.base import KeyIndex
 from pipeline.hudi.index.open import open_index
@@ -135,6 +136,8 @@ class LakeTable:
         """The ids of the file groups. Raises ConfigError if there is one of a bucket that the table does not have."""
         table = self.table
         computed = GroupNames(table.config.name, table.config.bucketing)
+        if not table.config.has_buckets:
+            return computed
         named: dict[tuple[str, int], str] = {}
         if table.config.kind.looks_up:
             return computed
@@ -257,6 +260,13 @@ class LakeTable:
         if self.table.config.kind.looks_up:
             return None
         return known if known != SimpleBuckets(self.rules.buckets) else None
+
+    def append_writer(self, context: WriteContext) -> AppendWriter | None:
+        """What adds rows to an append table, on its file groups of now; None for any other table. Raises
+        CorruptDataError, StorageError."""
+        if not self.table.config.kind.appends:
+            return None
+        return AppendWriter(context, self.rules.files, open_groups(self.table.file_slices(), self.rules.files))
 
     @property
     def key_index(self) -> KeyIndex:

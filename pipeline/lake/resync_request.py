@@ -70,6 +70,12 @@ def _origin(
             do_next="give it a key in tables.overrides, or load it again under a new path",
             table=str(table),
         )
+    if opened.config.kind.appends:
+        raise UnsupportedError(
+            "an append table cannot be fetched anew: its rows have no key, and none of them would be replaced",
+            do_next="load it again under a new path",
+            table=str(table),
+        )
     if settings.table_rules(table).merge.engine != "newest":
         raise UnsupportedError(
             "a table with a merge engine cannot be fetched anew: its rows are not those of the source",

@@ -16,6 +16,7 @@ from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
 from pipeline.hudi.definition.bucketing import split_by_bucket
 from pipeline.hudi.files.file_group_write import WriteContext
+from pipeline.lake.appending import append_intent, appended
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.looked_up import write_looked_up
 from pipeline.lake.table_services import TableServices, TableServicesOutcome
@@ -184,6 +185,8 @@ def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent
     any_group = table.keyless is not None or table.table.config.kind.looks_up
     if whole or any_group or table_input.truncates.news_to(table.truncates):
         return WHOLE_TABLE
+    if table.table.config.kind.appends:
+        return append_intent(table, [path for path, _ in places])
     fed = _fed_columns(table, table_input.report.columns)
     return Intent.of_groups(
         GroupIntent(place[0], table.names.of(*place), fed, inserts=fed is None, deletes=fed is None) for place in places
@@ -217,6 +220,9 @@ def _write(
     pool: Executor,
 ) -> list[Written]:
     """Write every file group that the driver has rows for. Returns what was written, also by the tasks."""
+    if (append := table.append_writer(context)) is not None:
+        added = appended(table, append, {path: rows for (path, _), rows in groups.items()}, pool)
+        return [*added, *table_input.written]
     writer = table.group_writer(context)
     replayed = table_input.notes.replayed is not None  # each once, whatever is counted
     merger = table.merger(context.arrow_schema, NOTHING_COUNTED if replayed else None)

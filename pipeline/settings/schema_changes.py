@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pipeline.validation import Section
 
@@ -40,3 +40,10 @@ class SchemaChangeSettings(Section):
     """RENAME TABLE. ``follow``: the rows go to the same lake table as before; ``new``: to a table with the new name."""
     shadow_tables: Literal["filter", "keep"] = "filter"
     """The temporary tables of pt-online-schema-change and gh-ost. ``filter`` leaves them out; ``keep`` takes them."""
+
+    def without_changed_rows(self) -> Self:
+        """The same rules for an append table: no statement changes or deletes its stored rows."""
+        kept = {"fill": "null", "copy": "keep", "follow": "keep", "delete": "keep"}
+        names = ("add", "rename", "partitions", "drop_table", "recreate_table")
+        changes = {name: kept.get(getattr(self, name), getattr(self, name)) for name in names}
+        return self.model_copy(update={**changes, "convert": "refuse"})

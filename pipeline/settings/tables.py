@@ -18,6 +18,7 @@ from pipeline.policies import (
 )
 from pipeline.settings.fanout import ColumnsRule, ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.index import IndexSettings, RowsKind
+from pipeline.settings.kinds import kind_problem
 from pipeline.settings.merging import GroupRule, MergeRule, MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, numbered, path_name
@@ -213,6 +214,14 @@ class TablesSettings(Section):
         return path
 
     @model_validator(mode="after")
+    def _kinds(self) -> Self:
+        for override in (None, *self.overrides):
+            if problem := kind_problem(self._effective(override)):
+                where = "tables.defaults" if override is None else f"the override for {override.match}"
+                raise mistake(f"{where}: {problem}")
+        return self
+
+    @model_validator(mode="after")
     def _stitched_tables(self) -> Self:
         names = [stitched.table for stitched in self.stitched]
         if len(set(names)) != len(names):
@@ -222,18 +231,15 @@ class TablesSettings(Section):
                 raise mistake(f"stitched table {stitched.table}: {problem}")
         return self
 
-    @model_validator(mode="after")
-    def _looked_up_tables(self) -> Self:
-        for taken in (None, *range(len(self.overrides))):
-            given = self._given(taken)
-            if given["index"].looks_up and (problem := _not_looked_up(given["conflicts"], given["merge"].engine)):
-                raise mistake(f"index.type: {given['index'].type}: {problem}")
-        return self
-
     @property
     def masks_any(self) -> bool:
         """Whether any table has masked columns."""
         return any(t.columns.mask for t in (self.defaults, *self.overrides))
+
+    @property
+    def appends_any(self) -> bool:
+        """Whether any table is an append table."""
+        return any(t.kind == "append" for t in (self.defaults, *self.overrides))
 
     @property
     def fans_out(self) -> bool:
@@ -267,7 +273,10 @@ class TablesSettings(Section):
     def rules(self, source: SourceName) -> TableRules:
         """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
         override."""
-        given = self._given(self.override_of(source))
+        taken = self.override_of(source)
+        given = self._effective(self.overrides[taken] if taken is not None else None)
+        if given["kind"] == "append":
+            given["schema_changes"] = given["schema_changes"].without_changed_rows()
         given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()
         if not given["metadata"].enabled:
             given["metadata"] = None
@@ -280,11 +289,10 @@ class TablesSettings(Section):
             given |= {"key": stitched.key, "groups": stitched.groups()}
         return TableRules(path=path, **given)
 
-    def _given(self, taken: int | None) -> dict[str, Any]:
-        """The values of the defaults, and over them those of the override of that number."""
+    def _effective(self, override: TableOverride | None) -> dict[str, Any]:
+        """The values of the defaults, with those that an override gives in their place."""
         given: dict[str, Any] = {f: getattr(self.defaults, f) for f in TableSettings.model_fields}
-        if taken is not None:
-            override = self.overrides[taken]
+        if override is not None:
             given |= {f: getattr(override, f) for f in override.model_fields_set - {"match"}}
         return given
 
@@ -309,15 +317,8 @@ def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None
         return "it can have no merge engine of its own"
     if rules.index.looks_up:
         return f"it cannot have index.type: {rules.index.type}, because its rows are merged bucket by bucket"
-    return None
-
-
-def _not_looked_up(conflicts: Conflicts, engine: str) -> str | None:
-    """Why the rows of a table cannot be looked up; None if they can be."""
-    if conflicts != "queue":
-        return f"conflicts: {conflicts} is not possible, because where a row goes depends on all earlier commits"
-    if engine != "newest":
-        return f"merge.engine: {engine} is not possible, because its rows are merged bucket by bucket"
+    if rules.kind == "append":
+        return "it cannot be an append table: rows of an append table are never put together"
     return None
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pipeline.decode.changes import RawRecords
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.stream.transactions import fetch_and_survey
+from pipeline.tasks.append_parcels import append_parcels
 from pipeline.tasks.boundary import Survey
 from pipeline.tasks.decode_and_route import decode_records, fetch_and_decode
 from pipeline.tasks.plan import BatchPlan, Item
@@ -77,8 +78,10 @@ def run_shares(
     """Run one task per share of work. ``decoded`` turns a share into items; with ``shuffle`` other tasks write them."""
     shared = context.broadcast(plan)
     try:
-        items = context.parallelize(shares, len(shares)).mapPartitions(
-            lambda mine: (item for share in mine for item in decoded(shared.value, share))
+        items = context.parallelize(shares, len(shares)).mapPartitionsWithIndex(
+            lambda number, mine: append_parcels(
+                shared.value, number, (item for share in mine for item in decoded(shared.value, share))
+            )
         )
         if not shuffle:
             return items.collect()

@@ -122,7 +122,10 @@ class Planner:
                     context = table.begin(table.table.schema)
                     with table.undone_on_error(context.instant):
                         writer = TableWriter(
-                            table.group_writer(context), table.names, table.merger(context.arrow_schema)
+                            table.group_writer(context),
+                            table.names,
+                            table.merger(context.arrow_schema),
+                            table.append_writer(context),
                         )
                 except BinlakeError:  # the driver tries it again, and the error is then this table's alone
                     continue

@@ -38,7 +38,7 @@ from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
 from pipeline.tasks.plan import TaskReport
-from pipeline.upsert.fanout import destination
+from pipeline.upsert.fanout import AppendSources, destination
 
 #: How long a batch waits for a DDL record that its rows require: there is no order between topics.
 _WAIT_S = 5.0
@@ -63,6 +63,7 @@ class SchemaRegistry:
             zero_dates=ZeroDates(source.zero_dates),
             maxwell_order=MaxwellOrder(source.maxwell.order),
             registry=schema_registry(settings),
+            inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),
         )
         self._declared = DeclaredSchemas(
             {

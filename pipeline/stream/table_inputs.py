@@ -62,7 +62,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
                 parcels=outcome.parcels.get(path, ()),
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,
-                truncates=truncates.get(source, NOTHING_TRUNCATED),
+                truncates=NOTHING_TRUNCATED if report.target.kind.appends else truncates.get(source, NOTHING_TRUNCATED),
             )
         )
     return inputs
@@ -70,6 +70,10 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
 
 def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings: Settings) -> None:
     """Count a TRUNCATE as one applied record of its table, which may have no rows in this batch."""
+    if settings.table_rules(control.source).kind == "append":
+        key = (control.source, "truncate of an append table")
+        report.filtered[key] = report.filtered.get(key, 0) + 1
+        return
     known = report.tables.get(control.source)
     if known is None:
         table = lake.get(settings.table_rules(control.source))

@@ -14,6 +14,7 @@ from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
+from pipeline.hudi.files.append import AppendWriter
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.rewrite.group_writer import GroupWriter
 from pipeline.merging.engines.heights import FactHeights
@@ -57,12 +58,14 @@ class TableState:
 class TableWriter:
     """A table that tasks may write: how its open instant writes, and the ids of its file groups.
 
-    ``merger``: makes rows of events, on the table's state as of the instant's begin.
+    ``merger``: makes rows of events, on the table's state as of the instant's begin. ``append``: adds rows to an append
+    table; None for any other.
     """
 
     groups: GroupWriter
     names: GroupNames
     merger: Merger = field(default_factory=PlainMerger)
+    append: AppendWriter | None = None
 
     @property
     def context(self) -> WriteContext:

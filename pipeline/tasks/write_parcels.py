@@ -14,7 +14,7 @@ from pipeline.merging.write import write_merged
 from pipeline.storage import open_storage
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
 from pipeline.upsert.engines.facts import FACT, FEED
-from pipeline.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, unpack
+from pipeline.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, unpack
 from pipeline.upsert.route import GROUP, KEY, ORDER_COLUMNS
 
 #: Columns of parcels that are no columns of tables.
@@ -53,8 +53,13 @@ def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:
     """Whether a task may write this parcel: its table has an open instant, its file group is known, and no column is
     new."""
     writer = writers.get(parcel.table)
-    if writer is None or parcel.bucket in (KEYLESS_BUCKET, LOOKED_UP_BUCKET):
+    if writer is None or parcel.bucket in (KEYLESS_BUCKET, LOOKED_UP_BUCKET, APPEND_BUCKET):
         return False
+    return holds_columns(writer, parcel)
+
+
+def holds_columns(writer: TableWriter, parcel: Parcel) -> bool:
+    """Whether the files of the table's open instant have all columns of a parcel, in the same types."""
     known = {f.name: f.type for f in writer.context.arrow_schema}
     incoming = pa.ipc.open_stream(parcel.blob).schema
     return all(known.get(f.name) == f.type for f in incoming if f.name not in _NOT_STORED)

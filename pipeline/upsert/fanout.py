@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pipeline.decode.changes import ChangeBatch, Control, ControlKind, Decoded, Quarantined, SourceTable
 from pipeline.settings import TablesSettings
@@ -53,6 +53,18 @@ def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[So
             part = part_of(control.origin or control.source, tables)
             found[control.source] = found.get(control.source, NOTHING_TRUNCATED).with_one(control.order, part)
     return found
+
+
+@dataclass(frozen=True)
+class AppendSources:
+    """The source tables whose lake tables are append tables: only inserts go there. Picklable."""
+
+    tables: TablesSettings
+
+    def __contains__(self, source: object) -> bool:
+        if not isinstance(source, SourceTable):
+            return False
+        return self.tables.rules(destination(source, self.tables)).kind == "append"
 
 
 def _batch(batch: ChangeBatch, tables: TablesSettings) -> ChangeBatch:

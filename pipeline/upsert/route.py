@@ -18,6 +18,7 @@ from pipeline.decode.changes import META_NAMES, ChangeBatch
 from pipeline.decode.selection import Mask, Moves, rows_where, select_rows
 from pipeline.hudi.definition.bucketing import split_by_bucket, split_by_partition
 from pipeline.hudi.definition.keys import record_keys
+from pipeline.upsert.append import append_parcels
 from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
@@ -94,6 +95,9 @@ def route(
         return routed
     if not alive.all():
         rows, moves = select_rows(rows, moves, alive)
+    if target.kind.appends:
+        routed.parcels += list(append_parcels(rows, target))
+        return routed
     if not target.key:
         routed.parcels += list(_keyless_events(rows, moves, target))
         return routed

@@ -49,7 +49,8 @@ def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArra
 class Target:
     """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
 
-    ``key`` is empty for a source table without a key; its rows are identified by their content (``upsert.keyless``).
+    ``key`` is empty for an append table, and for a source table without a key, whose rows are identified by their
+    content (``upsert.keyless``).
     ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
     ``bucketing`` counts only where the table's index is a bucket index.
     """
@@ -116,14 +117,17 @@ def make_target(
     """
     _check_path(rules.path, schema.source)
     names = lake_names([c.name for c in schema.columns], schema.source)
-    if key is not None and rules.key is None:
+    kind = kind_of(rules)
+    own: tuple[str, ...]
+    if kind.appends:
+        own = ()
+    elif key is not None and rules.key is None:
         own = tuple(_placing(name, {lake: lake for lake in names.values()}, schema.source) for name in key)
     else:
         own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
     merging = merging_of(rules)
-    kind = kind_of(rules)
-    if not own:
+    if not (own or kind.appends):
         _check_without_key(merging, kind, schema.source)
     buckets = SimpleBuckets(rules.buckets) if bucketing is None else bucketing
     return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
@@ -186,6 +190,8 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
 
     ``schema``: of the source table, with its own key.
     """
+    if target.kind.appends:
+        return False
     moving = target.partition is not None and not (rules.immutable_partition or target.kind.is_global)
     rekeyed = tuple(map(lake_name, schema.key)) != target.key
     return moving or rekeyed or not target.key or target.merging.engine == "aggregate"

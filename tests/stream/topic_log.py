@@ -13,6 +13,7 @@ from pipeline.decode.changes import RawRecords
 from pipeline.lake.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetRange, Offsets
+from pipeline.tasks.append_parcels import append_parcels
 from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, Item
 from pipeline.tasks.write_parcels import write_parcels
@@ -64,7 +65,7 @@ class LocalEngine:
         """See pipeline.stream.engine.Engine."""
         self.calls += 1
         items = decode_records(plan, self.log.read(ranges))
-        return list(write_parcels(plan, items) if shuffle else items)
+        return list(write_parcels(plan, append_parcels(plan, 0, items)) if shuffle else items)
 
 
 def event(table: str, op: str, pos: int, row: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -26,6 +26,9 @@ from pipeline.decode.slices import Slices
 
 _I64 = npt.NDArray[np.int64]
 _NULL = b"null"
+#: ``op`` of events that add a row; Maxwell's and Canal's come under Debezium's letters. "r": a row of a snapshot.
+_INSERTS = frozenset("cr")
+_CHANGES = {"u": "the event changes a row", "d": "the event deletes a row"}
 _ANY = msgspec.json.Decoder().decode
 
 
@@ -85,6 +88,8 @@ class _Part:
         reader = RowReader(self.schema, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
         faults = rows.faults | self._key_faults(rows)
+        if self.schema.source in self.chunk.options.inserts_of:
+            self._refuse_changes(faults)
         before, before_of = self._before(reader, faults)
         good = ~np.isin(rows.at, self._refuse(faults)) if faults else None
         table = rows.table if good is None else rows.table.filter(pa.array(good))
@@ -179,6 +184,17 @@ class _Part:
         for i, fault in rows.faults.items():
             faults.setdefault(int(owners[i]), replace(fault, detail=f"before image: {fault.detail}"))
         return rows.table, owners[rows.at]
+
+    def _refuse_changes(self, faults: dict[int, Fault]) -> None:
+        """Add a fault for every event that changes or deletes a row, or does not say whether it does: rows of the lake
+        table are never changed."""
+        ops = self.events.ops
+        if _INSERTS.issuperset(ops):
+            return
+        for n, i in enumerate(self.chosen.tolist()):
+            if ops[i] not in _INSERTS:
+                what = _CHANGES.get(ops[i], "the event does not say whether it is an insert")
+                faults.setdefault(n, Fault(Reason.NO_INSERT, f"{what}, and the lake table takes inserts only"))
 
     def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
         """Add a fault for every update that has no before image: what the fact was is not known."""

@@ -90,7 +90,8 @@ class TableConfig:
         """The key generator that spells this table's keys and partition paths."""
         if not self.partition_fields:
             return "NON_PARTITION"
-        return "SIMPLE" if len(self.partition_fields) == 1 and len(self.record_key_fields) == 1 else "COMPLEX"
+        single = len(self.partition_fields) == 1 and len(self.record_key_fields) <= 1
+        return "SIMPLE" if single else "COMPLEX"
 
     @property
     def has_buckets(self) -> bool:
@@ -204,7 +205,7 @@ class TableConfig:
     def check_columns(self, schema: pa.Schema) -> None:
         """Raise ConfigError or UnsupportedError for columns that a table of this configuration cannot have."""
         names = set(schema.names)
-        needed = {*self.record_key_fields, *self.partition_fields, self.ordering_field}
+        needed = {*self.record_key_fields, *self.partition_fields, self.ordering_field} - {""}
         if missing := sorted(needed - names):
             raise ConfigError(
                 f"the table's keys, partitions or ordering name columns {missing}, which its schema lacks",

@@ -116,7 +116,8 @@ class WriteResult:
     it has whole rows of them. ``inserts``: whether it may have rows of new keys.
     ``keys``: what changes in the file group's keys; None where no index needs it.
     ``replaces``: of a base file, the name of the base file of the same file group before; None for the first one.
-    ``num_inserts``: of a base file, how many of its rows are new; None for all. ``num_updates``: how many are changed.
+    ``num_inserts``: how many of its rows are new; None for all rows of a base file, and none of a log file.
+    ``num_updates``: of a base file, how many are changed.
     """
 
     partition_path: str
@@ -168,7 +169,8 @@ class WriteResult:
             path=self.path,
             prev_commit=instant,
             num_writes=self.num_upserts,
-            num_update_writes=self.num_upserts,
+            num_update_writes=self.num_upserts - (self.num_inserts or 0),
+            num_inserts=self.num_inserts or 0,
             num_deletes=self.num_deletes,
             file_size=self.size_bytes,
             log_version=1,

@@ -124,11 +124,12 @@ def drop(storage: Storage, table: TableConfig) -> TableConfig:
 
 
 def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[MetadataPartition]:
-    """The metadata partitions of the settings. Only a partitioned table has partition_stats, as in Hudi."""
+    """The metadata partitions of the settings. Only a partitioned table has partition_stats, as in Hudi. The keys of an
+    append table are never asked for, so it has no bloom filters."""
     selected = {
         MetadataPartition.FILES: True,
         MetadataPartition.COLUMN_STATS: config.column_stats,
-        MetadataPartition.BLOOM_FILTERS: config.bloom_filters,
+        MetadataPartition.BLOOM_FILTERS: config.bloom_filters and not table.kind.appends,
         MetadataPartition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
     }
     return [partition for partition in MetadataPartition if selected[partition]]

@@ -144,7 +144,9 @@ def _restate(
     keyless: KeylessState | None,
 ) -> list[WriteResult]:
     """Write the rows that the statements change. Deletes that ``keyless`` owes are carried out on them: they came with
-    the content that the rows have only now."""
+    the content that the rows have only now. Rows of an append table are never changed."""
+    if table.table.config.kind.appends:
+        return []
     gone, current, writer = gone_after(entries), table.table.schema, table.group_writer(context)
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names

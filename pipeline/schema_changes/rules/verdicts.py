@@ -84,6 +84,25 @@ def judge_clauses(
     filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
     added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
     state.unfilled = frozenset(added - filled)
+    if state.rules.kind == "upsert":
+        _judge_key(keys, key, before, order, state, judged)
+    for clause in clauses:  # names that one clause removes and another one adds
+        new = clause.new if isinstance(clause, RenameColumn) else None
+        new = clause.column.name if isinstance(clause, AddColumn) else new
+        state.gone.discard(known_column(new, state) or "" if new is not None else "")
+    return judged
+
+
+def _judge_key(
+    keys: SourceKeys | None,
+    key: ChangeKey | None,
+    before: tuple[str, ...],
+    order: int,
+    state: TableSchemaState,
+    judged: Judged,
+) -> None:
+    """Judge what a statement does to the record key. ``keys`` as above; ``key``: its clause about the key, if it has
+    one; ``before``: the key before it."""
     if keys is not None:
         follow_key(keys, before, order, state, judged)
     elif key is not None:
@@ -92,11 +111,6 @@ def judge_clauses(
         give_key(state.key, before, order, state, judged)
     if judged.rekeyed and judged.rewrite is None:
         rewrite_texts(state, judged)
-    for clause in clauses:  # names that one clause removes and another one adds
-        new = clause.new if isinstance(clause, RenameColumn) else None
-        new = clause.column.name if isinstance(clause, AddColumn) else new
-        state.gone.discard(known_column(new, state) or "" if new is not None else "")
-    return judged
 
 
 def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
@@ -126,7 +140,8 @@ def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaSt
     if named:
         state.gone |= set(state.schema.names) - named
         state.unfilled = frozenset()
-        change_key(key or ChangeKey(()), state.key, order, state, judged)
+        if state.rules.kind == "upsert":
+            change_key(key or ChangeKey(()), state.key, order, state, judged)
     if judged.rewrite is not None:
         judged.rewrite = replace(judged.rewrite, held=state.rules.schema_changes.recreate_table == "keep")
     judged.rulings = [r for r in judged.rulings if r.verdict in (Verdict.REFUSE, Verdict.REWRITE)]

@@ -1,0 +1,40 @@
+"""What tables of a kind cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def kind_problem(rules: Mapping[str, Any]) -> str | None:
+    """Why a table of this kind and index cannot have these rules together; None if it can.
+
+    ``rules``: the fields of ``TableSettings``.
+    """
+    if rules["kind"] == "append":
+        return _of_append(rules)
+    if rules["index"].type == "none":
+        return "index.type none is for kind append only"
+    return _of_lookup(rules) if rules["index"].looks_up else None
+
+
+def _of_append(rules: Mapping[str, Any]) -> str | None:
+    if rules["key"] is not None:
+        return "kind append has no key: leave key out"
+    if rules["merge"].engine != "newest":
+        return f"kind append has no merge engine: its rows never meet, leave merge.engine {rules['merge'].engine} out"
+    if rules["conflicts"] == "column":
+        return "kind append cannot have conflicts column: its rows are never changed, take row"
+    if rules["index"].type not in ("bucket", "none"):
+        return f"kind append has no index: leave index.type {rules['index'].type} out"
+    return None
+
+
+def _of_lookup(rules: Mapping[str, Any]) -> str | None:
+    index, conflicts, engine = rules["index"].type, rules["conflicts"], rules["merge"].engine
+    why = None
+    if conflicts != "queue":
+        why = f"conflicts: {conflicts} is not possible, because where a row goes depends on all earlier commits"
+    elif engine != "newest":
+        why = f"merge.engine: {engine} is not possible, because its rows are merged bucket by bucket"
+    return None if why is None else f"index.type: {index}: {why}"

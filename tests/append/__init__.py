@@ -1,0 +1,1 @@
+"""Append tables: rows without a key, added and never changed."""
