@@ -37,6 +37,7 @@ from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
+from pipeline.stream.plain_topics import declared_plain_tables, plain_topics
 from pipeline.tasks.plan import TaskReport
 from pipeline.upsert.fanout import destination
 
@@ -63,12 +64,14 @@ class SchemaRegistry:
             zero_dates=ZeroDates(source.zero_dates),
             maxwell_order=MaxwellOrder(source.maxwell.order),
             registry=schema_registry(settings),
+            plain=plain_topics(settings),
         )
         self._declared = DeclaredSchemas(
             {
                 SourceTable(*name.split(".", 1)): declared_table(schema.columns, schema.key)
                 for name, schema in source.schemas.items()
             }
+            | declared_plain_tables(settings)
         )
         self._history = SchemaHistory()
         self.ddl = DdlLog()
