@@ -57,3 +57,40 @@ def test_nothing_is_applied_twice_when_the_ledger_is_lost(tmp_path: Path) -> Non
     here.say({"id": 2, "page": "c"})
     here.feed()
     assert here.clicks("id", "page") == {(2, "c")}
+
+
+INFERRED = {"topics": ["clicks-*"], "table": "web.clicks", "key": ["id"]}
+
+
+def test_columns_are_learned_from_the_messages(tmp_path: Path) -> None:
+    here = PlainWorld(tmp_path, INFERRED, quarantine={"max_records_per_batch": 2, "max_fraction": 0.1})
+    for i in range(30):
+        here.say({"id": i, "page": f"p{i}", "ok": i % 2 == 0, "ratio": 1 if i < 5 else 0.5, "none": None})
+    here.feed()
+    assert (6, "p6", True, 0.5) in here.clicks("id", "page", "ok", "ratio")
+    assert (4, "p4", True, 1.0) in here.clicks("id", "page", "ok", "ratio")
+    here.start()
+    here.say({"id": 31, "page": "x", "none": "some", "at": "2024-01-01T00:00:00Z", "doc": {"a": [1]}})
+    here.say({"id": 32, "page": {"path": "/"}, "doc": "text"})
+    here.feed()
+    assert {r for r in here.clicks("id", "page", "none", "at", "doc") if r[0] > 29} == {
+        (31, "x", "some", "2024-01-01T00:00:00Z", '{"a": [1]}'),
+        (32, '{"path": "/"}', None, None, "text"),
+    }
+    assert here.quarantined() == []
+
+
+def test_a_value_that_does_not_fit_a_learned_column_waits(tmp_path: Path) -> None:
+    here = PlainWorld(tmp_path, INFERRED, quarantine={"max_fraction": 1.0})
+    here.say({"id": 1, "n": 5})
+    here.say({"id": 2, "n": "five"})
+    here.say({"id": 3, "N": 1})
+    here.say({"id": 4, "_hoodie_x": 1})
+    here.feed()
+    (tmp_path / "lake/.binlake/shop/inferred.json").unlink()
+    here.start()
+    here.say({"id": 5, "n": 1.5})
+    here.say({"id": 6, "n": 6})
+    here.feed()
+    assert here.clicks("id", "n") == {(1, 5), (6, 6)}
+    assert {reason for _, reason in here.quarantined()} == {"bad_value", "unknown_column"}

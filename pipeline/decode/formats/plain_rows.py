@@ -38,7 +38,7 @@ class PlainRows:
     Attributes:
         at: the index of each row's record, ascending.
         images: each row as a JSON object of the columns.
-        columns: without those for Kafka's facts.
+        columns: without those for Kafka's facts. Columns of type null are read, but left out of the batch.
         deletes: the records that delete: their images hold the key alone.
     """
 
@@ -92,14 +92,15 @@ def decode_plain(chunk: Chunk, topics: PlainTopics, rows: PlainRows) -> dict[int
     read = RowReader(TableSchema(topics.table, rows.columns, ()), chunk.options.max_nesting).read(rows.images)
     at = np.array(rows.at, dtype=np.int64)
     faults = {int(at[i]): _as_message(fault) for i, fault in read.faults.items()}
-    kept, table = at[read.at], read.table
+    columns = tuple(column for column in rows.columns if column.lake_type != pa.null())
+    kept, table = at[read.at], read.table.select([column.name for column in columns])
     for fact, column in zip(topics.metadata, facts, strict=True):
         table = table.append_column(pa.field(column.name, column.lake_type), _values(chunk, fact[0], kept))
     orders = order.offset_orders(np.full(len(kept), chunk.options.epoch), chunk.records.offsets[kept])
     good = _keyed(topics.key, table, kept, faults) & _in_range(orders, kept, faults)
     table, kept, orders = table.filter(pa.array(good)), kept[good], orders[good]
     if len(kept):
-        schema = TableSchema(topics.table, (*rows.columns, *facts), topics.key)
+        schema = TableSchema(topics.table, (*columns, *facts), topics.key)
         deletes = np.isin(kept, list(rows.deletes)) if rows.deletes else np.zeros(len(kept), dtype=bool)
         batch = ChangeBatch(schema, chunk.records.topic, _with_meta(chunk, table, kept, orders, deletes))
         chunk.decoded.changes.append(batch)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from pipeline.decode.changes import Column
-from pipeline.decode.types.mysql_types import MysqlType
-from pipeline.decode.types.wires import DECIMAL_PLAIN, JSON_TEXT, TEXT_OR_JSON
+from pipeline.decode.inferred import InferredType
+from pipeline.decode.types.mysql_types import NULL_BASE, MysqlType, parse_type
+from pipeline.decode.types.wires import DECIMAL_PLAIN, JSON_TEXT, NULL_ALONE, TEXT_OR_JSON
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
 _WIRES = {
@@ -23,12 +26,19 @@ _WIRES = {
 }
 
 
+def inferred_type(text: str) -> MysqlType:
+    """The type of a learned column. Raises UnsupportedError for an unknown type."""
+    return MysqlType(NULL_BASE) if text == InferredType.NULL else parse_type(text)
+
+
 def plain_column(name: str, kind: MysqlType, zone: str, *, inferred: bool) -> Column:
     """The column as JSON that anyone may have written carries it.
 
     ``zone``: the time zone of a TIMESTAMP whose text has none. ``inferred``: a column of type json holds text as it is;
     only objects and arrays are kept as JSON text.
     """
+    if kind.base == NULL_BASE:
+        return Column(name, NULL_ALONE, pa.null())
     length, scale = 0, 0
     if kind.base == "decimal":
         length, scale = kind.precision, kind.scale or 0

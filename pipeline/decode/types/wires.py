@@ -32,6 +32,8 @@ JSON_TEXT = "json_text"
 TEXT_OR_JSON = "text_or_json"
 #: A decimal as a number or as text.
 DECIMAL_PLAIN = "decimal_plain"
+#: Nothing but null: of a learned column without a value so far.
+NULL_ALONE = "null"
 #: Wires whose values are read as the text that they have in the image.
 DOCUMENTS = frozenset({JSON_TEXT, TEXT_OR_JSON, DECIMAL_PLAIN})
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
@@ -270,6 +272,7 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
         "latin1": Wire(pa.string(), (str,), text_wires.latin1),
         "base64_filled": Wire(pa.string(), (str,), text_wires.filled_base64),
         "wkt": Wire(pa.string(), (str,), text_wires.shapes),
+        NULL_ALONE: Wire(pa.null(), (), _as_is),
         "moment_iso": Wire(pa.string(), (str,), text_wires.iso_moments),
         JSON_TEXT: Wire(pa.string(), (str,), _as_is),
         TEXT_OR_JSON: Wire(pa.string(), (str,), text_wires.text_or_json),
