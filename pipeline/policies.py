@@ -6,7 +6,7 @@ knows (``hudi.definition.format_config``).
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -30,6 +30,8 @@ IndexType: TypeAlias = Literal[
     "external",
     "none",
 ]
+#: Indexes that find a record key in any partition.
+GLOBAL_INDEXES: Final = frozenset({"global_bloom", "global_simple", "in_memory", "record_index", "external"})
 
 
 class MetadataPolicy(Section):

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline.decode.inferred import InferredType, add_inferred
+
 EPOCH_BITS, FILE_BITS, POSITION_BITS = 11, 20, 32
 #: ``__place`` of a row whose message names no binlog place.
 UNKNOWN_PLACE = -1
@@ -244,6 +246,7 @@ class Decoded:
     controls: list[Control] = field(default_factory=list)
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
+    inferred: dict[SourceTable, dict[str, InferredType]] = field(default_factory=dict)
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
         """Add ``n`` records that are valid and change nothing."""
@@ -259,6 +262,8 @@ class Decoded:
                 self.count_filtered(source, kind, n)
             for table, names in other.unknown_columns.items():
                 self.unknown_columns.setdefault(table, set()).update(names)
+            for table, columns in other.inferred.items():
+                add_inferred(self.inferred.setdefault(table, {}), columns)
 
 
 def ordering_value(epoch: int, file_number: int, position: int) -> int:

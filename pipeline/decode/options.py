@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
 from pipeline.decode.changes import SourceTable, ZeroDates
@@ -12,13 +13,16 @@ from pipeline.errors import ConfigError
 
 
 class Format(StrEnum):
-    """The writer of the change events; ``auto`` detects the format of each message."""
+    """The writer of the change events; ``auto`` detects the format of each message. ``json`` and ``avro`` are no change
+    events."""
 
     AUTO = "auto"
     DEBEZIUM = "debezium"
     CANAL = "canal"
     MAXWELL = "maxwell"
     DEBEZIUM_AVRO = "debezium_avro"
+    JSON = "json"
+    AVRO = "avro"
 
 
 class MaxwellOrder(StrEnum):
@@ -90,6 +94,30 @@ class MaxwellForm:
 Form = JsonForm | CanalForm | MaxwellForm
 
 
+@dataclass(frozen=True, slots=True)
+class PlainTopics:
+    """Topics whose records are no change events: each record is a row of one table.
+
+    Attributes:
+        patterns: globs on the topic's name.
+        table: the table that they feed.
+        key: the columns that name a row; empty for rows that are only added.
+        metadata: pairs (fact, column): what Kafka knows of a record (``topic``, ``partition``, ``offset``,
+            ``timestamp``), and its column.
+        inferred: the columns are learned from the messages.
+        no_delete: why a record without a value cannot delete its row; None if it can.
+        avro_schema: the writer's schema (JSON text) of messages without a schema id.
+    """
+
+    patterns: tuple[str, ...]
+    table: SourceTable
+    key: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    inferred: bool = False
+    no_delete: str | None = None
+    avro_schema: str | None = None
+
+
 class SchemaLookup(Protocol):
     """Gives the Avro schema of an id. Implementations are picklable: they are sent to the tasks."""
 
@@ -132,6 +160,7 @@ class DecodeOptions:
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
             not end in ``<database>.<table>``.
         zero_dates: what becomes of dates whose month or day is zero.
+        plain: the tables of topics whose records are no change events.
         max_message_bytes: a longer value is quarantined (``too_large``), at most 1 GiB.
         max_nesting: a row image with deeper arrays or objects is quarantined (``too_deep``).
 
@@ -157,6 +186,7 @@ class DecodeOptions:
     ignored_tables: frozenset[SourceTable] = frozenset()
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
     zero_dates: ZeroDates = ZeroDates.NULL
+    plain: tuple[PlainTopics, ...] = ()
     max_message_bytes: int = 64 << 20
     max_nesting: int = 64
 
@@ -179,6 +209,10 @@ class DecodeOptions:
     def wants_before(self, source: SourceTable) -> bool:
         """Whether updates of this table are decoded with their before image."""
         return self.before_of == "all" or source in self.before_of
+
+    def plain_topics(self, topic: str) -> PlainTopics | None:
+        """What a topic feeds whose records are no change events; None if nothing is known of it."""
+        return next((p for p in self.plain if any(fnmatchcase(topic, glob) for glob in p.patterns)), None)
 
     def epoch_for(self, server_id: int | None, gtid: str | None) -> int:
         """The epoch of one streamed record."""

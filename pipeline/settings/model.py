@@ -13,6 +13,9 @@ from pydantic import Field, PrivateAttr, StringConstraints, ValidationError, mod
 from pipeline.errors import ConfigError
 from pipeline.settings.document import Document, KeyPath, parse
 from pipeline.settings.dumps import DumpSettings
+from pipeline.settings.fanout import Destination
+from pipeline.settings.plain import PlainTopicsSettings
+from pipeline.settings.plain_tables import plain_table_problem
 from pipeline.settings.problems import SettingsError, translate
 from pipeline.settings.sections import (
     BatchSettings,
@@ -118,6 +121,14 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _plain_topics_fit_their_tables(self) -> Self:
+        for entry in self.source.plain:
+            rules = self.plain_rules(entry)
+            if rules is not None and (problem := plain_table_problem(entry, rules)):
+                raise mistake(f"source.plain, table {entry.table}: {problem}")
+        return self
+
+    @model_validator(mode="after")
     def _nothing_masked_lies_readable(self) -> Self:
         if self.tables.masks_any and not self.quarantine.secret():
             raise mistake("columns are masked, so quarantine.seal must give a secret to encrypt the quarantine with")
@@ -144,6 +155,12 @@ class Settings(Section):
     def table_rules(self, source: SourceName) -> TableRules:
         """The rules of a source table's lake table."""
         return self.tables.rules(source)
+
+    def plain_rules(self, entry: PlainTopicsSettings) -> TableRules | None:
+        """The rules of the lake table that plain topics feed; None if the table is not taken into the lake."""
+        source = Destination(*entry.source)
+        found = self.tables.destination(source) if self.tables.selects(source) else None
+        return None if found is None else self.tables.rules(found)
 
     def effective(self) -> dict[str, Any]:
         """All settings with defaults, safe to print: references as written, secrets masked."""

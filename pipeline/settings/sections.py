@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from pipeline.settings.database import DatabaseSettings
+from pipeline.settings.plain import PlainTopicsSettings, plain_problem
 from pipeline.settings.registry import RegistrySettings
 from pipeline.settings.templates import check_relative, placeholders
 from pipeline.settings.types import Options, Regex, plain
@@ -176,9 +177,10 @@ class MaxwellSettings(Section):
 class SourceSettings(Section):
     """How to read the records."""
 
-    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro"] = "auto"
+    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro", "json"] = "auto"
     """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
-    (with ``registry``); ``auto`` recognises the format of each message."""
+    (with ``registry``); ``auto`` recognises the format of each message. ``json`` and ``avro`` are records that are no
+    change events, each a row: ``plain`` names their tables."""
     epoch: int = Field(default=0, ge=0, lt=2048)
     """Events of a higher epoch win. Raise it by one after a failover that restarted the binlog's file numbers; after a
     topic was created again, where Kafka's offset is the order (Canal); and when you change to a format with another
@@ -203,6 +205,8 @@ class SourceSettings(Section):
     """The database itself, which ``binlake verify`` reads; the stream does not need it."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
     """Schemas by ``database.table``, for tables whose schema neither the messages nor a DDL topic give."""
+    plain: tuple[PlainTopicsSettings, ...] = ()
+    """Topics whose records are no change events, and the tables that they feed (``format: json`` and ``avro``)."""
 
     @field_validator("zero_dates", mode="before")
     @classmethod
@@ -218,6 +222,15 @@ class SourceSettings(Section):
             if not _FIXED_OFFSET.fullmatch(zone):
                 raise mistake("is neither a time zone such as Asia/Shanghai nor an offset such as +08:00") from error
         return zone
+
+    @field_validator("plain")
+    @classmethod
+    def _plain_tables(
+        cls, plain: tuple[PlainTopicsSettings, ...], info: ValidationInfo
+    ) -> tuple[PlainTopicsSettings, ...]:
+        if problem := plain_problem(info.data.get("format"), plain):
+            raise mistake(problem)
+        return plain
 
     @field_validator("registry")
     @classmethod

@@ -15,6 +15,7 @@ from pipeline.stream.policy import BatchPolicy
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.table_inputs import Outcome
 from pipeline.tasks.plan import TableReport
+from pipeline.upsert.fanout import destination
 from pipeline.upsert.spelling import first_spellings
 
 
@@ -40,6 +41,9 @@ class Lessons:
         again = False
         for source, report in outcome.report.tables.items():
             again |= self._take_in_table(source, report)
+        for source, columns in outcome.report.inferred.items():
+            table = self._lake.get(self._settings.table_rules(destination(source, self._settings.tables)))
+            again |= self._registry.infer(source, columns, table.table.schema if table is not None else None)
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
         again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import Control, SourceTable, ZeroDates
 from pipeline.decode.formats.reader import as_json, table_changes
+from pipeline.decode.inferred import InferredColumns
 from pipeline.decode.options import (
     BigintUnsignedHandlingMode,
     BinaryHandlingMode,
@@ -37,6 +39,8 @@ from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.definitions import Definitions
+from pipeline.stream.inferred_tables import InferredTables
+from pipeline.stream.plain_topics import declared_plain_tables, plain_topics
 from pipeline.tasks.plan import TaskReport
 from pipeline.upsert.fanout import AppendSources, destination
 
@@ -64,13 +68,16 @@ class SchemaRegistry:
             maxwell_order=MaxwellOrder(source.maxwell.order),
             registry=schema_registry(settings),
             inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),
+            plain=plain_topics(settings),
         )
         self._declared = DeclaredSchemas(
             {
                 SourceTable(*name.split(".", 1)): declared_table(schema.columns, schema.key)
                 for name, schema in source.schemas.items()
             }
+            | declared_plain_tables(settings)
         )
+        self._inferred = InferredTables(settings)
         self._history = SchemaHistory()
         self.ddl = DdlLog()
         self._definitions = Definitions(settings)
@@ -166,9 +173,19 @@ class SchemaRegistry:
             parts = topic.split(".")
             found = [self._by_topic_suffix.get(".".join(parts[at:])) for at in range(len(parts))]
             if not any(found):
-                return LayeredSchemas((self._declared, self._history))  # the topic's name follows other rules
+                return LayeredSchemas((*self._settled(), self._history))  # the topic's name follows other rules
             wanted.update(*(f for f in found if f))
-        return LayeredSchemas((self._declared, self._history.only(wanted)))
+        return LayeredSchemas((*self._settled(), self._history.only(wanted)))
+
+    def _settled(self) -> tuple[SchemaSource, ...]:
+        """The schemas that no statement changes."""
+        inferred = self._inferred.declared()
+        return (self._declared, DeclaredSchemas(inferred)) if inferred else (self._declared,)
+
+    def infer(self, source: SourceTable, found: InferredColumns, stored: pa.Schema | None) -> bool:
+        """Take in columns that messages of a plain topic have; True if that changes the schemas. See
+        ``InferredTables.learn``."""
+        return self._inferred.learn(source, found, stored)
 
     def waits_for(self, report: TaskReport) -> bool:
         """Whether a DDL record on which this batch's rows depend may be missing."""

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
 from pipeline.decode.formats.reader import decode
+from pipeline.decode.inferred import add_inferred
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.position.binlog_height import stretch_of
 from pipeline.schema_changes.rules.plan import DDL_REFUSED, named
@@ -87,6 +88,8 @@ def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
     ]
     for table, names in decoded.unknown_columns.items():
         report.unknown_columns.setdefault(table, set()).update(names)
+    for table, columns in decoded.inferred.items():
+        add_inferred(report.inferred.setdefault(table, {}), columns)
     places = [(c.source, c.topic) for c in decoded.controls] + [(q.source, q.topic) for q in decoded.quarantined]
     for source, topic in places:
         if source is not None and plan.only is None and plan.states.get(source, _NEW).skipped:

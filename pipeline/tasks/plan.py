@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import Control, Quarantined, SourceTable, TableSchema
+from pipeline.decode.inferred import InferredType, add_inferred
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
@@ -166,6 +167,7 @@ class TaskReport:
     controls: list[Control] = field(default_factory=list)
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
+    inferred: dict[SourceTable, dict[str, InferredType]] = field(default_factory=dict)
     skipped: dict[SourceTable, set[str]] = field(default_factory=dict)
     held: dict[SourceTable, dict[tuple[str, int], int]] = field(default_factory=dict)
     records: int = 0
@@ -184,6 +186,8 @@ class TaskReport:
             self.filtered[key] = self.filtered.get(key, 0) + count
         for source, names in other.unknown_columns.items():
             self.unknown_columns.setdefault(source, set()).update(names)
+        for source, columns in other.inferred.items():
+            add_inferred(self.inferred.setdefault(source, {}), columns)
         for source, topics in other.skipped.items():
             self.skipped.setdefault(source, set()).update(topics)
         for source, places in other.held.items():

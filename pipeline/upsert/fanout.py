@@ -14,11 +14,12 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
 def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
     """The decoded records under the names of their lake tables; the source's own names are kept as ``origin``.
 
-    Tables that are left out keep their names. ``unknown_columns`` are those of the source's schemas, and are unchanged.
+    Tables that are left out keep their names. ``unknown_columns`` and ``inferred`` are those of the source's
+    schemas, and are unchanged.
     """
     if not tables.fans_out:
         return decoded
-    routed = Decoded(unknown_columns=decoded.unknown_columns)
+    routed = Decoded(unknown_columns=decoded.unknown_columns, inferred=decoded.inferred)
     routed.changes = [_batch(batch, tables) for batch in decoded.changes]
     routed.controls = [_control(control, tables) for control in decoded.controls]
     routed.quarantined = [_record(record, tables) for record in decoded.quarantined]

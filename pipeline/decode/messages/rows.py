@@ -25,7 +25,7 @@ from pipeline.decode.messages.images import with_json_as_text
 from pipeline.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
 from pipeline.decode.slices import Arrays, Slices, Wanted
 from pipeline.decode.types.columns import forms_of
-from pipeline.decode.types.wires import JSON_TEXT, WIRES, read_as, to_lake
+from pipeline.decode.types.wires import DOCUMENTS, WIRES, read_as, to_lake
 
 #: The JSON reader works in blocks; one row must fit into one block.
 _BLOCK_BYTES = 1 << 22
@@ -86,7 +86,7 @@ class RowReader:
 
     @cached_property
     def _documents(self) -> frozenset[str]:
-        return frozenset(c.name for c in self.schema.columns if c.wire == JSON_TEXT)
+        return frozenset(c.name for c in self.schema.columns if c.wire in DOCUMENTS)
 
     def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
         """The images whose values were read with their events, then other valid ones, then all others."""

@@ -17,6 +17,8 @@ import pyarrow as pa
 from pipeline.errors import UnsupportedError
 
 MAX_LAKE_DECIMAL_DIGITS = 38
+#: ``MysqlType.base`` of a column of which only nulls are known: it has no type yet.
+NULL_BASE = "null"
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 
 _CANONICAL = {

@@ -6,6 +6,7 @@ refused here; ``zero_dates`` applies the policy for them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -22,6 +23,10 @@ _DIGITS = r"^[0-9]+$"
 _FLOAT = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_ISO_MOMENT = (
+    r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:(?P<fraction>\.[0-9]{1,6})0{0,3})?(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})?$"
+)
 _CLOCK = r"^(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])(?:\.(?P<f>[0-9]{1,6}))?$"
 _LARGEST_UNSIGNED = (1 << 64) - 1
 _MICROSECONDS = pa.timestamp("us")
@@ -70,6 +75,48 @@ def instants(array: pa.Array, column: Column) -> pa.Array:
     if column.zone in ("", "UTC"):
         return local.cast(UTC_MICROSECONDS)
     return pc.assume_timezone(local, column.zone, ambiguous="raise", nonexistent="raise").cast(UTC_MICROSECONDS)
+
+
+def iso_moments(array: pa.Array, column: Column) -> pa.Array:
+    """A time as ISO 8601 writes it, with T or a blank. One without a zone is in the column's."""
+    parts = pc.extract_regex(array, _ISO_MOMENT)
+    if parts.null_count != array.null_count:
+        raise ValueError("a text that is no time")
+    day, clock, fraction, zone = (pc.struct_field(parts, name) for name in ("day", "clock", "fraction", "zone"))
+    local = pc.binary_join_element_wise(pc.binary_join_element_wise(day, clock, " "), fraction, "")
+    zoned = pc.not_equal(zone, "")
+    if not pc.any(zoned).as_py():
+        return instants(local, column)
+    with_zone = pc.binary_join_element_wise(local, zone, "").cast(UTC_MICROSECONDS) if pc.all(zoned).as_py() else None
+    if with_zone is not None:
+        return with_zone
+    absent = pa.scalar(None, pa.string())
+    elsewhere = pc.binary_join_element_wise(pc.if_else(zoned, local, absent), zone, "").cast(UTC_MICROSECONDS)
+    return pc.coalesce(elsewhere, instants(pc.if_else(zoned, absent, local), column))
+
+
+def numbers(array: pa.Array) -> pa.Array:
+    """JSON values as they stand in the image: the digits of numbers, and of texts that hold a number."""
+    quoted = pc.starts_with(array, '"')
+    if pc.any(quoted).as_py():
+        array = pc.if_else(quoted, pc.utf8_slice_codeunits(array, 1, -1), array)
+    return _matching(array, _FLOAT)
+
+
+def text_or_json(array: pa.Array, column: Column) -> pa.Array:
+    """JSON values as they stand in the image: objects and arrays stay, strings lose their quotes and escapes."""
+    first = pc.utf8_slice_codeunits(array, 0, 1)
+    if not pc.all(pc.is_in(first, pa.array(['"', "{", "[", None])), min_count=0).as_py():
+        raise ValueError("a value that is neither text nor an object nor an array")
+    quoted = pc.equal(first, '"')
+    if not pc.any(quoted).as_py():
+        return array
+    bare = pc.utf8_slice_codeunits(array, 1, -1)
+    escaped = pc.and_(quoted, pc.match_substring(array, "\\"))
+    if not pc.any(escaped).as_py():
+        return pc.if_else(quoted, bare, array)
+    texts = pa.array([json.loads(text) for text in array.filter(escaped).to_pylist()], pa.string())
+    return pc.replace_with_mask(pc.if_else(quoted, bare, array), escaped.fill_null(False), texts)
 
 
 def clocks(array: pa.Array, column: Column) -> pa.Array:

@@ -28,6 +28,14 @@ _ANY_DECIMAL = pa.decimal256(76, 30)
 _EXACT = pa.decimal256(65, 38)
 #: JSON inside a row image; the row reader turns it into text first.
 JSON_TEXT = "json_text"
+#: The same, where text stays as it is and only objects and arrays become JSON text.
+TEXT_OR_JSON = "text_or_json"
+#: A decimal as a number or as text.
+DECIMAL_PLAIN = "decimal_plain"
+#: Nothing but null: of a learned column without a value so far.
+NULL_ALONE = "null"
+#: Wires whose values are read as the text that they have in the image.
+DOCUMENTS = frozenset({JSON_TEXT, TEXT_OR_JSON, DECIMAL_PLAIN})
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
 _SCALED = pa.struct([("scale", pa.int32()), ("value", pa.string())])
 _MICROSECONDS = pa.timestamp("us")
@@ -97,6 +105,10 @@ def _decimal_base64(array: pa.Array, column: Column) -> pa.Array:
 def _decimal_cast(array: pa.Array, column: Column) -> pa.Array:
     wide = pa.decimal128 if column.length <= 38 else pa.decimal256
     return _decimal_to_lake(array.cast(wide(column.length, column.scale)), column)
+
+
+def _decimal_plain(array: pa.Array, column: Column) -> pa.Array:
+    return _decimal_cast(text_wires.numbers(array), column)
 
 
 def _decimal_variable(array: pa.Array, column: Column) -> pa.Array:
@@ -246,6 +258,7 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
         "uint64_text": Wire(pa.string(), (str,), text_wires.unsigned),
         "uint64_number": Wire(pa.decimal128(20, 0), (int,), text_wires.unsigned),
         "decimal_exact": Wire(_EXACT, (int, float), _decimal_cast),
+        DECIMAL_PLAIN: Wire(pa.string(), (str,), _decimal_plain),
         "float_text": Wire(pa.string(), (str,), text_wires.floats),
         "date_text": Wire(pa.string(), (str,), text_wires.dates),
         "datetime_text": Wire(pa.string(), (str,), text_wires.moments),
@@ -259,6 +272,9 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
         "latin1": Wire(pa.string(), (str,), text_wires.latin1),
         "base64_filled": Wire(pa.string(), (str,), text_wires.filled_base64),
         "wkt": Wire(pa.string(), (str,), text_wires.shapes),
+        NULL_ALONE: Wire(pa.null(), (), _as_is),
+        "moment_iso": Wire(pa.string(), (str,), text_wires.iso_moments),
         JSON_TEXT: Wire(pa.string(), (str,), _as_is),
+        TEXT_OR_JSON: Wire(pa.string(), (str,), text_wires.text_or_json),
     }
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from pipeline.policies import IndexType, TableType
+from pipeline.policies import GLOBAL_INDEXES, IndexType, TableType
 
 #: The index of a table whose properties do not say it: another writer made the table.
 UNKNOWN: Final = "unknown"
@@ -38,7 +38,6 @@ _HUDI_TYPES: Mapping[IndexType, str] = {
     "external": "GLOBAL_SIMPLE",
 }
 _ENGINES: Mapping[IndexType, str] = {"bucket": "SIMPLE", "consistent_bucket": "CONSISTENT_HASHING"}
-_GLOBAL: Final = frozenset({"global_bloom", "global_simple", "in_memory", "record_index", "external"})
 #: Indexes that are told which keys come and go. The others are the base files themselves.
 _KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index", "external"})
 _COMPUTED: Final = frozenset({"bucket", "consistent_bucket"})
@@ -79,7 +78,7 @@ class TableKind:
     @property
     def is_global(self) -> bool:
         """Whether a record key has one row in the whole table, not one in each partition."""
-        return self.index in _GLOBAL
+        return self.index in GLOBAL_INDEXES
 
     @property
     def keeps_keys(self) -> bool:

@@ -100,7 +100,7 @@ def named(decoded: Decoded, plan: DdlPlan) -> Named:
     """Remove records of shadow tables, and give records of renamed tables the table's first name."""
     if not (plan.names or plan.shadows):
         return Named(decoded)
-    found = Named(Decoded(filtered=dict(decoded.filtered)))
+    found = Named(Decoded(filtered=dict(decoded.filtered), inferred=decoded.inferred))
     mine = found.decoded
     mine.unknown_columns = {s: names for s, names in decoded.unknown_columns.items() if s not in plan.shadows}
     for record in decoded.quarantined:
