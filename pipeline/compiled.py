@@ -17,6 +17,7 @@ LONGS = types.int64[::1]
 LONG_ROWS = types.int64[:, ::1]
 ULONGS = types.uint64[::1]
 LONG = types.int64
+ULONG = types.uint64
 NOTHING = types.void
 
 

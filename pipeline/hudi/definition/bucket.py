@@ -74,6 +74,23 @@ def _split_simple(record_keys: pa.Array, key_fields: list[str]) -> list[pa.Array
     return columns
 
 
+def joined_key_values(record_keys: pa.Array, key_fields: Sequence[str]) -> pa.Array:
+    """The values of every record key, joined without a separator, string array of n; null is the word ``null``.
+
+    Arguments as ``bucket_ids``. The rule is that of ``ConsistentBucketIdentifier.getBucket`` (``String.join``).
+    """
+    parsed = pc.and_(pc.match_substring(record_keys, ","), pc.match_substring(record_keys, ":"))
+    if not pc.any(parsed).as_py():
+        return record_keys
+    keys = record_keys.filter(parsed)
+    columns = _split_simple(keys, list(key_fields))
+    if columns is None:
+        texts = ["".join("null" if v is None else v for v in key_values(key, key_fields)) for key in keys.to_pylist()]
+        return pc.replace_with_mask(record_keys, parsed, pa.array(texts, record_keys.type))
+    joined = pc.binary_join_element_wise(*columns, "", null_handling="replace", null_replacement="null")
+    return pc.replace_with_mask(record_keys, parsed, joined)
+
+
 def _list_hash(values: Sequence[str | None]) -> int:
     total = 1
     for value in values:
