@@ -1,0 +1,1 @@
+"""Topics that are no change events: their tables, declared and inferred."""
