@@ -31,6 +31,7 @@ from tests.services.s3 import S3Server
 
 COMPACTED = {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}}
 UNINDEXED = {"defaults": {"metadata": {"enabled": False}}}
+COPIED = {"defaults": {"type": "copy_on_write", "retention": {"commits": 4}}}
 #: How many points of each answer; None for all.
 _HERE = None if is_nightly() else 1
 _ELSEWHERE = scaled(5, least=1)
@@ -45,6 +46,8 @@ WORKS: dict[str, Work] = {
     "archival": Upkeep(put_away, compact_twice, keeps=0, more=UNINDEXED),
     "savepoints": Upkeep(hold),
     "restore": Restored(go_back, keeps=2),
+    "a batch of copy-on-write tables": Batch(COPIED, before=COPIED),
+    "restore of copy-on-write tables": Restored(go_back, keeps=2, more=COPIED),
     "statements": Statements(),
 }
 #: Those that are tried in other stores: one of them in a usual run.
