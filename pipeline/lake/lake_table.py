@@ -33,11 +33,11 @@ from pipeline.lake.definition import base_file_form, metadata_config, table_conf
 from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
+from pipeline.merging.plain_deletes import keep_plain_deletes
 from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.state_cache import StateCache
 from pipeline.merging.states import Merger
 from pipeline.merging.stitch import Partial
-from pipeline.merging.tombstones import keep_plain_deletes
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.entries import Entry

@@ -15,13 +15,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.definition.merging import ColumnGroup
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.read.slice import read_deletes
-from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage, StorageNotFoundError
 
@@ -47,25 +43,6 @@ def write_tombstones(storage: Storage, file_id: str, instant: str, rows: pa.Tabl
     """
     instants = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), dtype=np.int32)), [instant])
     storage.write(f"{folder(file_id)}/{instant}.arrow", encode(rows.append_column(INSTANT, instants)))
-
-
-def keep_plain_deletes(table: HudiTable, group: ColumnGroup) -> None:
-    """Before a plain table gets column groups: write the deletes that its files hold as tombstones of the first group.
-    Compactions do not restate deletes of tables merged by their writer.
-
-    Args:
-        table: loaded, under its lock.
-        group: the first one.
-
-    Raises CorruptDataError, UnsupportedError, StorageError.
-    """
-    newest = table.timeline.last_completed()
-    for piece in table.file_slices() if newest is not None else ():
-        deletes = read_deletes(table, piece)
-        if newest is not None and len(deletes):
-            orders = pc.subtract(pc.negate(deletes.column(table.config.ordering_field)), 1)
-            rows = pa.table({RECORD_KEY_FIELD: deletes.column(RECORD_KEY_FIELD), group.order_field: orders})
-            write_tombstones(table.storage, piece.file_id, newest.requested_time, rows)
 
 
 def encode(rows: pa.Table) -> bytes:

@@ -54,7 +54,8 @@ def commit_times(table: HudiTable) -> set[str]:
 
 
 def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
-    """The time (ms) before which a compaction may have dropped deletes; None if none has.
+    """The time (ms) before which deletes may have been dropped, by a compaction or with old tombstones; None if none
+    has.
 
     For a record older than that, a newer delete may have existed that is not stored any more. Errors as
     ``replayed_records``.
@@ -64,7 +65,10 @@ def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
     if not compacted:
         return None
     hours = (rules.compaction or CompactionSettings()).tombstone_retention_hours
-    return parse_instant(max(compacted)) - int(hours * _MS_PER_HOUR)
+    since = parse_instant(max(compacted)) - int(hours * _MS_PER_HOUR)
+    if table.config.kind.copies and parse_instant(min(compacted)) >= since:
+        return None  # its tombstones are as old as the commits that deleted, and none is older
+    return since
 
 
 class LiveKeys:

@@ -16,11 +16,14 @@ from hudi import HudiTableBuilder
 
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.table.table import HudiTable
+from pipeline.policies import TableType
 from pipeline.storage.base import Storage
 from pipeline.storage.local import LocalStorage
 
@@ -90,10 +93,12 @@ def storage_at(path: Path) -> Storage:
     return LocalStorage(path.absolute(), fsync=False)
 
 
-def config(name: str = "t1", *, buckets: int = 2, partitioned: bool = True) -> TableConfig:
+def config(
+    name: str = "t1", *, buckets: int = 2, partitioned: bool = True, table_type: TableType = "merge_on_read"
+) -> TableConfig:
     """The configuration of the test table."""
     fields = ("day",) if partitioned else ()
-    return TableConfig(name, ("id",), ORDER, buckets, partition_fields=fields)
+    return TableConfig(name, ("id",), ORDER, buckets, partition_fields=fields, kind=TableKind(table_type))
 
 
 def new_table(path: Path, metadata: MetadataConfig | None = None, **options: Any) -> HudiTable:  # noqa: ANN401
@@ -133,8 +138,15 @@ def write(
     table: HudiTable, instant: str, changes: Iterable[Change], storage: Storage | None = None
 ) -> list[WriteResult]:
     """What the tasks of a commit do."""
-    context = table.write_context(instant)
-    return [write_file_group(storage or table.storage, context, group) for group in groups(table, changes)]
+    writer = writer_of(table, table.write_context(instant))
+    return [result for g in groups(table, changes) for result in writer.write(storage or table.storage, g)]
+
+
+def writer_of(table: HudiTable, context: WriteContext) -> GroupWriter:
+    """How the table's type writes."""
+    if not table.config.kind.copies:
+        return LogWriter(context)
+    return BaseWriter(context, {s.file_id: s.base_file for s in table.file_slices() if s.base_file is not None})
 
 
 def commit(table: HudiTable, changes: Iterable[Change], extra: Mapping[str, str] | None = None) -> str:

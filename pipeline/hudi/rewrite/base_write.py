@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.base_file import BaseFileRows, open_base_file
+from pipeline.hudi.files.base_file import BaseFileRows, open_base_file, rows_at_once
 from pipeline.hudi.files.names import BaseFileName
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
@@ -82,10 +82,10 @@ def write_bases(
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
     with _opened(storage, base, outline) as old:
-        expected = (old.num_rows if old is not None else 0) + log.rows.table.num_rows
+        stored = old.num_rows if old is not None else 0
 
         def sink() -> _FilesSink:
-            return _FilesSink(outline, file_id, directory, expected)
+            return _FilesSink(outline, file_id, directory, log, stored)
 
         try:
             return _filled(sink(), merge_sorted(_rows(old, outline.schema), log))
@@ -98,12 +98,15 @@ def write_bases(
 class _FilesSink:
     """Takes rows in key order; begins a further file when one is full.
 
-    ``expected``: the largest possible number of rows.
+    ``log``: what is merged. ``stored``: the number of rows of the old base file.
     """
 
-    def __init__(self, outline: BaseOutline, file_id: Callable[[int], str], directory: Path, expected: int) -> None:
+    def __init__(
+        self, outline: BaseOutline, file_id: Callable[[int], str], directory: Path, log: SortedLog, stored: int
+    ) -> None:
         self._outline, self._file_id, self._directory = outline, file_id, directory
-        self._left = expected
+        self._log, self._stored = log, stored
+        self._taken = 0
         self._bytes_a_row = 0.0
         self._made: list[MadeBase] = []
         self._keys: list[pa.ChunkedArray] = []
@@ -111,13 +114,20 @@ class _FilesSink:
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; their keys must be greater than all earlier keys."""
-        self._sink.write(rows)
-        self._left -= rows.num_rows
-        if self._made:
-            self._keys.append(rows.column(RECORD_KEY_FIELD))
+        form, step = self._outline.form, max(rows.num_rows, 1)
+        if self._outline.target_bytes is not None and rows.num_rows:
+            step = rows_at_once(rows, form.row_group_rows, form.row_group_bytes)
+        for at in range(0, rows.num_rows, step):
+            self._write(rows.slice(at, step))
+
+    def _write(self, rows: pa.Table) -> None:
         if self._is_full():
             self._end()
             self._begin()
+        self._sink.write(rows)
+        self._taken += rows.num_rows
+        if self._made:
+            self._keys.append(rows.column(RECORD_KEY_FIELD))
 
     def close(self) -> list[MadeBase]:
         """Finish the last file."""
@@ -131,17 +141,18 @@ class _FilesSink:
     def _is_full(self) -> bool:
         """Whether the file has reached its target, and what is left would make it more than twice as large."""
         target = self._outline.target_bytes
-        if target is None or not self._left:
+        if target is None:
             return False
         rows, size = self._sink.flushed
         self._bytes_a_row = size / rows if rows else self._bytes_a_row
-        return size >= target and size + self._left * self._bytes_a_row > 2 * target
+        left = self._stored + self._log.expected_inserts - self._log.counts.deletes - self._taken
+        return size >= target and size + left * self._bytes_a_row > 2 * target
 
     def _begin(self) -> None:
         outline, number = self._outline, len(self._made)
         self._name = BaseFileName(self._file_id(number), outline.instant)
         self._path = self._directory / f"base-{number}"
-        expected = self._left
+        expected = max(1, self._stored + self._log.rows.table.num_rows - self._taken)
         if outline.target_bytes is not None and self._bytes_a_row:
             expected = min(expected, int(2 * outline.target_bytes / self._bytes_a_row) + 1)
         self._sink = BaseFileSink(

@@ -67,6 +67,8 @@ class SortedLog:
         self._keys = np.asarray(winners.keys.to_numpy(zero_copy_only=False), dtype=object)
         self.lost, self.inserted, self.deleted = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
         self.counts = Counts()
+        #: The number of winners that are merged, from the first on.
+        self.passed = 0
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -75,11 +77,17 @@ class SortedLog:
         """Reset the records of the merge: the base file is read again."""
         for flags in (self.lost, self.inserted, self.deleted):
             flags[:] = False
-        self.counts = Counts()
+        self.counts, self.passed = Counts(), 0
 
     def up_to(self, key: str) -> int:
         """The number of winners with keys up to that one (inclusive)."""
         return bisect_right(self._keys, key)
+
+    @property
+    def expected_inserts(self) -> int:
+        """How many new keys the whole merge may find, as far as it shows by now."""
+        left = len(self) - self.passed
+        return self.counts.inserts + (left * self.counts.inserts // self.passed if self.passed else 0)
 
     @property
     def changes_base(self) -> bool:
@@ -149,9 +157,12 @@ def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]
             raise NotSortedError
         last = keys[-1].as_py()
         high = log.up_to(last)
-        yield log.merged(rows, low, high, sorted_keys=True)[0]
-        low = high
-    yield from _stretches([log.fresh_rows(low=low)])
+        merged, _ = log.merged(rows, low, high, sorted_keys=True)
+        low = log.passed = high
+        yield merged
+    rest = log.fresh_rows(low=low)
+    log.passed = len(log)
+    yield from _stretches([rest])
 
 
 def merge_unsorted(
@@ -178,6 +189,7 @@ def merge_unsorted(
             put(merged)
         for rows in _stretches([log.fresh_rows(alone)]):
             put(rows)
+    log.passed = len(log)
     order = np.asarray(pc.sort_indices(pa.chunked_array(keys, pa.string())).to_numpy(), dtype=np.int64)
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))
