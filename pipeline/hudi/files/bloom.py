@@ -234,10 +234,14 @@ class BloomFilter:
             inside |= row[positions].all(axis=0)
         return inside
 
+    def packed_rows(self) -> tuple[UInt8s, ...]:
+        """The rows with eight bits a byte, the least significant first."""
+        return tuple(np.packbits(row, bitorder="little") for row in self._rows)
+
     def to_bytes(self) -> bytes:
         """Hadoop's serial form."""
         head = _HEAD.pack(_VERSION, self.hashes, _MURMUR, self.bits)
-        rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
+        rows = [head + row.tobytes() for row in self.packed_rows()]
         if self.kind == SIMPLE:
             return rows[0]
         return head + _DYNAMIC_HEAD.pack(self._per_row, self._in_row, len(rows)) + b"".join(rows)

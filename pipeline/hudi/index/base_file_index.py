@@ -45,8 +45,9 @@ class Question:
 class Narrowing(Protocol):
     """Which files may hold which keys, without reading the files' keys."""
 
-    def candidates(self, question: Question) -> list[Longs]:
-        """For each file the positions of keys that it may hold, ascending. Raises CorruptDataError, StorageError."""
+    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
+        """For each question, for each of its files the positions of keys that it may hold, ascending. Raises
+        CorruptDataError, StorageError."""
         ...
 
     @property
@@ -60,9 +61,9 @@ class EveryFile:
 
     bytes_read = 0
 
-    def candidates(self, question: Question) -> list[Longs]:
+    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
         """All of them."""
-        return [np.arange(len(question.keys), dtype=np.int64)] * len(question.files)
+        return [[np.arange(len(one.keys), dtype=np.int64)] * len(one.files) for one in questions]
 
 
 class BaseFileIndex:
@@ -82,8 +83,10 @@ class BaseFileIndex:
         begun, meter, narrowed = time.perf_counter(), Meter(), self._bytes_of_index()
         cost = LookupCost(keys=len(keys))
         hits = Hits(len(keys))
-        for question in self._questions(keys, partition_paths):
-            self._ask(question, hits, cost, MeteredStorage(self._table.storage, meter))
+        storage = MeteredStorage(self._table.storage, meter)
+        questions = self._questions(keys, partition_paths)
+        for question, places in zip(questions, self._narrowing.candidates(questions), strict=True):
+            self._ask(question, places, hits, cost, storage)
         found = located(self._table, keys, partition_paths, hits, meter)
         cost.bytes_read = meter.bytes_read + self._bytes_of_index() - narrowed
         cost.seconds = time.perf_counter() - begun
@@ -113,13 +116,12 @@ class BaseFileIndex:
             files[file.file_slice.partition_path].append(file)
         return [_question(keys, rows, files[names[codes[rows[0]]]]) for rows in parts]
 
-    def _ask(self, question: Question, hits: Hits, cost: LookupCost, storage: MeteredStorage) -> None:
+    def _ask(
+        self, question: Question, candidates: list[Longs], hits: Hits, cost: LookupCost, storage: MeteredStorage
+    ) -> None:
+        """Read the keys of the candidates. ``hits`` and ``cost`` are added to."""
         cost.files += len(question.files)
-        asked = [
-            (file, places)
-            for file, places in zip(question.files, self._narrowing.candidates(question), strict=True)
-            if len(places)
-        ]
+        asked = [one for one in zip(question.files, candidates, strict=True) if len(one[1])]
 
         def held(one: tuple[KeyFile, Longs]) -> Longs:
             file, places = one

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.index.base import KeyIndex
 from pipeline.hudi.index.base_file_index import BaseFileIndex, EveryFile
+from pipeline.hudi.index.key_filters import KeyFilters
 from pipeline.hudi.table.table import HudiTable
 
 
@@ -16,6 +17,8 @@ def open_index(table: HudiTable) -> KeyIndex:
     kind = table.config.kind
     if kind.index in ("simple", "global_simple"):
         return BaseFileIndex(table, EveryFile(), is_global=kind.is_global)
+    if kind.index in ("bloom", "global_bloom"):
+        return BaseFileIndex(table, KeyFilters(table), is_global=kind.is_global)
     raise UnsupportedError(
         f"the index {kind.index} of the table is not looked up",
         do_next="report this error: rows of such a table have their file groups by other means",

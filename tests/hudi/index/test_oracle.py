@@ -16,7 +16,7 @@ from pipeline.policies import IndexType
 from tests.hudi.index.looked_up import LookedUpTable, Place
 from tests.hypothesis_profile import scaled
 
-INDEXES: tuple[IndexType, ...] = ("simple", "global_simple")
+INDEXES: tuple[IndexType, ...] = ("simple", "global_simple", "bloom", "global_bloom")
 #: Keys of unlike lengths, with characters whose order by UTF-16 units differs from that by code points.
 TEXTS = st.sampled_from(["a", "b", "", "k-1", "k-10", "k-2", "z" * 40, "é", "\uf000", "\U0001f600", "~"])
 NUMBERS = st.integers(0, 60).map(lambda number: f"id{number:04d}")
