@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pipeline.policies import IndexType
-from pipeline.validation import Section
+from pydantic import model_validator
+
+from pipeline.policies import IndexType, LookupPolicy
+from pipeline.validation import mistake
 
 RowsKind = Literal["upsert", "append"]
 
 
-class IndexSettings(Section):
+class IndexSettings(LookupPolicy):
     """How the file group of a record key is found."""
 
     type: IndexType = "bucket"
     """``bucket``: computed from the key, with ``buckets`` file groups. ``bloom``, ``simple``, ``record_index`` and
     others are looked up: see Indexes. ``none``: only for ``kind: append``."""
+
+    @model_validator(mode="after")
+    def _store_is_given(self) -> Self:
+        if (self.type == "external") != (self.external is not None):
+            raise mistake("external is for type external, which needs it")
+        return self
