@@ -20,10 +20,12 @@ def open_index(table: HudiTable, policy: LookupPolicy | None = None) -> KeyIndex
         table: open; its configuration names the index.
         policy: what the settings say of it; None for the defaults.
 
-    Raises UnsupportedError for a table of another kind, ConfigError for an external index without a store.
+    Raises UnsupportedError for a table of another kind and for one with buckets, ConfigError for an external index
+    without a store.
     """
     policy = policy or LookupPolicy()
     kind = table.config.kind
+    _refuse_buckets(table)
     if kind.index in ("simple", "global_simple"):
         return BaseFileIndex(table, EveryFile(), is_global=kind.is_global)
     if kind.index in ("bloom", "global_bloom"):
@@ -43,3 +45,15 @@ def open_index(table: HudiTable, policy: LookupPolicy | None = None) -> KeyIndex
         do_next="report this error: rows of such a table have their file groups by other means",
         table=table.config.name,
     )
+
+
+def _refuse_buckets(table: HudiTable) -> None:
+    """A table whose properties name no index may have buckets: rows of new keys are in log files then, which a lookup
+    does not see. File ids of buckets begin with the bucket's number in eight digits, all others are UUIDs."""
+    ids = [piece.file_id for piece in table.file_slices()]
+    if ids and all(file_id.startswith("0000") for file_id in ids):
+        raise UnsupportedError(
+            f"the settings say index {table.config.kind.index}, and the table's file groups are buckets",
+            do_next="correct the settings, or make a new table with this index",
+            table=table.config.name,
+        )
