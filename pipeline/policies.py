@@ -102,3 +102,35 @@ class FileSizePolicy(Section):
         if self.small_bytes > self.target_bytes:
             raise mistake("small_bytes must not be more than target_bytes")
         return self
+
+
+class ExternalStorePolicy(Section):
+    """The key-value store of an external index."""
+
+    store: Literal["lmdb", "hbase"]
+    """``lmdb``: files on this machine; ``hbase``: an HBase table, through its REST server."""
+    path: Text | None = None
+    """lmdb: a directory on a local disk."""
+    url: Text | None = None
+    """hbase: ``http(s)://host:port`` of the REST server."""
+    table: Text = "binlake_index"
+    """hbase: the table, which must exist and have the column family ``i``."""
+    timeout_seconds: float = Field(default=30.0, gt=0)
+    """hbase: how long a request may take."""
+
+    @model_validator(mode="after")
+    def _place_is_given(self) -> Self:
+        if self.store == "lmdb" and self.path is None:
+            raise mistake("lmdb needs path")
+        if self.store == "hbase" and self.url is None:
+            raise mistake("hbase needs url")
+        return self
+
+
+class LookupPolicy(Section):
+    """What an index that is looked up needs besides the table."""
+
+    in_memory_keys: Count = 5_000_000
+    """in_memory: the most record keys of a table; about 100 bytes of memory each."""
+    external: ExternalStorePolicy | None = None
+    """external: where the keys are kept."""

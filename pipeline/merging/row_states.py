@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.view import FileSlice, LogFile
+from pipeline.hudi.index.key_map import KeyMap
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.merging.group_orders import NEVER
-from pipeline.merging.key_index import KeyIndex
 from pipeline.merging.state_cache import Entry, StateCache, files_of
 from pipeline.merging.states import KeyStates
 from pipeline.merging.tombstones import Tombstones
@@ -68,7 +68,7 @@ class SliceRowStates:
         rows = _table(self._longs, values)
         return KeyStates(values[-1] != NEVER, rows.select(list(columns)))
 
-    def _index(self, file_id: str) -> KeyIndex:
+    def _index(self, file_id: str) -> KeyMap:
         """The longs of the file group's keys, as its slice has them now."""
         piece, entry = self.slices.get(file_id), self.cache.get(file_id)
         if entry is None or entry.index.columns != len(self._longs) or not entry.is_before(piece):
@@ -81,13 +81,13 @@ class SliceRowStates:
         self.cache.put(file_id, Entry(*files_of(piece), index))
         return index
 
-    def _read_index(self, file_id: str) -> KeyIndex:
-        index = KeyIndex(len(self._longs))
+    def _read_index(self, file_id: str) -> KeyMap:
+        index = KeyMap(len(self._longs))
         for rows in (self.dead(file_id, self.merging.hidden_fields), self.live(file_id, self._longs)):
             self._put(index, rows)
         return index
 
-    def _read_further(self, file_id: str, index: KeyIndex, further: Sequence[LogFile]) -> None:
+    def _read_further(self, file_id: str, index: KeyMap, further: Sequence[LogFile]) -> None:
         def known(keys: pa.Array) -> pa.Table:
             values = index.get(keys, NEVER)
             live = _table(self._longs, values).add_column(0, RECORD_KEY_FIELD, keys)
@@ -101,7 +101,7 @@ class SliceRowStates:
             self._put(index, orders.add_column(0, RECORD_KEY_FIELD, gone))
         self._put(index, self._with_plain_order(rows))
 
-    def _put(self, index: KeyIndex, rows: pa.Table) -> None:
+    def _put(self, index: KeyMap, rows: pa.Table) -> None:
         """Rows with their ordering values, or tombstones, which have none."""
         held = set(rows.column_names)
         columns = [

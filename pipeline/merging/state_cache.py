@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pipeline.hudi.files.view import FileSlice
-from pipeline.merging.key_index import KeyIndex
+from pipeline.hudi.index.key_map import KeyMap
 
 #: The most bytes that the entries of a table take; what was not asked for longest goes first.
 MAX_BYTES: Final = 256 << 20
@@ -34,7 +34,7 @@ class Entry:
 
     base: str | None
     logs: frozenset[str]
-    index: KeyIndex
+    index: KeyMap
 
     def is_before(self, piece: FileSlice | None) -> bool:
         """Whether the slice has the entry's files, and perhaps further log files."""

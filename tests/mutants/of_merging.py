@@ -37,9 +37,9 @@ MERGING = (
     ),
     Mutant(
         "key-hash", "keys of one hash are told apart", "the first one of the hash is taken",
-        "pipeline/merging/key_index.py",
+        "pipeline/hudi/index/key_map.py",
         "            found[open_[same]] = at[open_[same]]\n",
         "            found[open_] = at[open_]\n",
-        ("tests/merging/test_key_index.py",),
+        ("tests/hudi/index/test_key_map.py",),
     ),
 )  # fmt: skip

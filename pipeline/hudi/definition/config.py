@@ -228,6 +228,7 @@ class TableConfig:
     def check_same_identity(self, other: TableConfig) -> None:
         """Raise ConfigError if the other config (settings, or the current file) would put rows into other files."""
         free = {"metadata_partitions", "extra"}
+        other = other.with_index_of(self)
         for item in fields(self):
             expected, actual = getattr(self, item.name), getattr(other, item.name)
             if item.name not in free and expected != actual:
@@ -244,6 +245,13 @@ class TableConfig:
                 table=self.name,
                 path=PROPERTIES_PATH,
             )
+
+    def with_index_of(self, expected: TableConfig) -> TableConfig:
+        """The same table with the index of another configuration, if these properties name none and that index is
+        looked up: every Hudi writer of such a table is told its index, and file groups do not depend on it."""
+        if self.kind.index == UNKNOWN and expected.kind.looks_up:
+            return replace(self, kind=replace(self.kind, index=expected.kind.index))
+        return self
 
     def _version(self) -> str:
         return self.extra.get("hoodie.table.version", "9")

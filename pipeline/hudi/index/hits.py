@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.index.key_files import KeyFile, Longs
-from pipeline.hudi.read.slice import SliceReader
+from pipeline.hudi.index.living_keys import living_keys
 from pipeline.hudi.table.table import HudiTable
-from pipeline.storage.metered import Meter, MeteredStorage
+from pipeline.storage.metered import Meter
 
 
 @dataclass
@@ -113,9 +112,5 @@ def living(table: HudiTable, file: KeyFile, keys: pa.Array, meter: Meter) -> npt
     """For each key that a base file holds whether its row lives, bool array. Raises CorruptDataError, StorageError."""
     if not file.file_slice.log_files:
         return np.ones(len(keys), dtype=np.bool_)
-    schema = pa.schema([pa.field(RECORD_KEY_FIELD, pa.string())])
-    storage = MeteredStorage(table.storage, meter)
-    reader = SliceReader(storage, schema, table.config.ordering_field, table.timeline)
-    rows = reader.read(file.file_slice)
-    found = pc.is_in(keys, value_set=rows.column(RECORD_KEY_FIELD).combine_chunks())
+    found = pc.is_in(keys, value_set=living_keys(table, file.file_slice, meter))
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)

@@ -109,7 +109,8 @@ class HudiTable(TableState):
 
         Args:
             storage: its root.
-            expected: the configuration in the settings; None accepts any.
+            expected: the configuration in the settings; None accepts any. Its index is taken if it is looked up and
+                the table's properties, written by another writer, name none.
             metadata: the settings of its metadata table, if it has one; None for the defaults.
             locking: how it is shared with other writers; None for a writer that is the only one.
             conflicts: what this writer's commits may do beside those of others.
@@ -119,6 +120,7 @@ class HudiTable(TableState):
         config, properties = load_config(storage)
         if expected is not None:
             expected.check_same_identity(config)
+            config = config.with_index_of(expected)
         ownership = Ownership(storage, locking)
         settings = metadata or MetadataConfig()
         return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)

@@ -248,5 +248,5 @@ class TableState:
             return
         config, self._properties = load_config(self.storage)
         self.config.check_same_identity(config)
-        self.config, self._index = config, None
+        self.config, self._index = config.with_index_of(self.config), None
         self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began

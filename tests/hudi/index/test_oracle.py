@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.policies import IndexType
+from pipeline.policies import ExternalStorePolicy, IndexType, LookupPolicy
 from tests.hudi.index.looked_up import LookedUpTable, Place
 from tests.hypothesis_profile import scaled
 
-INDEXES: tuple[IndexType, ...] = ("simple", "global_simple", "bloom", "global_bloom")
+INDEXES: tuple[IndexType, ...] = ("simple", "global_simple", "bloom", "global_bloom", "in_memory", "external")
 #: Keys of unlike lengths, with characters whose order by UTF-16 units differs from that by code points.
 TEXTS = st.sampled_from(["a", "b", "", "k-1", "k-10", "k-2", "z" * 40, "é", "\uf000", "\U0001f600", "~"])
 NUMBERS = st.integers(0, 60).map(lambda number: f"id{number:04d}")
@@ -70,13 +70,14 @@ def test_every_index_finds_what_a_dict_finds(
     listed: bool,
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
-        lake = LookedUpTable.make(Path(root), index, MetadataConfig() if listed else None)
+        lake = LookedUpTable.make(Path(root) / "t", index, MetadataConfig() if listed else None)
         is_global = lake.table.config.kind.is_global
-        opened = [open_index(lake.table)]
+        policy = LookupPolicy(external=ExternalStorePolicy(store="lmdb", path=str(Path(root) / "lmdb")))
+        opened = [open_index(lake.table, policy)]
         keys = sorted(asked)
         days = [random.choice(["day=1", "day=2", "day=3", "day=4"]) for _ in keys]
         for bases, deletes, dies in commits:
             lake.write(bases, deletes, opened, dies=dies)
-            opened.append(open_index(lake.table))
+            opened.append(open_index(lake.table, policy))
             for one in opened[:: len(opened) - 1]:
                 lake.check(one, keys, days, is_global=is_global)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.java_hash import java_string_hash
-from pipeline.upsert.collapse import Int64s
+from pipeline.hudi.index.key_files import Longs
 
 Hashes = npt.NDArray[np.int32]
 #: Entries of equal hash that are compared one by one, before all of them are searched at once.
@@ -37,10 +37,10 @@ class Run:
 
     hashes: Hashes
     keys: pa.Array
-    values: Int64s
+    values: Longs
 
     @classmethod
-    def of(cls, keys: pa.Array, values: Int64s) -> Run:
+    def of(cls, keys: pa.Array, values: Longs) -> Run:
         """The entries of n distinct keys (string without nulls), values int64 (c, n)."""
         hashes = java_string_hash(keys)
         order = np.argsort(hashes, kind="stable")
@@ -51,7 +51,7 @@ class Run:
         """The bytes in memory."""
         return int(self.hashes.nbytes + self.keys.nbytes + self.values.nbytes)
 
-    def find(self, keys: pa.Array, hashes: Hashes) -> Int64s:
+    def find(self, keys: pa.Array, hashes: Hashes) -> Longs:
         """The index of the entry of each of m keys, -1 for none. ``hashes``: of these keys."""
         found = np.full(len(keys), -1, dtype=np.int64)
         at = np.searchsorted(self.hashes, hashes, side="left")
@@ -83,7 +83,7 @@ class Run:
 
 
 @dataclass
-class KeyIndex:
+class KeyMap:
     """Entries by key; a later entry of a key replaces an earlier one. ``runs``: oldest first, each shorter."""
 
     columns: int
@@ -94,7 +94,7 @@ class KeyIndex:
         """The bytes in memory."""
         return sum(run.nbytes for run in self.runs)
 
-    def put(self, keys: pa.Array, values: Int64s) -> None:
+    def put(self, keys: pa.Array, values: Longs) -> None:
         """Add the entries of n distinct keys (string without nulls), values int64 (columns, n)."""
         if not len(keys):
             return
@@ -103,7 +103,7 @@ class KeyIndex:
             run = self.runs.pop().under(run)
         self.runs.append(run)
 
-    def get(self, keys: pa.Array, missing: int) -> Int64s:
+    def get(self, keys: pa.Array, missing: int) -> Longs:
         """The values of m keys, int64 (columns, m); ``missing`` where there is no entry."""
         values = np.full((self.columns, len(keys)), missing, dtype=np.int64)
         hashes, open_ = java_string_hash(keys), np.arange(len(keys), dtype=np.int64)

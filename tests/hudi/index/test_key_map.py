@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.hudi.definition.java_hash import java_string_hash
-from pipeline.merging.key_index import KeyIndex
+from pipeline.hudi.index.key_map import KeyMap
 
 #: "Aa" and "BB" have one hash, and so have all words of them of one length.
 WORDS = ["".join(parts) for parts in itertools.product(("Aa", "BB"), repeat=5)]
@@ -18,7 +18,7 @@ WORDS = ["".join(parts) for parts in itertools.product(("Aa", "BB"), repeat=5)]
 
 @given(puts=st.lists(st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=3), st.integers(-9, 9), max_size=40)))
 def test_the_last_value_of_every_key_is_found(puts: list[dict[str, int]]) -> None:
-    index, model = KeyIndex(2), dict[str, int]()
+    index, model = KeyMap(2), dict[str, int]()
     for entries in puts:
         values = np.array([list(entries.values()), [-v for v in entries.values()]], dtype=np.int64).reshape(2, -1)
         index.put(pa.array(list(entries), pa.string()), values)
