@@ -22,10 +22,12 @@ _BEFORE, _LAST = 2, 4
 
 @dataclass
 class Batch:
-    """A batch of the stream, with a record for the quarantine; ``more``: settings."""
+    """A batch of the stream, with a record for the quarantine; ``more``: settings; ``created``: those
+    of the batches before."""
 
     more: Mapping[str, Any] = field(default_factory=dict)
     first: bool = False
+    created: Mapping[str, Any] = field(default_factory=dict)
     _pasts: dict[str, dict[str, Rows]] = field(default_factory=dict)
 
     def prepare(self, place: Place) -> None:
@@ -33,7 +35,7 @@ class Batch:
             place.open().write("empty", b"")
             return
         for number in range(_BEFORE + 1):
-            run_to(number, place, place.open())
+            run_to(number, place, place.open(), place.settings(**self.created))
         self._pasts = pasts(place, _BEFORE)
 
     def do(self, place: Place, root: Storage) -> None:
