@@ -7,6 +7,7 @@ where a call takes longer.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,13 @@ from tests.crash_points.works import (
 from tests.hypothesis_profile import is_nightly, scaled
 from tests.services.s3 import S3Server
 
-COMPACTED = {"defaults": {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}}
+_COMPACTED: dict[str, Any] = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}
+COMPACTED = {"defaults": _COMPACTED}
+#: Rows move between partitions.
+_LOOKED_UP: dict[str, Any] = {"index": {"type": "global_simple"}}
+LOOKED_UP = {"defaults": _LOOKED_UP}
+LOOKED_UP_COMPACTED = {"defaults": {**_COMPACTED, **_LOOKED_UP}}
+LOOKED_UP_COPIES = {"defaults": {"type": "copy_on_write", **_LOOKED_UP}}
 UNINDEXED = {"defaults": {"metadata": {"enabled": False}}}
 COPIED = {"defaults": {"type": "copy_on_write", "retention": {"commits": 4}}}
 #: How many points of each answer; None for all.
@@ -41,6 +48,8 @@ WORKS: dict[str, Work] = {
     "a batch": Batch(),
     "a batch written by tasks": Batch({"batch": {"shuffle_above_bytes": 0}}),
     "a batch, compaction and clean": Batch(COMPACTED),
+    "a batch that is looked up": Batch(LOOKED_UP_COMPACTED, before=LOOKED_UP),
+    "a batch that is looked up, copy on write": Batch(LOOKED_UP_COPIES, before=LOOKED_UP_COPIES),
     "compaction": Upkeep(compact),
     "clean": Upkeep(clean_up, compact_twice, keeps=0),
     "archival": Upkeep(put_away, compact_twice, keeps=0, more=UNINDEXED),

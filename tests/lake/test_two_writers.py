@@ -17,14 +17,24 @@ from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.fsck import fsck
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.policies import Conflicts
+from pipeline.policies import Conflicts, TableType
 from pipeline.source.offsets import OffsetRange, Ranges
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.route import route
 from pipeline.upsert.target import make_target
 from pipeline.upsert.truncates import Truncates
+from tests.logged import events
 from tests.model import Change, Delivered, Shape
-from tests.upsert.ingest import TOPIC, Ingest, change_batch, rows_of, table_schema, value_columns
+from tests.upsert.ingest import (
+    MERGE_ON_READ,
+    TOPIC,
+    Ingest,
+    Kind,
+    change_batch,
+    rows_of,
+    table_schema,
+    value_columns,
+)
 from tests.upsert.test_route import row
 
 SHAPE = Shape(("id",))
@@ -41,8 +51,8 @@ class Lakes:
     two: LakeTable
 
     @staticmethod
-    def under(path: Path, policy: Conflicts) -> Lakes:
-        here = Ingest.at(path, SHAPE)
+    def under(path: Path, policy: Conflicts, kind: Kind = MERGE_ON_READ) -> Lakes:
+        here = Ingest.at(path, SHAPE, kind=kind)
         here.rules = replace(here.rules, conflicts=policy)
         first = _rows(here, "one", IDS[0][:1], 0)
         here.lake.get_or_create(here.rules, first.report.target, first.report.columns)
@@ -128,3 +138,21 @@ def test_a_conflict_is_found_before_anything_is_written(tmp_path: Path, monkeypa
         lakes.one.begin(lakes.one.table.schema, intent)
     pending = LakeTable.look(lakes.one.storage, lakes.here.rules).table.timeline.pending()
     assert [i.requested_time for i in pending] == [context.instant]
+
+
+@pytest.mark.parametrize("table_type", ["merge_on_read", "copy_on_write"])
+def test_rows_are_looked_up_again_after_another_commit(
+    tmp_path: Path, table_type: TableType, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pipeline")
+    lakes = Lakes.under(tmp_path, "queue", Kind(table_type, "simple"))
+    lakes.commit("two", _rows(lakes.here, "two", [1, 2, 3], 0))
+    early = lakes.commit("one", _rows(lakes.here, "one", [3, 4], 0, order=20))  # not refreshed: 3 is new to it
+    assert early.counts.applied == 2
+    assert "overtaken" in events(caplog)
+    lakes.two.refresh("two")
+    lakes.commit("two", _rows(lakes.here, "two", [3, 5], 3))
+    found = sorted((r["id"], r["_binlake_order"]) for r in rows_of(lakes.here.root))
+    assert found == [(1, 8), (2, 9), (3, 20), (4, 21), (5, 9)]
+    assert lakes.positions() == {"one": 2, "two": 5}
+    assert [f for f in fsck(lakes.one.storage).findings if f.severity != "info"] == []

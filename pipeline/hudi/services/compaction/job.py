@@ -66,7 +66,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
-        restates_deletes=not Merging.of(table.config).by_writer,
+        restates_deletes=not (Merging.of(table.config).by_writer or table.config.kind.looks_up),
     )
     return CompactionJob(inflight, table.storage, context, plan)
 

@@ -15,7 +15,8 @@ Hudi's own compactor merges these log files like any others and does not restate
 compaction by Hudi. A delete without an ordering value, which Hudi Spark writes, never survives a compaction. A row with
 exactly the ordering value of a delete stays deleted if its commit began before the compaction and completed after its
 schedule: its log file is merged before the restated delete. So a table merged by its writer, where every row and delete
-has the same ordering value, restates no deletes: its writer keeps the orders of deleted rows elsewhere.
+has the same ordering value, restates no deletes: its writer keeps the orders of deleted rows elsewhere. So does the
+writer of a table whose index is looked up: a file group with a log file would take no new rows.
 """
 
 from __future__ import annotations

@@ -1,0 +1,163 @@
+"""Tables whose index is looked up through whole batches: moves between partitions, as Hudi Spark makes them.
+
+The events are those of ``mor_global_bloom`` of Hudi Spark 1.2.0: a row moves twice, a late event names another
+partition than its row's, and so does a delete. Without Spark and Kafka; hudi-rs reads, fsck and audit look on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.audit import OFFSET_KEYS, audit
+from pipeline.monitoring.progress import ProgressEvent
+from pipeline.policies import IndexType, TableType
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+from tests.judges import hudi_rs
+from tests.logged import events
+from tests.stream.test_exactly_once import runner
+from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
+
+TOPIC = "s.shop.accounts"
+GLOBAL: tuple[IndexType, ...] = ("global_simple",)
+TYPES: tuple[TableType, ...] = ("merge_on_read", "copy_on_write")
+
+
+def config(path: Path, index: IndexType, table_type: TableType, **rules: Any) -> Settings:  # noqa: ANN401 - YAML values
+    """A stream of one table, partitioned by region."""
+    defaults = {
+        "index": {"type": index},
+        "type": table_type,
+        "partition": {"column": "region"},
+        "compaction": {"mode": "off"},
+        **rules,
+    }
+    return settings(str(path), ["accounts"], tables={"defaults": defaults})
+
+
+def put(log: TopicLog, pos: int, key: int, region: str, op: str = "u") -> None:
+    """An event without a before image."""
+    row = {"id": key, "owner": f"at {pos}", "balance": "AfQ=", "region": region}
+    log.add(TOPIC, event("accounts", op, pos, row), {"id": key})
+
+
+def feed(path: Path, given: Settings, log: TopicLog, batch: int) -> ProgressEvent:
+    """What came since the last batch, by a process of its own."""
+    made = runner(given, open_storage(str(path), {"fsync": "false"}))
+    try:
+        return made.run(batch, log.end(), 0, LocalEngine(log))
+    finally:
+        made.close()
+
+
+def first_rows() -> TopicLog:
+    """Twelve rows in three partitions."""
+    log = TopicLog()
+    for key in range(12):
+        put(log, 100 + key, key, ["eu", "us", "ap"][key % 3], "c")
+    return log
+
+
+def rows(path: Path) -> dict[int, tuple[str, str, str]]:
+    """Each row through hudi-rs, when fsck and audit find nothing wrong."""
+    table = path / "shop" / "accounts"
+    storage = open_storage(str(table))
+    found = [*fsck(storage, OFFSET_KEYS, grace_ms=0).findings, *audit(storage).findings]
+    assert [(f.what, f.where) for f in found if f.severity is Severity.ERROR] == []
+    read = hudi_rs.snapshot(table).to_pylist()
+    told = {r["id"]: (r["owner"], r["region"], r["_hoodie_partition_path"]) for r in read}
+    assert len(told) == len(read)
+    return told
+
+
+def slices(path: Path) -> dict[str, list[FileSlice]]:
+    """The file slices by partition."""
+    made: dict[str, list[FileSlice]] = {}
+    for piece in HudiTable.open(open_storage(str(path / "shop" / "accounts"))).file_slices():
+        made.setdefault(piece.partition_path, []).append(piece)
+    return made
+
+
+def expected() -> dict[int, tuple[str, str, str]]:
+    """After the first rows."""
+    regions = ["eu", "us", "ap"]
+    return {k: (f"at {100 + k}", regions[k % 3], f"region={regions[k % 3]}") for k in range(12)}
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("index", GLOBAL)
+def test_rows_move_between_partitions(
+    tmp_path: Path, index: IndexType, table_type: TableType, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pipeline")
+    given, log, wanted = config(tmp_path, index, table_type), first_rows(), expected()
+    feed(tmp_path, given, log, 0)
+    assert {path: len(pieces) for path, pieces in slices(tmp_path).items()} == dict.fromkeys(
+        ("region=ap", "region=eu", "region=us"), 1
+    )
+    put(log, 200, 0, "us")
+    put(log, 201, 3, "eu")
+    put(log, 202, 12, "eu", "c")
+    told = feed(tmp_path, given, log, 1)
+    wanted |= {0: ("at 200", "us", "region=us"), 3: ("at 201", "eu", "region=eu"), 12: ("at 202", "eu", "region=eu")}
+    assert rows(tmp_path) == wanted
+    assert told.stage_ms["tag"] > 0
+    assert {k: events(caplog)["tagged"][k] for k in ("keys", "moves", "files")} == {"keys": 3, "moves": 1, "files": 3}
+    put(log, 50, 1, "ap")  # late
+    put(log, 300, 0, "ap")
+    told = feed(tmp_path, given, log, 2)
+    assert [(t.applied, t.superseded) for t in told.tables] == [(1, 1)]
+    assert rows(tmp_path) == wanted | {0: ("at 300", "ap", "region=ap")}
+    put(log, 400, 4, "eu", "d")  # its row is in us
+    put(log, 90, 4, "us")  # older than the delete
+    feed(tmp_path, given, log, 3)
+    put(log, 91, 4, "us")  # and after it was forgotten
+    told = feed(tmp_path, given, log, 4)
+    assert [(t.applied, t.superseded) for t in told.tables] == [(0, 1)]
+    del wanted[4]
+    assert rows(tmp_path) == wanted | {0: ("at 300", "ap", "region=ap")}
+    put(log, 500, 4, "ap", "c")
+    put(log, 501, 0, "eu")
+    feed(tmp_path, given, log, 5)
+    assert rows(tmp_path) == wanted | {4: ("at 500", "ap", "region=ap"), 0: ("at 501", "eu", "region=eu")}
+
+
+def test_new_rows_go_into_base_files(tmp_path: Path) -> None:
+    given, log = config(tmp_path, "simple", "merge_on_read"), first_rows()
+    feed(tmp_path, given, log, 0)
+    (first,) = slices(tmp_path)["region=eu"]
+    put(log, 200, 0, "eu")
+    feed(tmp_path, given, log, 1)
+    (changed,) = slices(tmp_path)["region=eu"]
+    assert (changed.base_file, len(changed.log_files)) == (first.base_file, 1)  # an update alone: a log file
+    put(log, 300, 3, "eu")
+    put(log, 301, 12, "eu", "c")
+    put(log, 302, 13, "us", "c")
+    feed(tmp_path, given, log, 2)
+    by_logs = sorted(slices(tmp_path)["region=eu"], key=lambda piece: len(piece.log_files))
+    assert [len(piece.log_files) for piece in by_logs] == [0, 2]  # a file group with log files takes no new rows
+    (us,) = slices(tmp_path)["region=us"]
+    assert us.base_file is not None
+    assert us.base_file.name.instant == max(p.base_file.name.instant for p in by_logs if p.base_file is not None)
+    assert rows(tmp_path)[13] == ("at 302", "us", "region=us")
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_lost_ledger_repeats_nothing(tmp_path: Path, table_type: TableType) -> None:
+    given, log = config(tmp_path, "global_simple", table_type), first_rows()
+    feed(tmp_path, given, log, 0)
+    put(log, 200, 0, "us")
+    feed(tmp_path, given, log, 1)
+    store = open_storage(str(tmp_path))
+    for info in store.list(".binlake/shop"):
+        store.delete(info.path)
+    before = slices(tmp_path)
+    feed(tmp_path, given, log, 2)
+    assert slices(tmp_path) == before
+    assert len(rows(tmp_path)) == 12
