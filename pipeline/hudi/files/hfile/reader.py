@@ -52,8 +52,6 @@ class HFileReader:
     def __init__(self, read_range: ReadRange, size: int, name: str = "") -> None:
         self._read, self._size, self._name = read_range, size, name
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
-        #: Bytes of data blocks that ``read_blocks`` has read so far.
-        self.bytes_read = 0
         try:
             self._open()
         except (struct.error, LookupError, ValueError) as error:
@@ -153,7 +151,6 @@ class HFileReader:
             start = self._places[together[0]][0]
             last, size = self._places[together[-1]]
             data = self._read(start, last + size - start)
-            self.bytes_read += len(data)
             for number in together:
                 yield number, self._block_at(data, self._places[number][0] - start, layout.DATA_MAGIC)[0]
 

@@ -35,14 +35,12 @@ class Found:
 
     Args:
         partition_paths, file_ids: string arrays of n; null for a key without a row.
-        groups: file groups of the index that were asked.
-        bytes_read: bytes of their base files that were read.
+        groups: how many file groups of the index were asked.
     """
 
     partition_paths: pa.Array
     file_ids: pa.Array
     groups: int
-    bytes_read: int
 
 
 @dataclass
@@ -89,7 +87,6 @@ class RecordIndexGroups:
         """
         paths = pc.fill_null(partition_paths, "").cast(pa.string()) if self.by_partition else None
         shares = self._shares(keys, paths)
-        before = sum(_read(group) for group, _ in shares)
         with ThreadPoolExecutor(_PARALLEL) as pool:
             parts = list(pool.map(lambda share: _find(share[0], keys.take(pa.array(share[1]))), shares))
         out = np.full(len(keys), -1, dtype=np.int64)
@@ -98,8 +95,7 @@ class RecordIndexGroups:
             out[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
         picked = pa.array(out, mask=out < 0)
         places = [_chained([part[i] for part in parts]).take(picked) for i in range(2)]
-        bytes_read = sum(_read(group) for group, _ in shares) - before
-        return Found(places[0], places[1], len(shares), bytes_read)
+        return Found(places[0], places[1], len(shares))
 
     def _shares(self, keys: pa.Array, paths: pa.Array | None) -> list[tuple[KeyGroup, Longs]]:
         """The indexes of the keys by file group that may have them; no keys of partitions without file groups."""
@@ -224,8 +220,3 @@ def _by_owner(count: int, paths: pa.Array | None) -> Iterator[tuple[str | None, 
 def _chained(parts: Sequence[pa.Array], kind: pa.DataType | None = None) -> pa.Array:
     chained = pa.chunked_array(list(parts), type=kind or pa.string()).combine_chunks()
     return chained if not isinstance(chained, pa.ChunkedArray) else chained.chunk(0)
-
-
-def _read(group: FileGroup) -> int:
-    reader = group.base_reader()
-    return 0 if reader is None else reader.bytes_read

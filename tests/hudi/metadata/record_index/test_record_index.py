@@ -13,6 +13,7 @@ import pytest
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.view import file_slices
+from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.initialise import drop
 from pipeline.hudi.metadata.live_keys import live_keys
 from pipeline.hudi.metadata.records.keys import file_group_indices
@@ -96,11 +97,11 @@ def test_lookups(tmp_path: Path) -> None:
     for turn in range(6):
         table.insert(["eu", "us", "ap"][turn % 3], turn, range(turn * 100, turn * 100 + 100))
         table.commit({(f"region={['eu', 'us', 'ap'][turn % 3]}", file_id(turn)): ([], [turn * 100 + 7])})
-        index = table.reopen().metadata_table
-        assert index is not None
-        assert index.record_index is not None
-        keys = [str(n) for n in (*range(599, -1, -1), 10_000, 7)]
-        found = index.record_index.locate(pa.array(keys), pa.nulls(len(keys), pa.string()))
+        keys = [str(n) for n in (*range(599, -1, -1), 10_000)]
+        found = open_index(table.reopen()).locate(pa.array(keys), pa.array(["region=eu"] * len(keys)))
+        assert found.cost.keys == len(keys)
+        assert found.cost.files_read == 3
+        assert found.cost.bytes_read > 0
         pairs = list(zip(found.partition_paths.to_pylist(), found.file_ids.to_pylist(), strict=True))
         assert pairs == [table.truth.get(("", key), (None, None)) for key in keys]
 
@@ -110,12 +111,9 @@ def test_lookups_by_partition(tmp_path: Path) -> None:
     table = KeyedTable(tmp_path / "t", "partitioned_record_index")
     table.insert("eu", 1, [1, 2])
     table.insert("us", 2, [2, 3])
-    index = table.reopen().metadata_table
-    assert index is not None
-    assert index.record_index is not None
     asked = [("1", "eu"), ("2", "eu"), ("2", "us"), ("1", "us"), ("1", "ap")]
     paths = pa.array([f"region={region}" for _, region in asked])
-    found = index.record_index.locate(pa.array([key for key, _ in asked]), paths)
+    found = open_index(table.reopen()).locate(pa.array([key for key, _ in asked]), paths)
     assert found.file_ids.to_pylist() == [file_id(1), file_id(1), file_id(2), None, None]
 
 
