@@ -221,7 +221,7 @@ class MetadataTable:
         by_partition: Mapping[MetadataPartition, KeyedRecords],
         further: Sequence[GroupLog] = (),
     ) -> None:
-        if not any(by_partition.values()):
+        if not any(by_partition.values()) and not further:
             return
         logs = [
             log

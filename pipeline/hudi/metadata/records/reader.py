@@ -126,16 +126,22 @@ class MetadataReader:
 
 
 def load_groups(
-    root: Storage, partitions: Iterable[MetadataPartition], timeline: Timeline, data_timeline: Timeline
+    root: Storage,
+    partitions: Iterable[MetadataPartition],
+    timeline: Timeline,
+    data_timeline: Timeline,
+    until: str | None = None,
 ) -> dict[MetadataPartition, list[FileGroup]]:
     """The file groups of those partitions; ``root`` is the metadata table's.
 
-    An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``).
+    An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``), and, if
+    ``until`` is given, not after it.
     """
     pending = {instant.requested_time for instant in data_timeline.pending()}
 
     def visible(instant: str) -> bool:
-        return instant not in pending and timeline.is_completed(instant)
+        in_time = until is None or instant <= until
+        return in_time and instant not in pending and timeline.is_completed(instant)
 
     groups = {
         partition: load_file_groups(root, partition, timeline, visible, _maker(partition)) for partition in partitions
