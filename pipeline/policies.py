@@ -47,6 +47,9 @@ class MetadataPolicy(Section):
     """File groups of column_stats. Fixed when the metadata table is created."""
     bloom_file_groups: Count = 4
     """File groups of bloom_filters. Fixed when the metadata table is created."""
+    record_index_file_groups: Count = 4
+    """File groups of record_index; of each partition, with the index partitioned_record_index. Fixed when they are
+    created. A million keys of ten digits need about 5 MB."""
 
 
 class CompactionPolicy(Section):

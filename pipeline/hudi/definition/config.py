@@ -178,6 +178,12 @@ class TableConfig:
         """The same table with other metadata table partitions listed."""
         return replace(self, metadata_partitions=tuple(sorted(partitions)))
 
+    @property
+    def kept_partitions(self) -> set[MetadataPartition]:
+        """The metadata partitions that binlake's commits keep current in a table of this kind."""
+        without = set() if self.kind.has_record_index else {MetadataPartition.RECORD_INDEX}
+        return set(MetadataPartition) - without
+
     def check_writable(self) -> None:
         """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
         index that its commits would not update."""
@@ -189,7 +195,7 @@ class TableConfig:
                     do_next="write to a table that has this value, or make a new table with binlake",
                     table=self.name,
                 )
-        if foreign := sorted(set(self.metadata_partitions) - set(MetadataPartition)):
+        if foreign := sorted(set(self.metadata_partitions) - self.kept_partitions):
             raise UnsupportedError(
                 f"the table has metadata partitions that binlake cannot keep current: {', '.join(foreign)}",
                 do_next="drop those indexes with Hudi, or stop writing to the table",

@@ -86,6 +86,16 @@ class TableKind:
         return self.index in _KEPT
 
     @property
+    def has_record_index(self) -> bool:
+        """Whether the metadata table keeps the place of every record key."""
+        return self.index in ("record_index", "partitioned_record_index")
+
+    @property
+    def indexes_by_partition(self) -> bool:
+        """Whether that record index is kept for each partition by itself."""
+        return self.index == "partitioned_record_index"
+
+    @property
     def merge_mode(self) -> str:
         """``hoodie.record.merge.mode``."""
         return "COMMIT_TIME_ORDERING" if self.appends else "EVENT_TIME_ORDERING"

@@ -12,6 +12,7 @@ class MetadataPartition(StrEnum):
     COLUMN_STATS = "column_stats"
     BLOOM_FILTERS = "bloom_filters"
     PARTITION_STATS = "partition_stats"
+    RECORD_INDEX = "record_index"
 
     @property
     def prefix(self) -> str:
@@ -29,4 +30,5 @@ _PREFIXES = {
     MetadataPartition.COLUMN_STATS: "col-stats-",
     MetadataPartition.BLOOM_FILTERS: "bloom-filters-",
     MetadataPartition.PARTITION_STATS: "partition-stats-",
+    MetadataPartition.RECORD_INDEX: "record-index-",
 }

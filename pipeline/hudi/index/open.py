@@ -8,6 +8,7 @@ from pipeline.hudi.index.base_file_index import BaseFileIndex, EveryFile
 from pipeline.hudi.index.external import ExternalIndex
 from pipeline.hudi.index.in_memory import InMemoryIndex
 from pipeline.hudi.index.key_filters import KeyFilters
+from pipeline.hudi.index.record import RecordIndex
 from pipeline.hudi.index.stores.opening import open_store
 from pipeline.hudi.table.table import HudiTable
 from pipeline.policies import LookupPolicy
@@ -40,6 +41,8 @@ def open_index(table: HudiTable, policy: LookupPolicy | None = None) -> KeyIndex
                 table=table.config.name,
             )
         return ExternalIndex(table, open_store(policy.external))
+    if kind.has_record_index:
+        return RecordIndex(table)
     raise UnsupportedError(
         f"the index {kind.index} of the table is not looked up",
         do_next="report this error: rows of such a table have their file groups by other means",

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from pipeline.hudi.files.file_group_write import WriteResult
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.file_group_write import KeyChanges, WriteResult
 from pipeline.hudi.metadata.first_base import write_first_base
 from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.metadata.table import MetadataTable
@@ -40,3 +41,18 @@ def _added(result: WriteResult) -> AddedFile:
     return AddedFile(
         result.partition_path, result.file_name, result.size_bytes, result.ranges, result.bloom, result.lacking
     )
+
+
+def changed_keys(instant: str, results: Sequence[WriteResult]) -> tuple[KeyChanges, ...]:
+    """What a commit changes in the record keys of its file groups, for the record index.
+
+    Raises UnsupportedError if a written file does not say it.
+    """
+    known = tuple(result.keys for result in results if result.keys is not None)
+    if len(known) < len(results):
+        raise UnsupportedError(
+            "a commit does not say which record keys it adds and deletes: the record index would be wrong",
+            do_next="report this error: every writer of a table with a record index must say so",
+            instant=instant,
+        )
+    return known

@@ -6,7 +6,7 @@ next attempt deletes the files of one that died before that step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -23,10 +23,11 @@ from pipeline.hudi.files.view import partition_paths
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.describe import describe_file
 from pipeline.hudi.metadata.first_base import groups_without_base, write_first_base
+from pipeline.hudi.metadata.first_keys import first_key_groups
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
 from pipeline.hudi.metadata.opened_filters import outgrown_of_table
 from pipeline.hudi.metadata.partition_ranges import PartitionRanges
-from pipeline.hudi.metadata.records.base_write import encode_base
+from pipeline.hudi.metadata.records.base_write import EncodedBase, encode_base
 from pipeline.hudi.metadata.records.delta import AddedFile, DeltaRecords, KeyedRecords, MetadataDelta
 from pipeline.hudi.metadata.records.file_group import FileGroup
 from pipeline.hudi.metadata.records.keys import ALL_PARTITIONS
@@ -38,6 +39,7 @@ from pipeline.hudi.metadata.records.layout import (
     first_log_file,
     metadata_properties,
     partition_metadata,
+    with_record_index,
 )
 from pipeline.hudi.metadata.records.reader import MetadataReader, split_by_group
 from pipeline.hudi.metadata.records.records import RecordType, encode_listing, table_schema
@@ -98,13 +100,29 @@ def initialise(
     root.create(PROPERTIES_PATH, metadata_properties(table.name))
     records = _records_of(delta, data_timeline, column_types(schema, columns), partitions)
     for partition in partitions:
-        _make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
-    if columns:
-        storage.write(INDEX_DEFINITIONS_PATH, dump_index_definitions(read_definitions(storage), columns))
-    extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if columns else {})}
+        if partition is not MetadataPartition.RECORD_INDEX:
+            _make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
+    if table.kind.has_record_index:
+        groups = first_key_groups(storage, root, table, data_timeline, config.record_index_file_groups)
+        _publish_partition(root, MetadataPartition.RECORD_INDEX, groups, clock)
+    defined = _define_indexes(storage, table, columns)
+    extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if defined else {})}
     listed = replace(table, extra=extra).with_metadata_partitions(tuple(p.value for p in partitions))
     write_properties(storage, listed)
     return listed
+
+
+def _define_indexes(storage: Storage, table: TableConfig, columns: tuple[str, ...]) -> bool:
+    """Write ``index.json``, if the table has indexes that Hudi's readers look for in it."""
+    definitions = before = read_definitions(storage)
+    if columns:
+        definitions = dump_index_definitions(definitions, columns)
+    if table.kind.has_record_index or before is not None:
+        by_partition = table.kind.indexes_by_partition if table.kind.has_record_index else None
+        definitions = with_record_index(definitions, by_partition)
+    if definitions is not None and definitions != before:
+        storage.write(INDEX_DEFINITIONS_PATH, definitions)
+    return bool(columns) or table.kind.has_record_index
 
 
 def _usable(columns: tuple[str, ...], delta: MetadataDelta, schema: pa.Schema) -> tuple[str, ...]:
@@ -131,6 +149,7 @@ def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[Metadata
         MetadataPartition.COLUMN_STATS: config.column_stats,
         MetadataPartition.BLOOM_FILTERS: config.bloom_filters and not table.kind.appends,
         MetadataPartition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
+        MetadataPartition.RECORD_INDEX: table.kind.has_record_index,
     }
     return [partition for partition in MetadataPartition if selected[partition]]
 
@@ -200,15 +219,21 @@ def _make_partition(
 ) -> None:
     """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
     with records."""
+    groups = [FileGroup(root, partition, index) for index in range(count)]
+    split = split_by_group(groups, list(records))
+    shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
+    _publish_partition(root, partition, [(g, _base(share)) for g, share in zip(groups, shares, strict=True)], clock)
+
+
+def _publish_partition(
+    root: Storage, partition: MetadataPartition, groups: Sequence[tuple[FileGroup, EncodedBase]], clock: InstantClock
+) -> None:
     requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
     root.create(requested.path, b"")
     root.create(requested.in_state(State.INFLIGHT).path, b"")
     root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
-    groups = [FileGroup(root, partition, index) for index in range(count)]
-    split = split_by_group(groups, list(records))
-    shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        made = list(pool.map(lambda group, share: _make_group(root, group, share), groups, shares))
+        made = list(pool.map(lambda group: _make_group(root, *group), groups))
     body = CommitMetadata(
         stats=tuple(stat for stat in made if stat is not None),
         extra={SCHEMA_KEY: table_schema()},
@@ -217,21 +242,25 @@ def _make_partition(
     publish(root, requested.in_state(State.COMPLETED, clock.next()), body.to_bytes())
 
 
-def _make_group(root: Storage, group: FileGroup, records: KeyedRecords) -> WriteStat | None:
+def _base(records: KeyedRecords) -> EncodedBase:
+    entries = sorted((key.encode(), value) for key, value in records.items() if value is not None)
+    return encode_base(entries), len(entries)
+
+
+def _make_group(root: Storage, group: FileGroup, base: EncodedBase) -> WriteStat | None:
     instant = group.partition.first_instant
-    root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(group.partition))
-    if not records:
+    root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(instant))
+    data, count = base
+    if not count:
         return None
     name = BaseFileName(group.file_id, instant, extension="hfile")
-    entries = sorted((key.encode(), value) for key, value in records.items() if value is not None)
-    data = encode_base(entries)
     root.write(group.path(name), data)
     return WriteStat(
         partition_path=group.partition.value,
         file_id=group.file_id,
         path=group.path(name),
         prev_commit="null",
-        num_writes=len(entries),
-        num_inserts=len(entries),
+        num_writes=count,
+        num_inserts=count,
         file_size=len(data),
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from pipeline.errors import LostOwnershipError
 from pipeline.hudi.actions.commit import publish
 from pipeline.hudi.actions.preconditions import is_time
 from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
@@ -49,6 +51,9 @@ from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
 from pipeline.storage.metered import Meter, MeteredStorage
 
+if TYPE_CHECKING:
+    from pipeline.hudi.metadata.records.record_index import RecordIndexGroups
+
 _PARALLEL_WRITES = 8
 
 
@@ -62,6 +67,7 @@ class MetadataTable:
         clock: the data table's clock, shared with its writer.
         schema: the data table's columns.
         config: settings.
+        kind: the data table's.
     """
 
     def __init__(
@@ -72,13 +78,14 @@ class MetadataTable:
         clock: InstantClock,
         schema: pa.Schema,
         config: MetadataConfig,
+        kind: TableKind,
     ) -> None:
         self.data_storage, self.storage = storage, storage.sub(METADATA_PATH)
         self.partitions = tuple(partitions)
         self.config = config
         self.clock = clock
         self.data_timeline = data_timeline
-        self._schema = schema
+        self._schema, self._kind = schema, kind
         #: The bytes that lookups read.
         self.meter = Meter()
         self.refresh()
@@ -102,7 +109,7 @@ class MetadataTable:
             return None
         table.check_writable()
         partitions = [partition for partition in MetadataPartition if partition in table.metadata_partitions]
-        return cls(storage, partitions, data_timeline, clock, schema, config or MetadataConfig())
+        return cls(storage, partitions, data_timeline, clock, schema, config or MetadataConfig(), table.kind)
 
     def refresh(self, schema: pa.Schema | None = None) -> None:
         """Refresh after another writer's changes: timeline, file groups and index definitions are read again.
@@ -118,6 +125,7 @@ class MetadataTable:
             MeteredStorage(self.storage, self.meter), self.partitions, self.timeline, self.data_timeline
         )
         self.reader = MetadataReader(groups)
+        self.record_index = self._record_index()
         self._columns: IndexedColumns | None = None
         if self.keeps(MetadataPartition.COLUMN_STATS):
             self._columns = IndexedColumns(self.data_storage, self._schema, self.config.columns)
@@ -127,6 +135,16 @@ class MetadataTable:
         self._known_groups: set[Group] = set()
         self._settled = False
         self._undone = "", self._schema
+
+    def _record_index(self) -> RecordIndexGroups | None:
+        groups = self.reader.groups.get(MetadataPartition.RECORD_INDEX)
+        if groups is None:
+            return None
+        from pipeline.hudi.metadata.records.record_index import RecordIndexGroups  # needs compiled loops
+
+        return RecordIndexGroups(
+            self.storage, groups, self._kind.indexes_by_partition, self.config.record_index_file_groups
+        )
 
     def keeps(self, partition: MetadataPartition) -> bool:
         """Whether that metadata partition is kept."""
@@ -181,7 +199,7 @@ class MetadataTable:
         if self._is_overruled(instant):
             ranges = records.by_partition.pop(MetadataPartition.PARTITION_STATS, {})
             self._write(self.clock.next(), {MetadataPartition.PARTITION_STATS: ranges})
-        self._write(instant, records.by_partition)
+        self._write(instant, records.by_partition, self._key_logs(instant, delta))
         kept()
         self._undone = instant, self._schema
         self._schema = schema
@@ -194,8 +212,16 @@ class MetadataTable:
         groups = self.reader.groups.get(MetadataPartition.PARTITION_STATS, [])
         return any(log.name.instant > instant for group in groups for log in group.logs)
 
-    def _write(self, instant: str, by_partition: Mapping[MetadataPartition, KeyedRecords]) -> None:
-        if not any(by_partition.values()):
+    def _key_logs(self, instant: str, delta: MetadataDelta) -> list[GroupLog]:
+        return [] if self.record_index is None or not delta.keys else self.record_index.logs(instant, delta.keys)
+
+    def _write(
+        self,
+        instant: str,
+        by_partition: Mapping[MetadataPartition, KeyedRecords],
+        further: Sequence[GroupLog] = (),
+    ) -> None:
+        if not any(by_partition.values()) and not further:
             return
         logs = [
             log
@@ -203,9 +229,10 @@ class MetadataTable:
             if group
             for log in encode_logs(instant, partition, self.reader.groups[partition], group)
         ]
+        logs += further
         self._commit(instant, logs)
         for log in logs:
-            log.group.append(log.log_file, log.records)
+            log.keep(log)
 
     def schema_without(self, instant: str) -> pa.Schema:
         """The table's columns if that instant is undone."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -19,9 +19,12 @@ from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.metadata.records.file_group import FileGroup
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant
+from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
+
+if TYPE_CHECKING:
+    from pipeline.hudi.metadata.records.record_index import RecordIndexGroups
 
 #: Errors of a damaged or missing metadata table; the reader then continues without it.
 INDEX_FAILURES: Final = (
@@ -56,6 +59,7 @@ class TableIndex:
         self._data_timeline = data_timeline
         self._timeline: Timeline | None = None
         self._readers: dict[MetadataPartition, MetadataReader] = {}
+        self._record_index: RecordIndexGroups | None = None
 
     def has(self, partition: MetadataPartition) -> bool:
         """Whether the table lists that metadata partition."""
@@ -70,6 +74,41 @@ class TableIndex:
                 self._check_listing(opened.groups[MetadataPartition.FILES])
             self._readers[partition] = opened
         return opened
+
+    def record_index(self) -> RecordIndexGroups:
+        """Lookups of record keys, as of the data timeline.
+
+        Commits that came after it are left out: they may have moved rows to files that this reader does not see.
+        """
+        if self._record_index is None:
+            from pipeline.hudi.metadata.records.record_index import RecordIndexGroups  # needs compiled loops
+
+            partition, until = MetadataPartition.RECORD_INDEX, self._data_timeline.latest_time() or ""
+            for compaction in self.timeline().completed_actions((COMMIT,)):
+                if compaction.requested_time > until:
+                    raise _incomplete("the record index was compacted with later commits", compaction)
+            groups = load_groups(self._root, [partition], self.timeline(), self._data_timeline, until)[partition]
+            self._check_logs(groups, until)
+            by_partition = any(group.owner is not None for group in groups)
+            self._record_index = RecordIndexGroups(self._root, groups, by_partition, len(groups))
+        return self._record_index
+
+    def _check_logs(self, groups: Sequence[FileGroup], until: str) -> None:
+        """Raise CorruptDataError if a log file that a commit wrote to a metadata partition is gone."""
+        held = {(group.file_id, log.name.instant) for group in groups for log in group.logs}
+        since = {group.file_id: "" if group.base is None else group.base.name.instant for group in groups}
+        pending = {instant.requested_time for instant in self._data_timeline.pending()}
+        for write in self.timeline().completed_actions((DELTA_COMMIT,)):
+            if write.requested_time in pending or not _LAST_FIRST_INSTANT < write.requested_time <= until:
+                continue
+            for stat in self.timeline().commit_metadata(write).stats:
+                ours = stat.partition_path == MetadataPartition.RECORD_INDEX.value
+                if (
+                    ours
+                    and (write.completion_time or "") >= since.get(stat.file_id, "")
+                    and ((stat.file_id, write.requested_time) not in held)
+                ):
+                    raise _incomplete("a log file of the record index does not exist", write)
 
     def groups(self, partition: MetadataPartition) -> tuple[FileGroup, ...]:
         """The file groups of that partition without their cached records: small when pickled."""

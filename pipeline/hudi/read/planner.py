@@ -16,6 +16,7 @@ from pipeline.hudi.read.lookups import LoadedStats
 from pipeline.hudi.read.partition_values import partition_bounds
 from pipeline.hudi.read.plan import CONDITION, PlanStep, ScanPlan
 from pipeline.hudi.read.pruning import IndexReads, Pruning
+from pipeline.hudi.read.query import Snapshot
 from pipeline.hudi.read.question import Question
 from pipeline.hudi.read.slice_files import SliceFiles
 from pipeline.hudi.table.table import HudiTable
@@ -89,7 +90,10 @@ class Planner:
             pruning.warn("listing", f"by listing storage, the metadata table cannot be used: {listing.trouble}")
         self._note_partitions(pruning, listing, len(paths), remaining, count_all)
         pruning.by_window(question.window())
-        pruning.by_index(pruning.by_keys())
+        lookup = pruning.by_keys()
+        if question.query == Snapshot():
+            pruning.by_record_index(lookup)
+        pruning.by_index(lookup)
         return pruning
 
     def _note_partitions(

@@ -125,6 +125,27 @@ class Pruning:
         """Record that a step failed."""
         self.warnings.append(ScanWarning(step, what))
 
+    def by_record_index(self, lookup: KeyLookup | None) -> None:
+        """Drops the slices that hold none of the keys, by the record index. It says where keys are now, so it is used
+        for no other moment, and for no query that shows less than every commit."""
+        if lookup is not None:
+            self._attempt("record index", MetadataPartition.RECORD_INDEX, lambda name: self._by_places(name, lookup))
+
+    def _by_places(self, name: str, lookup: KeyLookup) -> None:
+        assert self.index is not None
+        index = self.index.record_index()
+        kept = [piece for piece, keep in zip(self.slices.slices, self.kept.tolist(), strict=True) if keep]
+        paths = sorted({piece.partition_path for piece in kept}) if index.by_partition else [""]
+        if len(paths) * len(lookup.keys) > self.reads.in_process:
+            return
+        keys = pa.concat_arrays([lookup.keys] * len(paths))
+        named = pa.array(np.repeat(np.array(paths, dtype=object), len(lookup.keys)), pa.string())
+        found = index.locate(keys, named)
+        places = set(zip(found.partition_paths.to_pylist(), found.file_ids.to_pylist(), strict=True))
+        keep = np.array([(s.partition_path, s.file_id) in places for s in self.slices.slices], dtype=np.bool_)
+        why = f"record keys: {len(lookup.keys)}, with a row: {len(keys) - found.file_ids.null_count}"
+        self.narrow(name, why, keep)
+
     def by_index(self, lookup: KeyLookup | None) -> None:
         """Column statistics, key ranges and bloom filters."""
         rest = self._undecided()

@@ -281,7 +281,7 @@ class _Repairer:
 def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataConfig:
     """The settings of a table's metadata table, as far as its remaining files show them."""
     listed = set(config.metadata_partitions)
-    if foreign := sorted(listed - set(MetadataPartition)):
+    if foreign := sorted(listed - config.kept_partitions):
         raise ConfigError(
             f"the table has metadata partitions that binlake cannot rebuild: {', '.join(foreign)}",
             do_next="drop those indexes with Hudi, or rebuild the metadata table with Hudi",
@@ -295,6 +295,8 @@ def settings_of(storage: Storage, config: TableConfig, timeline: Timeline) -> Me
         column_stats_file_groups=_group_count(storage, MetadataPartition.COLUMN_STATS, timeline)
         or base.column_stats_file_groups,
         bloom_file_groups=_group_count(storage, MetadataPartition.BLOOM_FILTERS, timeline) or base.bloom_file_groups,
+        record_index_file_groups=_group_count(storage, MetadataPartition.RECORD_INDEX, timeline)
+        or base.record_index_file_groups,
     )
 
 
@@ -307,10 +309,11 @@ def _indexed(storage: Storage) -> tuple[str, ...] | None:
 
 
 def _group_count(storage: Storage, partition: MetadataPartition, timeline: Timeline) -> int:
-    """The number of file groups of a metadata partition; 0 if it is unknown."""
+    """The number of file groups of a metadata partition, the most that have the same owner; 0 if it is unknown."""
     if not storage.list(f"{METADATA_PATH}/{partition.value}"):
         return 0
     try:
-        return len(MetadataReader.open(storage, [partition.value], timeline).groups[partition])
+        groups = MetadataReader.open(storage, [partition.value], timeline).groups[partition]
+        return max((group.index + 1 for group in groups), default=0)
     except INDEX_FAILURES:
         return 0

@@ -25,7 +25,7 @@ from pipeline.hudi.definition.config import (
 from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
 from pipeline.hudi.locking.ownership import Locking, Ownership
-from pipeline.hudi.metadata.commit_entries import added_files
+from pipeline.hudi.metadata.commit_entries import added_files, changed_keys
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
 from pipeline.hudi.metadata.records.delta import MetadataDelta
@@ -341,7 +341,8 @@ class HudiTable(TableState):
         index = self.metadata_table
         if index is not None and results:
             added = added_files(index, self.config.name, instant, results, columns)
-            index.apply(instant, MetadataDelta(added), columns)
+            keys = changed_keys(instant, results) if index.record_index is not None else ()
+            index.apply(instant, MetadataDelta(added, keys=keys), columns)
 
     def _undo_entries(self, instant: str, rollback: str) -> None:
         """Undo the metadata table's entries of an instant that is being rolled back."""

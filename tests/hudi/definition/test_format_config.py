@@ -23,6 +23,7 @@ PAIRS: list[tuple[Section, Section, type[FormatConfig]]] = [
             bloom_filters=False,
             column_stats_file_groups=3,
             bloom_file_groups=5,
+            record_index_file_groups=7,
         ),
         MetadataConfig,
     ),

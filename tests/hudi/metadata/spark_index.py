@@ -139,4 +139,4 @@ def write(rows: DataFrame, path: Path, part: str | None, options: Mapping[str, s
         "hoodie.datasource.write.partitionpath.field": part or "",
         "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{keygen}",
     }
-    rows.write.format("hudi").options(**WRITE_OPTIONS, **own, **options).mode("append").save(str(path))
+    rows.write.format("hudi").options(**{**WRITE_OPTIONS, **own, **options}).mode("append").save(str(path))

@@ -20,7 +20,7 @@ from pipeline.hudi.metadata.records.keys import (
     partition_identifier,
     partition_stats_key,
 )
-from pipeline.hudi.metadata.records.layout import file_group_index
+from pipeline.hudi.metadata.records.layout import parse_file_group_id
 from pipeline.hudi.metadata.records.record_reader import decode_record
 from pipeline.hudi.metadata.records.records import StatsRecord
 from tests.paths import GOLDEN
@@ -81,7 +81,8 @@ def test_every_key_of_a_real_metadata_table() -> None:
                 if block.block_type is not BlockType.HFILE_DATA:
                     continue
                 for key, value in HFileReader.from_bytes(bytes(block.content)).scan():
-                    assert file_group_indices([key.decode()], count)[0] == file_group_index(partition, name.file_id)
+                    index = int(file_group_indices([key.decode()], count)[0])
+                    assert parse_file_group_id(partition, name.file_id) == (None, index)
                     record = decode_record(value)
                     if partition is MetadataPartition.PARTITION_STATS and isinstance(record, StatsRecord):
                         assert key.decode() == partition_stats_key(record.range.column, record.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import CorruptDataError, UnsupportedError
@@ -16,6 +16,8 @@ from pipeline.hudi.files.varint import read_varint
 #: Bytes read from the end at once: they hold trailer, file info and indexes of all but huge files.
 _TAIL_BYTES = 64 * 1024
 _CACHED_BLOCKS = 8
+#: Blocks at most so far from each other are read at once, and at most so many bytes.
+_GAP_BYTES, _READ_BYTES = 256 * 1024, 8 * 1024 * 1024
 
 ReadRange = Callable[[int, int], bytes]
 
@@ -128,11 +130,48 @@ class HFileReader:
             return None
         return self._block_at(self._read(*location), 0, layout.META_MAGIC)[0]
 
+    @property
+    def first_keys(self) -> list[bytes]:
+        """The first key of each data block."""
+        return self._first_keys
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of data blocks."""
+        return len(self._places)
+
+    def block_bytes(self, number: int) -> bytes:
+        """The plain bytes of a data block."""
+        return self._block_at(self._read(*self._places[number]), 0, layout.DATA_MAGIC)[0]
+
+    def read_blocks(self, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """(number, plain bytes) of some data blocks, ascending. Blocks that are close to each other are read at
+        once."""
+        for together in self._close_blocks(numbers):
+            start = self._places[together[0]][0]
+            last, size = self._places[together[-1]]
+            data = self._read(start, last + size - start)
+            for number in together:
+                yield number, self._block_at(data, self._places[number][0] - start, layout.DATA_MAGIC)[0]
+
+    def _close_blocks(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+        together: list[int] = []
+        for number in numbers:
+            start, size = self._places[number]
+            if together:
+                last, last_size = self._places[together[-1]]
+                far = start - last - last_size > _GAP_BYTES
+                if far or start + size - self._places[together[0]][0] > _READ_BYTES:
+                    yield together
+                    together = []
+            together.append(number)
+        if together:
+            yield together
+
     def _block(self, number: int) -> _Block:
         block = self._blocks.get(number)
         if block is None:
-            data, _ = self._block_at(self._read(*self._places[number]), 0, layout.DATA_MAGIC)
-            block = self._entries_of(data)
+            block = self._entries_of(self.block_bytes(number))
             self._blocks[number] = block
             if len(self._blocks) > _CACHED_BLOCKS:
                 self._blocks.popitem(last=False)

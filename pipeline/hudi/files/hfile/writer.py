@@ -31,7 +31,7 @@ class HFileWriter:
         bytes_per_checksum: int = layout.ONE_CHECKSUM,
         level: int = 4,
     ) -> None:
-        self._codec, self._block_size, self._per_checksum, self._level = codec, block_size, bytes_per_checksum, level
+        self._codec, self.block_size, self._per_checksum, self._level = codec, block_size, bytes_per_checksum, level
         self._out: list[bytes] = []
         self._offset = 0
         self._index: list[bytes] = []
@@ -47,7 +47,7 @@ class HFileWriter:
         if self._entries and key <= self._last_key:
             raise CorruptDataError("HFile keys must be strictly ascending", do_next="report this as a bug", key=key)
         size = len(key) + len(value) + layout.ENTRY_EXTRA
-        if self._pending and self._pending_bytes + size > self._block_size:
+        if self._pending and self._pending_bytes + size > self.block_size:
             self._flush()
         if not self._pending:
             self._pending_first = key
@@ -59,18 +59,41 @@ class HFileWriter:
         self._key_bytes += len(key)
         self._value_bytes += len(value)
 
+    def append_block(self, data: bytes, first: bytes, last: bytes, entries: int, key_bytes: int) -> None:
+        """Add a whole data block.
+
+        Args:
+            data: its entries, strictly ascending by key.
+            first, last: its least and its greatest key.
+            entries: how many there are.
+            key_bytes: the bytes of all keys.
+
+        Raises CorruptDataError if its keys do not come after those before it.
+        """
+        if self._entries and first <= self._last_key:
+            raise CorruptDataError("HFile keys must be strictly ascending", do_next="report this as a bug", key=first)
+        self._flush()
+        self._put(data, first)
+        self._last_key = last
+        self._entries += entries
+        self._key_bytes += key_bytes
+        self._value_bytes += len(data) - key_bytes - entries * layout.ENTRY_EXTRA
+
     def _flush(self) -> None:
         if not self._pending:
             return
+        self._put(b"".join(self._pending), self._pending_first)
+        self._pending, self._pending_bytes = [], 0
+
+    def _put(self, data: bytes, first: bytes) -> None:
         start = self._offset
-        size = self._block(layout.DATA_MAGIC, b"".join(self._pending), self._block_start)
+        size = self._block(layout.DATA_MAGIC, data, self._block_start)
         if self._first_offset < 0:
             self._first_offset = start
         self._last_offset = start
-        row_key = len(self._pending_first).to_bytes(2, "big") + self._pending_first
+        row_key = len(first).to_bytes(2, "big") + first
         self._index.append(_index_entry(start, size, row_key))
         self._block_start = self._offset
-        self._pending, self._pending_bytes = [], 0
 
     def _block(self, magic: bytes, data: bytes, previous: int = -1) -> int:
         """Put one block out; returns its size on storage, header and checksum bytes included."""

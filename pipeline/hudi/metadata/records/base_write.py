@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from pipeline.clock import now_ms
 from pipeline.hudi.files.hfile.layout import MAX_RECORD_KEY, MIN_RECORD_KEY, SCHEMA_KEY
 from pipeline.hudi.files.hfile.writer import HFileWriter
 from pipeline.hudi.metadata.records.records import record_schema
+
+#: The bytes of a base file, and how many records it has.
+EncodedBase: TypeAlias = tuple[bytes, int]
 
 
 def encode_base(entries: Iterable[tuple[bytes, bytes]]) -> bytes:

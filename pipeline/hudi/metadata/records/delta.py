@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.bloom import SIMPLE, BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.files.file_group_write import KeyChanges
 from pipeline.hudi.metadata.records.keys import (
     ALL_PARTITIONS,
     bloom_key,
@@ -55,10 +56,14 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class MetadataDelta:
-    """Files added and files deleted, the latter as (partition path, bare name)."""
+    """Files added and files deleted, the latter as (partition path, bare name).
+
+    ``keys``: the record keys that get another place, or none; empty for an action that moves no row.
+    """
 
     added: tuple[AddedFile, ...] = ()
     deleted: tuple[FileKey, ...] = ()
+    keys: tuple[KeyChanges, ...] = ()
 
     def unordered_columns(self) -> set[str]:
         """Columns with a NaN in an added file: they cannot stay in the index.

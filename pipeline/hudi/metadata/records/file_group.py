@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
@@ -17,7 +17,7 @@ from pipeline.hudi.files.delete_block import decode_deletes
 from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.log_file import BlockType, LogBlock, whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.metadata.records.layout import file_group_id, file_group_index
+from pipeline.hudi.metadata.records.layout import file_group_id, parse_file_group_id
 from pipeline.hudi.metadata.records.merge import encode_record, merge_values, record_type
 from pipeline.hudi.metadata.records.record_reader import decode_record, is_current
 from pipeline.hudi.timeline.timeline import Timeline
@@ -28,6 +28,16 @@ _PARALLEL_READS = 8
 #: Records by key, of the current schema; None is a deletion.
 Records: TypeAlias = Mapping[bytes, bytes | None]
 Visible: TypeAlias = Callable[[str], bool]
+
+
+class Make(Protocol):
+    """Makes a file group."""
+
+    def __call__(
+        self, storage: Storage, partition: MetadataPartition, index: int, *, owner: str | None = None
+    ) -> FileGroup:
+        """A file group without files."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +58,22 @@ class LogFile:
 
 @dataclass
 class FileGroup:
-    """The newest slice of one file group. ``logs`` are in merge order."""
+    """The newest slice of one file group. ``logs`` are in merge order. ``owner``: the data partition whose records it
+    has; None if it has those of all."""
 
     storage: Storage
     partition: MetadataPartition
     index: int
     base: BaseFile | None = None
     logs: list[LogFile] = field(default_factory=list)
+    owner: str | None = None
     _tail: dict[bytes, list[bytes | None]] | None = field(default=None, repr=False)
     _reader: HFileReader | None = field(default=None, repr=False)
 
     @property
     def file_id(self) -> str:
         """Its id."""
-        return file_group_id(self.partition, self.index)
+        return file_group_id(self.partition, self.index, self.owner)
 
     @property
     def log_bytes(self) -> int:
@@ -96,6 +108,11 @@ class FileGroup:
             for block in whole_blocks(content, path):
                 yield records_of(self.partition, block, path)
 
+    def check(self) -> None:
+        """Read all of it. Raises CorruptDataError, StorageError."""
+        for _ in self.entries():
+            pass
+
     def append(self, log: LogFile, records: Records) -> None:
         """Add a log file that was just written, with its records."""
         self.logs.append(log)
@@ -114,7 +131,13 @@ class FileGroup:
 
     def replace_base(self, base: BaseFile) -> None:
         """Begin a new slice with a base file that holds all records so far."""
-        self.base, self.logs, self._tail, self._reader = base, [], {}, None
+        self.base, self.logs = base, []
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the records that were read."""
+        self._tail = None if self.logs else {}
+        self._reader = None
 
     def base_reader(self) -> HFileReader | None:
         """The base file, opened once; None if there is none."""
@@ -186,9 +209,13 @@ def records_of(partition: MetadataPartition, block: LogBlock, path: str) -> Reco
     if block.block_type is BlockType.HFILE_DATA:
         reader = HFileReader.from_bytes(bytes(block.content), path)
         return {key: as_current(partition, key, value, reader.schema) for key, value in reader.scan()}
-    raise UnsupportedError(
-        f"a {block.block_type.name} block in the metadata table", do_next="run binlake repair", path=path
-    )
+    raise unsupported_block(block, path)
+
+
+def unsupported_block(block: LogBlock, path: str) -> UnsupportedError:
+    """The error for a block type that this version of the metadata table does not use."""
+    what = f"a {block.block_type.name} block in the metadata table"
+    return UnsupportedError(what, do_next="run binlake repair", path=path)
 
 
 def as_current(partition: MetadataPartition, key: bytes, value: bytes, schema: str | None) -> bytes:
@@ -199,32 +226,40 @@ def as_current(partition: MetadataPartition, key: bytes, value: bytes, schema: s
 
 
 def load_file_groups(
-    storage: Storage, partition: MetadataPartition, timeline: Timeline, visible: Visible
+    storage: Storage, partition: MetadataPartition, timeline: Timeline, visible: Visible, make: Make = FileGroup
 ) -> list[FileGroup]:
-    """The file groups of a metadata partition, by number, each with its newest slice.
+    """The file groups of a metadata partition, by owner and number, each with its newest slice.
 
     Args:
         storage: rooted at the metadata table.
         partition: the metadata partition.
         timeline: the metadata table's.
         visible: whether files of an instant are visible.
+        make: makes a file group.
+
+    A file group with an owner exists only with a visible file: the commit that makes it may be rolled back.
     """
-    bases: dict[int, list[BaseFile]] = {}
-    logs: dict[int, list[LogFile]] = {}
+    bases: dict[tuple[str | None, int], list[BaseFile]] = {}
+    logs: dict[tuple[str | None, int], list[LogFile]] = {}
     for info in storage.list(partition.value):
         text = info.path.rpartition("/")[2]
         name = parse_log_name(text) or parse_base_name(text)
-        index = None if name is None else file_group_index(partition, name.file_id)
-        if name is None or index is None:
+        key = None if name is None else parse_file_group_id(partition, name.file_id)
+        if name is None or key is None:
             continue
-        groups = bases.setdefault(index, []), logs.setdefault(index, [])
-        if info.size == 0 or not visible(name.instant):
+        hidden = info.size == 0 or not visible(name.instant)
+        if hidden and key[0] is not None:
+            continue
+        groups = bases.setdefault(key, []), logs.setdefault(key, [])
+        if hidden:
             continue
         if isinstance(name, LogFileName):
             groups[1].append(LogFile(name, info.size))
         else:
             groups[0].append(BaseFile(name, info.size))
-    return [_newest_slice(FileGroup(storage, partition, i), bases[i], logs[i], timeline) for i in sorted(bases)]
+    keys = sorted(bases, key=lambda key: (key[0] or "", key[1]))
+    made = [(make(storage, partition, index, owner=owner), (owner, index)) for owner, index in keys]
+    return [_newest_slice(group, bases[key], logs[key], timeline) for group, key in made]
 
 
 def _newest_slice(group: FileGroup, bases: list[BaseFile], logs: list[LogFile], timeline: Timeline) -> FileGroup:

@@ -69,9 +69,9 @@ def bloom_key(partition_path: str, file_name: str) -> str:
     return _xx64(partition_path or _NO_PARTITION) + _md5(file_name)
 
 
-def file_group_indices(keys: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+def file_group_indices(keys: Sequence[str] | pa.Array, count: int) -> npt.NDArray[np.int64]:
     """The file group, 0 to ``count`` - 1, of every key: Java's string hash, absolute, modulo ``count``."""
     if count == 1:
         return np.zeros(len(keys), dtype=np.int64)
-    hashes = java_string_hash(pa.array(keys, pa.string())).astype(np.int64)
+    hashes = java_string_hash(keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())).astype(np.int64)
     return np.asarray(np.abs(hashes) % count)

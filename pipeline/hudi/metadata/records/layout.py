@@ -7,8 +7,9 @@ import re
 import zlib
 from collections.abc import Collection, Sequence
 from typing import Any
+from urllib.parse import unquote
 
-from pipeline.errors import CorruptDataError
+from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties
 from pipeline.hudi.files.log_file import BlockType, Header, encode_block
@@ -21,18 +22,37 @@ _LEFT_OPTION = "binlake.left"
 _EMPTY_DELETES = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"
 
 
-_FILE_GROUP = re.compile(r"^([a-z-]+-)(\d{4})-0$")
+_FILE_GROUP = re.compile(r"^([a-z-]+-)(\d{4,})-0$")
+_OWNED_GROUP = re.compile(r"^([a-z-]+-)([^-._]*)-(\d{4,})-0$")
+#: Characters that Hudi escapes in the name of a data partition (``PartitionPathEncodeUtils.escapeFileName``, measured).
+_ESCAPED = frozenset((*map(chr, range(32)), *"\"#%'*-/:=?[\\]^_{\x7f"))
 
 
-def file_group_id(partition: MetadataPartition, index: int) -> str:
-    """The id of a file group: prefix, four digits, ``-0``."""
-    return f"{partition.prefix}{index:04d}-0"
+def file_group_id(partition: MetadataPartition, index: int, owner: str | None = None) -> str:
+    """The id of a file group: prefix, the data partition that owns it (if file groups are by data partition), four
+    digits, ``-0``. Raises UnsupportedError for a partition whose name cannot be in a file id."""
+    if owner is None:
+        return f"{partition.prefix}{index:04d}-0"
+    name = "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in owner)
+    if "." in name:
+        raise UnsupportedError(
+            f"a record index by partition cannot have the partition {owner!r}: no file id may have a dot in it",
+            do_next="make the table with index: record_index",
+        )
+    return f"{partition.prefix}{name}-{index:04d}-0"
 
 
-def file_group_index(partition: MetadataPartition, file_id: str) -> int | None:
-    """The number of a file group of that partition; None for any other id."""
+def parse_file_group_id(partition: MetadataPartition, file_id: str) -> tuple[str | None, int] | None:
+    """The owner and the number of a file group of that partition (``file_group_id``); None for any other id."""
     match = _FILE_GROUP.match(file_id)
-    return int(match.group(2)) if match and match.group(1) == partition.prefix else None
+    if match is not None and match.group(1) == partition.prefix:
+        return None, int(match.group(2))
+    if partition is not MetadataPartition.RECORD_INDEX:
+        return None
+    owned = _OWNED_GROUP.match(file_id)
+    if owned is None or owned.group(1) != partition.prefix:
+        return None
+    return unquote(owned.group(2)), int(owned.group(3))
 
 
 def metadata_properties(table_name: str) -> bytes:
@@ -65,9 +85,9 @@ def partition_metadata(partition: MetadataPartition) -> bytes:
     return dump_properties({"commitTime": partition.first_instant, "partitionDepth": "1"}, "partition metadata")
 
 
-def first_log_file(partition: MetadataPartition) -> bytes:
-    """The first log file of each file group: one DELETE block without keys."""
-    return encode_block(BlockType.DELETE, {Header.INSTANT_TIME: partition.first_instant}, _EMPTY_DELETES)
+def first_log_file(instant: str) -> bytes:
+    """The first log file of a file group that an instant makes: one DELETE block without keys."""
+    return encode_block(BlockType.DELETE, {Header.INSTANT_TIME: instant}, _EMPTY_DELETES)
 
 
 def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left: Collection[str] = ()) -> bytes:
@@ -85,7 +105,27 @@ def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left:
         "indexOptions": {_LEFT_OPTION: json.dumps(sorted(left))} if left else {},
         "version": "V2",
     }
-    return json.dumps({"indexDefinitions": definitions}, indent=2, ensure_ascii=False).encode()
+    return _dumped(definitions)
+
+
+def with_record_index(existing: bytes | None, by_partition: bool | None) -> bytes:
+    """``index.json`` with the record index, by data partition or not; None for a table without one.
+
+    Hudi Spark writes the same definition (measured).
+    """
+    definitions = _definitions(existing)
+    name = MetadataPartition.RECORD_INDEX.value
+    definitions.pop(name, None)
+    if by_partition is not None:
+        definitions[name] = {
+            "indexName": name,
+            "indexType": name,
+            "indexFunction": "",
+            "sourceFields": [],
+            "indexOptions": {"isPartitioned": "true" if by_partition else "false"},
+            "version": "V1",
+        }
+    return _dumped(definitions)
 
 
 def indexed_fields(data: bytes | None) -> tuple[str, ...] | None:
@@ -98,6 +138,10 @@ def left_fields(data: bytes | None) -> set[str]:
     """The columns that were in column_stats before, according to ``index.json``."""
     definition = _definitions(data).get(MetadataPartition.COLUMN_STATS.value) or {}
     return set(json.loads((definition.get("indexOptions") or {}).get(_LEFT_OPTION, "[]")))
+
+
+def _dumped(definitions: dict[str, Any]) -> bytes:
+    return json.dumps({"indexDefinitions": definitions}, indent=2, ensure_ascii=False).encode()
 
 
 def _definitions(data: bytes | None) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,12 +23,17 @@ from pipeline.hudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class GroupLog:
-    """A log file to write: its file group and name, its bytes, and its records."""
+    """A log file to write: its file group and name, its bytes, and how many records it changes and deletes.
+
+    ``keep`` adds it to the file group once it is committed.
+    """
 
     group: FileGroup
     name: LogFileName
     data: bytes
-    records: Records
+    changed: int
+    deleted: int
+    keep: Callable[[GroupLog], None]
 
     @property
     def path(self) -> str:
@@ -40,16 +47,15 @@ class GroupLog:
 
     def stat(self) -> WriteStat:
         """Its entry in the metadata table's commit."""
-        deletes = sum(value is None for value in self.records.values())
         base = self.group.base
         return WriteStat(
             partition_path=self.group.partition.value,
             file_id=self.group.file_id,
             path=self.path,
             prev_commit=self.name.instant,
-            num_writes=len(self.records) - deletes,
-            num_update_writes=len(self.records) - deletes,
-            num_deletes=deletes,
+            num_writes=self.changed,
+            num_update_writes=self.changed,
+            num_deletes=self.deleted,
             file_size=len(self.data),
             log_version=self.name.version,
             base_file="" if base is None else str(base.name),
@@ -66,8 +72,15 @@ def encode_logs(
         group = groups[index]
         group_records = {key.encode(): records[key] for key in keys}
         data = _encode_log(instant, partition, group_records)
-        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, group_records))
+        deleted = sum(value is None for value in group_records.values())
+        changed = len(group_records) - deleted
+        keep = partial(_keep, group_records)
+        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, changed, deleted, keep))
     return logs
+
+
+def _keep(records: Records, log: GroupLog) -> None:
+    log.group.append(log.log_file, records)
 
 
 def _encode_log(instant: str, partition: MetadataPartition, records: Records) -> bytes:

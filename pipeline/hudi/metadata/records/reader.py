@@ -11,7 +11,7 @@ from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.metadata.records.delta import FileKey
-from pipeline.hudi.metadata.records.file_group import FileGroup, load_file_groups
+from pipeline.hudi.metadata.records.file_group import FileGroup, Make, load_file_groups
 from pipeline.hudi.metadata.records.keys import (
     ALL_PARTITIONS,
     bloom_key,
@@ -126,24 +126,50 @@ class MetadataReader:
 
 
 def load_groups(
-    root: Storage, partitions: Iterable[MetadataPartition], timeline: Timeline, data_timeline: Timeline
+    root: Storage,
+    partitions: Iterable[MetadataPartition],
+    timeline: Timeline,
+    data_timeline: Timeline,
+    until: str | None = None,
 ) -> dict[MetadataPartition, list[FileGroup]]:
     """The file groups of those partitions; ``root`` is the metadata table's.
 
-    An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``).
+    An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``), and, if
+    ``until`` is given, not after it.
     """
     pending = {instant.requested_time for instant in data_timeline.pending()}
 
     def visible(instant: str) -> bool:
-        return instant not in pending and timeline.is_completed(instant)
+        in_time = until is None or instant <= until
+        return in_time and instant not in pending and timeline.is_completed(instant)
 
-    groups = {partition: load_file_groups(root, partition, timeline, visible) for partition in partitions}
+    groups = {
+        partition: load_file_groups(root, partition, timeline, visible, _maker(partition)) for partition in partitions
+    }
     for partition, partition_groups in groups.items():
-        if [group.index for group in partition_groups] != list(range(len(partition_groups))) or not partition_groups:
-            raise CorruptDataError(
-                "a metadata partition lacks file groups", do_next="run binlake repair", partition=partition.value
-            )
+        _check_complete(partition, partition_groups)
     return groups
+
+
+def _maker(partition: MetadataPartition) -> Make:
+    if partition is not MetadataPartition.RECORD_INDEX:
+        return FileGroup
+    from pipeline.hudi.metadata.records.key_group import KeyGroup  # needs compiled loops, seconds to import
+
+    return KeyGroup
+
+
+def _check_complete(partition: MetadataPartition, groups: list[FileGroup]) -> None:
+    """Raise CorruptDataError if numbers are missing. A record index by data partition may have no file group yet."""
+    numbers: dict[str | None, list[int]] = defaultdict(list)
+    for group in groups:
+        numbers[group.owner].append(group.index)
+    if any(found != list(range(len(found))) for found in numbers.values()) or (
+        not groups and partition is not MetadataPartition.RECORD_INDEX
+    ):
+        raise CorruptDataError(
+            "a metadata partition lacks file groups", do_next="run binlake repair", partition=partition.value
+        )
 
 
 def split_by_group(groups: list[FileGroup], keys: list[str]) -> dict[int, list[str]]:

@@ -38,7 +38,8 @@ _WRAPPERS: tuple[tuple[str, ValueType, str | None], ...] = (
 _BRANCHES = {name: number for number, (name, _, _) in enumerate(_WRAPPERS)}
 _BYTES_BRANCHES = (6, 9)
 _META_FIELDS = bytes(5)
-_READ_ERRORS = (
+#: What reading bytes that are no record raises.
+READ_ERRORS = (
     ValueError,
     IndexError,
     KeyError,
@@ -49,7 +50,7 @@ _READ_ERRORS = (
 )
 
 
-class _Cursor:
+class Cursor:
     """Reads Avro's primitives one after the other."""
 
     __slots__ = ("at", "data")
@@ -58,6 +59,7 @@ class _Cursor:
         self.data, self.at = data, at
 
     def long(self) -> int:
+        """A zigzag varint."""
         data, at = self.data, self.at
         byte = data[at]
         at += 1
@@ -71,6 +73,7 @@ class _Cursor:
         return (rest >> 1) ^ -(rest & 1)
 
     def bytes(self) -> bytes:
+        """Bytes after their length."""
         size = self.long()
         start = self.at
         if size < 0 or start + size > len(self.data):
@@ -79,19 +82,24 @@ class _Cursor:
         return self.data[start : self.at]
 
     def text(self) -> str:
+        """UTF-8 text after its length."""
         return self.bytes().decode()
 
     def optional_text(self) -> str:
+        """A nullable text; null is ""."""
         return self.text() if self.long() else ""
 
     def optional_long(self) -> int:
+        """A nullable number; null is 0."""
         return self.long() if self.long() else 0
 
     def flag(self) -> bool:
+        """A boolean."""
         self.at += 1
         return self.data[self.at - 1] == 1
 
     def packed(self, layout: struct.Struct) -> float:
+        """A number of that layout."""
         (value,) = layout.unpack_from(self.data, self.at)
         self.at += layout.size
         return float(value)
@@ -114,7 +122,7 @@ class _Cursor:
         return branch, self.long()
 
 
-def _listing(cursor: _Cursor) -> dict[str, int | None]:
+def _listing(cursor: Cursor) -> dict[str, int | None]:
     files: dict[str, int | None] = {}
     if not cursor.long():
         return files
@@ -128,12 +136,12 @@ def _listing(cursor: _Cursor) -> dict[str, int | None]:
     return files
 
 
-def _bloom(cursor: _Cursor) -> BloomRecord:
+def _bloom(cursor: Cursor) -> BloomRecord:
     _expect(cursor, 0, 1)
     return BloomRecord(cursor.text(), cursor.text(), cursor.bytes(), cursor.flag())
 
 
-def _stats(cursor: _Cursor) -> StatsRecord:
+def _stats(cursor: Cursor) -> StatsRecord:
     _expect(cursor, 0, 0, 1)
     name, column = cursor.optional_text(), cursor.optional_text()
     low, high = cursor.wrapped(), cursor.wrapped()
@@ -162,13 +170,13 @@ def _range(
     return ColumnRange(column, kind, values[0], values[1], nulls, rows, info, (compressed, plain))
 
 
-def _expect(cursor: _Cursor, *branches: int) -> None:
+def _expect(cursor: Cursor, *branches: int) -> None:
     for branch in branches:
         if cursor.long() != branch:
             raise ValueError("a union has another branch than the record's type requires")
 
 
-_READERS: dict[RecordType, Callable[[_Cursor], Record]] = {
+_READERS: dict[RecordType, Callable[[Cursor], Record]] = {
     RecordType.ALL_PARTITIONS: _listing,
     RecordType.FILES: _listing,
     RecordType.COLUMN_STATS: _stats,
@@ -189,11 +197,11 @@ def decode_record(data: bytes, schema: str | None = None) -> Record:
     """
     try:
         if (schema is None or is_current(schema)) and data[:5] == _META_FIELDS:
-            cursor = _Cursor(data, 5)
+            cursor = Cursor(data, 5)
             cursor.bytes()
             return _READERS[RecordType(cursor.long())](cursor)
         return _decode_any(data, schema or record_schema())
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         raise CorruptDataError(f"a metadata record cannot be read: {error}", do_next="run binlake repair") from error
 
 
@@ -214,12 +222,13 @@ def _shape(schema: Any) -> Any:  # noqa: ANN401 - Avro JSON
 
 
 @lru_cache(maxsize=64)
-def _parsed(schema: str) -> Any:  # noqa: ANN401 - fastavro's parsed schema
+def parsed_schema(schema: str) -> Any:  # noqa: ANN401 - fastavro's parsed schema
+    """An Avro schema (JSON text) for fastavro."""
     return fastavro.parse_schema(json.loads(schema), _force=True)
 
 
 def _decode_any(data: bytes, schema: str) -> Record:
-    record: Any = fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), None, return_record_name=True)
+    record: Any = fastavro.schemaless_reader(io.BytesIO(data), parsed_schema(schema), None, return_record_name=True)
     kind = RecordType(record["type"])
     if kind in (RecordType.ALL_PARTITIONS, RecordType.FILES):
         files = record.get("filesystemMetadata") or {}

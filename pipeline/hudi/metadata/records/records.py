@@ -30,6 +30,7 @@ class RecordType(IntEnum):
     FILES = 2
     COLUMN_STATS = 3
     BLOOM_FILTERS = 4
+    RECORD_INDEX = 5
     PARTITION_STATS = 6
 
 

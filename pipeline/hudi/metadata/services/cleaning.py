@@ -13,7 +13,7 @@ from pipeline.hudi.actions import clean as clean_action
 from pipeline.hudi.actions.clean import CleanPlan
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.names import LogFileName, parse_base_name, parse_log_name
-from pipeline.hudi.metadata.records.layout import file_group_index
+from pipeline.hudi.metadata.records.layout import parse_file_group_id
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.timeline.instant import COMMIT
 
@@ -56,12 +56,12 @@ def _doomed(table: MetadataTable, since: str) -> Doomed:
     for partition in table.partitions:
         bases, logs = _files(table, partition)
         names = []
-        for index, instants in bases.items():
+        for file_id, instants in bases.items():
             oldest_kept = max((instant for instant in instants if instant <= since), default="")
             names += [name for instant, name in instants.items() if instant < oldest_kept]
             names += [
                 str(log)
-                for log in logs[index]
+                for log in logs[file_id]
                 if table.timeline.is_completed(log.instant)
                 and (table.timeline.completion_time(log.instant) or "") < oldest_kept
             ]
@@ -72,19 +72,18 @@ def _doomed(table: MetadataTable, since: str) -> Doomed:
 
 def _files(
     table: MetadataTable, partition: MetadataPartition
-) -> tuple[dict[int, dict[str, str]], dict[int, list[LogFileName]]]:
-    """By file group: base file names by instant, and log file names."""
-    bases: dict[int, dict[str, str]] = defaultdict(dict)
-    logs: dict[int, list[LogFileName]] = defaultdict(list)
+) -> tuple[dict[str, dict[str, str]], dict[str, list[LogFileName]]]:
+    """By file id: base file names by instant, and log file names."""
+    bases: dict[str, dict[str, str]] = defaultdict(dict)
+    logs: dict[str, list[LogFileName]] = defaultdict(list)
     for info in table.storage.list(partition.value):
         name = info.path.rpartition("/")[2]
         log, base = parse_log_name(name), parse_base_name(name)
         parsed = log or base
-        index = None if parsed is None else file_group_index(partition, parsed.file_id)
-        if index is None:
+        if parsed is None or parse_file_group_id(partition, parsed.file_id) is None:
             continue
         if log is not None:
-            logs[index].append(log)
+            logs[log.file_id].append(log)
         elif base is not None and table.timeline.is_completed(base.instant):
-            bases[index][base.instant] = name
+            bases[base.file_id][base.instant] = name
     return bases, logs

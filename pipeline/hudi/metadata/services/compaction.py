@@ -105,8 +105,7 @@ def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) 
 
 
 def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[BaseFile, WriteStat]:
-    counted = _Counted(group)
-    data = encode_base(counted)
+    data, count = _merged_base(group)
     name = BaseFileName(group.file_id, instant, extension="hfile")
     table.storage.write(group.path(name), data)
     stat = WriteStat(
@@ -114,13 +113,24 @@ def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[Base
         file_id=group.file_id,
         path=group.path(name),
         prev_commit=group.base.name.instant if group.base is not None else "null",
-        num_writes=counted.count,
+        num_writes=count,
         file_size=len(data),
         prev_base_file=str(group.base.name) if group.base is not None else None,
         total_log_files_compacted=len(group.logs),
         total_log_size_compacted=group.log_bytes,
     )
     return BaseFile(name, len(data)), stat
+
+
+def _merged_base(group: FileGroup) -> tuple[bytes, int]:
+    """(the new base file's bytes, how many records it has)."""
+    if group.partition is MetadataPartition.RECORD_INDEX:
+        from pipeline.hudi.metadata.records.key_group import KeyGroup, encode_key_base  # needs compiled loops
+
+        assert isinstance(group, KeyGroup)
+        return encode_key_base(group.merged())
+    counted = _Counted(group)
+    return encode_base(counted), counted.count
 
 
 class _Counted:

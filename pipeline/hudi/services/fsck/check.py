@@ -12,6 +12,7 @@ from pipeline.hudi.services.fsck.files_check import check_files
 from pipeline.hudi.services.fsck.findings import Check, Finding, Report, Severity
 from pipeline.hudi.services.fsck.index_check import IndexCheck
 from pipeline.hudi.services.fsck.offsets_check import OffsetKeys, check_offsets
+from pipeline.hudi.services.fsck.record_index_check import check_record_index
 from pipeline.hudi.services.fsck.timeline_check import check_timeline
 from pipeline.storage.base import Storage
 
@@ -27,7 +28,8 @@ def fsck(
         with_data: read every data file; False checks only names, sizes and the timeline.
         grace_ms: how long a writer must be silent before its pending files count as dead.
 
-    One file's rows are in memory at a time. Raises ConfigError if there is no table, StorageError.
+    One file's rows are in memory at a time, and of a table with a record index the keys of some files. Raises
+    ConfigError if there is no table, StorageError.
     """
     evidence = Evidence.gather(storage, grace_ms)
     pass_over = _DataPass(evidence)
@@ -81,3 +83,5 @@ class _DataPass:
                 if (file.partition_path, file.name.file_id) not in self.evidence.replaced:
                     yield from wrong_bucket(self.evidence.config, file, content)
                 yield from self.index.compare(file, content)
+        if self.index.reader is not None:
+            yield from check_record_index(self.evidence, self.index.reader)

@@ -76,8 +76,7 @@ class IndexCheck:
         reader = MetadataReader(load_groups(root, partitions, Timeline.load(root), data))
         for groups in reader.groups.values():
             for group in groups:
-                for _ in group.entries():
-                    pass
+                group.check()
         if MetadataPartition.COLUMN_STATS not in partitions:
             return reader, ()
         columns = indexed_fields(storage.read(INDEX_DEFINITIONS_PATH))
