@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 import pyarrow as pa
 
 from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.files.append import AppendWriter, open_groups
+from pipeline.hudi.files.append import open_groups
+from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.lake.lake_table import LakeTable
 from pipeline.tasks.plan import Written
 

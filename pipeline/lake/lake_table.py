@@ -19,12 +19,13 @@ from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuckets
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
-from pipeline.hudi.files.append import AppendWriter, open_groups
+from pipeline.hudi.files.append import open_groups
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.index.base import KeyIndex
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
@@ -264,9 +265,11 @@ class LakeTable:
     def append_writer(self, context: WriteContext) -> AppendWriter | None:
         """What adds rows to an append table, on its file groups of now; None for any other table. Raises
         CorruptDataError, StorageError."""
-        if not self.table.config.kind.appends:
+        kind, sizes = self.table.config.kind, self.rules.files
+        if not kind.appends:
             return None
-        return AppendWriter(context, self.rules.files, open_groups(self.table.file_slices(), self.rules.files))
+        groups = open_groups(self.table.file_slices(), sizes)
+        return AppendWriter(context, sizes, groups, kind.copies, base_file_form(self.rules))
 
     @property
     def key_index(self) -> KeyIndex:

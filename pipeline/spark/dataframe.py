@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.read import IndexReads, Query, ScanPlan, TableReader
+from pipeline.hudi.read.counting.rows import CountRequest
 from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
 from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
@@ -41,7 +42,8 @@ def read_dataframe(
         source: path or URI.
         options: options of the store.
         query, condition, columns: as in ``TableReader.plan``. Only ``condition`` skips file slices, so put filters
-            there; ``DataFrame.where`` filters afterwards.
+            there; ``DataFrame.where`` filters afterwards. Where ``columns`` are columns of the partitioning alone, the
+            rows of whole files are counted in the metadata table and not read.
         index_rows_in_process: index rows (files times columns) up to which the driver reads the index itself; above
             that it is read in tasks. None takes the session's ``spark.binlake.indexRowsInProcess``, else 100,000.
 
@@ -50,13 +52,14 @@ def read_dataframe(
     if index_rows_in_process is None:
         index_rows_in_process = int(spark.conf.get(ROWS_IN_PROCESS_KEY, None) or INDEX_ROWS_IN_PROCESS)
     reads = IndexReads(index_rows_in_process, in_tasks(spark))
-    plan = TableReader.open(source, options, reads=reads).plan(query, condition, columns)
+    counting = CountRequest(tuple(columns)) if columns is not None else None
+    plan = TableReader.open(source, options, reads=reads).plan(query, condition, columns, counting=counting)
     plan.require_exact()
     return to_dataframe(spark, plan)
 
 
 def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """The rows of a plan, one task for each of its file slices.
+    """The rows of a plan, one task for each of its file slices. Rows that are only counted are made in tasks too.
 
     Raises UnsupportedError for column types that Spark does not have.
     """
@@ -64,17 +67,20 @@ def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
         schema = from_arrow_schema(plan.scan.schema, prefer_timestamp_ntz=True)
     except TypeError as error:
         raise UnsupportedError(f"Spark has no such column type: {error}", do_next="leave the column out") from error
-    if not plan.slices:
+    count = len(plan.slices) + len(plan.counted)
+    if not count:
         return spark.createDataFrame([], schema)
-    sent = spark.sparkContext.broadcast((plan.slices, plan.scan))
+    sent = spark.sparkContext.broadcast((plan.slices, plan.counted, plan.scan))
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slices, scan = sent.value
+        slices, counted, scan = sent.value
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from scan.read(slices[number])
+                if number < len(slices):
+                    yield from scan.read(slices[number])
+                else:
+                    yield from counted[number - len(slices)].batches(scan.schema, scan.batch_rows)
 
-    count = len(plan.slices)
     return spark.range(0, count, 1, count).mapInArrow(rows, schema)
 
 

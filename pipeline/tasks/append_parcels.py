@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
-from pipeline.hudi.files.append import AppendWriter
+from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.storage import Storage, open_storage
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
 from pipeline.tasks.write_parcels import holds_columns

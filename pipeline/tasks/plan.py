@@ -15,8 +15,8 @@ from pipeline.decode.schemas.schemas import SchemaSource
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
-from pipeline.hudi.files.append import AppendWriter
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.hudi.rewrite.group_writer import GroupWriter
 from pipeline.merging.engines.heights import FactHeights
 from pipeline.merging.mergers import PlainMerger

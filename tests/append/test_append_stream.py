@@ -24,7 +24,8 @@ TOPIC = "s.shop.logs"
 def append_settings(place: Path, by_tasks: bool = False, **rules: Any) -> Settings:  # noqa: ANN401 - any YAML value
     """A stream of one append table. ``by_tasks``: tasks write the rows, whatever the batch's size."""
     batch = {"shuffle_above_bytes": 1} if by_tasks else {}
-    return settings(str(place), ["logs"], tables={"defaults": {"kind": "append", **rules}}, batch=batch)
+    tables = {"defaults": {"kind": "append", **rules}}
+    return settings(str(place), ["logs"], tables=tables, batch=batch, locking={"lock": "process"})
 
 
 def insert(log: TopicLog, key: int, region: str = "eu", op: str = "c") -> None:

@@ -42,5 +42,9 @@ def print_plan(plan: ScanPlan, console: Console) -> None:
     console.print(grid, markup=False)
     for warning in plan.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    if plan.counted:
+        rows = sum(one.rows for one in plan.counted)
+        text = f"counted in the metadata table: file slices {number(len(plan.counted))}, rows {number(rows)}"
+        console.print(text, markup=False, highlight=False)
     left = f"to read: file slices {number(len(plan.slices))}, files {number(plan.files)}, bytes {size(plan.size)}"
     console.print(left, markup=False, highlight=False)

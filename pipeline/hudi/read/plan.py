@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline.errors import TransientError, UnsupportedError
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.read.counting.rows import CountedRows
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import TRUE, Filter, unknown_parts
 from pipeline.hudi.read.query import Query
@@ -103,6 +104,8 @@ class SliceScan:
 class ScanPlan:
     """The slices to read, and the steps that selected them. It can be pickled, and any process can read its slices.
 
+    ``counted``: rows that pass and are not read; their slices are not among ``slices``.
+
     ``condition`` is normalised. Rows that pass its supported parts are returned; ``exact``: whether all parts are
     supported.
     """
@@ -115,6 +118,7 @@ class ScanPlan:
     steps: tuple[PlanStep, ...]
     warnings: tuple[ScanWarning, ...]
     scan: SliceScan
+    counted: tuple[CountedRows, ...] = ()
 
     @property
     def exact(self) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.read.counting.rows import CountedRows, CountRequest, all_rows_pass, common_values, row_counts
 from pipeline.hudi.read.filters.bounds import may_match
 from pipeline.hudi.read.filters.expressions import columns_of, unknown_parts
 from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
@@ -47,7 +49,9 @@ class Planner:
     reads: IndexReads
     _known: OrderedDict[object, _Listed] = field(default_factory=OrderedDict)
 
-    def plan(self, question: Question, count_all: bool, batch_rows: int) -> ScanPlan:
+    def plan(
+        self, question: Question, count_all: bool, batch_rows: int, counting: CountRequest | None = None
+    ) -> ScanPlan:
         """The plan; from storage alone if the metadata table's listing cannot be read. Errors as ``TableReader``."""
         listing = Listing.of(self.table.storage, self.index, self.table.timeline)
         try:
@@ -58,6 +62,8 @@ class Planner:
             pruning = self._pruned(Listing(self.table.storage, None, str(error)), question, count_all)
         for text in unknown_parts(question.condition) if question.expression is None else ():
             pruning.warn(CONDITION, f"not understood, left to the caller: {text}")
+        counted = self._counted(pruning, question, counting) if counting is not None else {}
+        pruning.kept[list(counted)] = False
         return ScanPlan(
             table=self.table.config.name,
             query=question.query,
@@ -67,7 +73,36 @@ class Planner:
             steps=tuple(pruning.steps),
             warnings=tuple(pruning.warnings),
             scan=question.scan(self.table, batch_rows),
+            counted=tuple(counted.values()),
         )
+
+    def _counted(self, pruning: Pruning, question: Question, counting: CountRequest) -> dict[int, CountedRows]:
+        """The slices whose rows need not be read, by their numbers; none where the index cannot say it."""
+        index, files = pruning.index, pruning.slices
+        if index is None or not index.has(MetadataPartition.COLUMN_STATS) or question.window() is not None:
+            return {}
+        condition = question.condition if counting.condition is None else counting.condition
+        if unknown_parts(condition) or question.expression is not None:
+            return {}
+        paths = [piece.partition_path for piece in files.slices]
+        own = partition_bounds(paths, self.table.config, question.schema)
+        try:
+            reader = index.reader(MetadataPartition.COLUMN_STATS)
+            selected, columns = files.files_of(pruning.kept), columns_of(condition)
+            if pruning.stats.missing(columns, selected) > self.reads.in_process:
+                return {}
+            bounds = pruning.stats.bounds(reader, columns, selected)
+            passing = pruning.kept & ~files.with_any(~all_rows_pass(condition, bounds, len(files.files)))
+            counts = row_counts(reader, files, self.table.config, passing)
+        except INDEX_FAILURES as error:
+            pruning.warn("row counts", f"not used, the index cannot be read: {error}")
+            return {}
+        found: dict[int, CountedRows] = {}
+        for number, rows in counts.items():
+            values = common_values(counting.columns, own, number)
+            if values is not None:
+                found[number] = CountedRows(paths[number], files.slices[number].file_id, rows, values)
+        return found
 
     def _pruned(self, listing: Listing, question: Question, count_all: bool) -> Pruning:
         paths = listing.partitions()

@@ -65,7 +65,8 @@ class Question:
         if self.expression is not None:
             needed = dict.fromkeys(self.schema.names)  # it may name columns in unsupported forms
         schema = pa.schema([self.schema.field(name) for name in needed])
-        reader = SliceReader(table.storage, schema, table.config.ordering_field, self.until, self.as_of)
+        config = table.config
+        reader = SliceReader(table.storage, schema, config.ordering_field, self.until, self.as_of, config.kind.appends)
         return SliceScan(reader, self.columns, self.condition, self.expression, window, batch_rows)
 
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
+from pipeline.hudi.files.append import rows_never_merge
 from pipeline.hudi.files.base_file import read_base_file
+from pipeline.hudi.files.data_block import decode_data_block
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import LogBlock, iter_blocks
 from pipeline.hudi.files.log_merge import MergedLog
@@ -32,6 +34,7 @@ class SliceReader:
         ordering_field: the table's ordering column; "" where the later commit always wins.
         timeline: loaded; decides which log blocks are visible.
         as_of: only blocks of commits requested at or before this instant.
+        appends: whether it is an append table, whose rows are not merged.
     """
 
     storage: Storage
@@ -39,17 +42,30 @@ class SliceReader:
     ordering_field: str
     timeline: Timeline
     as_of: str | None = None
+    appends: bool = False
 
     def read(self, file_slice: FileSlice) -> pa.Table:
         """The live rows, in no promised order. Raises CorruptDataError, UnsupportedError, StorageNotFoundError."""
+        if self.appends and rows_never_merge(str(log.name) for log in file_slice.log_files):
+            return self._joined(file_slice)
         events = LogEvents(self._working_schema(), self.ordering_field)
         for log_file in file_slice.log_files:
             self.take_log_file(events, log_file)
         return self.merged(self.base_rows(file_slice), events)
 
+    def _joined(self, file_slice: FileSlice) -> pa.Table:
+        """All rows of the slice's files, one file after the other."""
+        parts = [self._base_rows(file_slice, self.schema)]
+        for log in file_slice.log_files:
+            blocks = filter(self._counts, iter_blocks(self.storage.read(log.path), log.path))
+            parts += [aligned(decode_data_block(block, self.schema.names, log.path), self.schema) for block in blocks]
+        return pa.concat_tables(parts)
+
     def base_rows(self, file_slice: FileSlice) -> pa.Table:
         """The rows of the slice's base file with the columns of the merge. Errors as ``read``."""
-        schema = self._working_schema()
+        return self._base_rows(file_slice, self._working_schema())
+
+    def _base_rows(self, file_slice: FileSlice, schema: pa.Schema) -> pa.Table:
         if file_slice.base_file is None:
             return schema.empty_table()
         path, size = file_slice.base_file.path, file_slice.base_file.size
@@ -205,4 +221,5 @@ def _reader(table: HudiTable, columns: Sequence[str] | None, as_of: str | None) 
                 table=table.config.name,
             )
         schema = pa.schema([schema.field(name) for name in columns])
-    return SliceReader(table.storage, schema, table.config.ordering_field, table.timeline, as_of)
+    config = table.config
+    return SliceReader(table.storage, schema, config.ordering_field, table.timeline, as_of, config.kind.appends)

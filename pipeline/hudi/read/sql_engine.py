@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.read.counting.sql import COUNTED
 from pipeline.hudi.read.plan import CONDITION, ScanPlan
 from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.sql_query import query_needs
@@ -53,9 +54,25 @@ def plan_sql(reader: TableReader, sql: str, query: Query | None = None, count_al
     """
     config = reader.table.config
     needs = query_needs(sql, reader.schema, [TABLE_NAME, config.name, f"{config.database}.{config.name}"])
-    plan = reader.plan(query, needs.condition, needs.columns, count_all)
+    counting = needs.counting
+    plan = reader.plan(
+        query, needs.condition, needs.columns, count_all, counting=counting.request if counting is not None else None
+    )
     own = tuple(warning for warning in plan.warnings if warning.step != CONDITION)  # DuckDB evaluates all of it
-    return SqlQuery(sql, needs.names, replace(plan, warnings=own))
+    text = counting.sql if counting is not None and plan.counted else sql
+    return SqlQuery(text, needs.names, replace(plan, warnings=own))
+
+
+class _Counted:
+    """The rows of a plan that are counted only, for each scan by DuckDB."""
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self.plan = plan
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:  # noqa: ANN401 - a capsule
+        scan = self.plan.scan
+        batches = (batch for one in self.plan.counted for batch in one.batches(scan.schema, scan.batch_rows))
+        return pa.RecordBatchReader.from_batches(scan.schema, batches).__arrow_c_stream__(requested_schema)
 
 
 class _Rows:
@@ -89,6 +106,7 @@ def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
     try:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("__rows", rows)
+        connection.register(COUNTED, _Counted(query.plan))
         for schema, name in query.names:
             if schema:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")

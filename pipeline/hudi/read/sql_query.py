@@ -18,6 +18,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
+from pipeline.hudi.read.counting.sql import CountingQuery, counting_query
 from pipeline.hudi.read.filters.expressions import TRUE, And, Filter, Or, normalised
 from pipeline.hudi.read.filters.sql_filter import ConditionReader, explained
 
@@ -27,11 +28,12 @@ _INNER = ("", "INNER", "CROSS")
 @dataclass(frozen=True)
 class QueryNeeds:
     """``names``: the table's names in the query, as (schema or "", name) in lower case. ``condition``: rows that fail
-    it cannot change the result. ``columns``: the columns it may name."""
+    it cannot change the result. ``columns``: the columns it may name. ``counting``: if it only counts rows."""
 
     names: tuple[tuple[str, str], ...]
     condition: Filter
     columns: tuple[str, ...]
+    counting: CountingQuery | None = None
 
 
 def query_needs(sql: str, schema: pa.Schema, names: Sequence[str]) -> QueryNeeds:
@@ -53,7 +55,9 @@ def query_needs(sql: str, schema: pa.Schema, names: Sequence[str]) -> QueryNeeds
         )
     called = dict.fromkeys((table.db.lower(), table.name.lower()) for table in tables)
     condition = normalised(Or(tuple(_filters(tree, tables, schema))))
-    return QueryNeeds(tuple(called), condition, _columns(tree, tables, schema))
+    columns = _columns(tree, tables, schema)
+    counting = None if _takes_all(tree, tables, {n.lower() for n in schema.names}) else counting_query(tree, schema)
+    return QueryNeeds(tuple(called), condition, columns, counting)
 
 
 def _parsed(sql: str) -> exp.Expr:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pipeline.errors import TransientError
+from pipeline.hudi.read.counting.rows import CountRequest
 from pipeline.hudi.read.index import TableIndex
 from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan
 from pipeline.hudi.read.planner import Planner
 from pipeline.hudi.read.pruning import IndexReads
 from pipeline.hudi.read.query import Query, Snapshot
 from pipeline.hudi.read.question import Condition, ask, with_meta
+from pipeline.hudi.read.window import COMMIT_TIME_FIELD
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN
 from pipeline.storage import Storage, open_storage
@@ -77,6 +79,7 @@ class TableReader:
         columns: Sequence[str] | None = None,
         count_all: bool = False,
         batch_rows: int = BATCH_ROWS,
+        counting: CountRequest | None = None,
     ) -> ScanPlan:
         """Find the file slices to read. Reads no data file.
 
@@ -86,6 +89,8 @@ class TableReader:
             columns: the returned columns, which may include meta fields; None for all columns and meta fields.
             count_all: also count the slices of skipped partitions (their files are looked up for it).
             batch_rows: the largest number of rows of one batch.
+            counting: what is needed of rows that are only counted; ``ScanPlan.counted`` has such rows as far as the
+                metadata table knows their number. None to read all rows.
 
         Raises UnsupportedError for columns the table lacks, literals that cannot be compared with their column, table
         features that are not supported, and moments whose files may have been cleaned; ConfigError for a condition that
@@ -93,7 +98,7 @@ class TableReader:
         """
         for _ in range(_PLAN_ATTEMPTS):
             question = ask(self.table, query or Snapshot(), condition, columns)
-            plan = self._current_planner().plan(question, count_all, batch_rows)
+            plan = self._current_planner().plan(question, count_all, batch_rows, counting)
             if not self._cleaned_meanwhile():
                 return plan
         raise TransientError(
@@ -115,6 +120,14 @@ class TableReader:
         plan = self.plan(query, condition, columns)
         plan.require_exact()
         return pa.RecordBatchReader.from_batches(plan.scan.schema, self.batches(plan))
+
+    def count(self, query: Query | None = None, condition: Condition = None) -> int:
+        """The number of rows that pass. Of files whose rows all pass, the metadata table tells it: no data file is
+        opened for them. Arguments and errors as ``read``."""
+        plan = self.plan(query, condition, [COMMIT_TIME_FIELD], counting=CountRequest(()))
+        plan.require_exact()
+        read: int = sum(batch.num_rows for batch in self.batches(plan))
+        return read + sum(one.rows for one in plan.counted)
 
     def _current_planner(self) -> Planner:
         if self._planner is None:

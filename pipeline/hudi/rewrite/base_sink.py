@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
@@ -36,7 +37,7 @@ class Written:
 
 
 class BaseFileSink:
-    """Takes rows in key order.
+    """Takes rows, in key order where the table has keys.
 
     Args:
         path: the temporary file.
@@ -72,7 +73,7 @@ class BaseFileSink:
         return self._rows, self._path.stat().st_size
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; their keys must be greater than all earlier keys."""
+        """Add rows; their keys must be greater than all earlier keys, except in an append table."""
         if not rows.num_rows:
             return
         if not self._group_rows:
@@ -108,7 +109,9 @@ class BaseFileSink:
         self._note_ranges(rows)
         if rows.num_rows:
             keys = rows.column(RECORD_KEY_FIELD)
-            self._keys = (self._keys[0] if self._keys else keys[0].as_py(), keys[-1].as_py())
+            span = pc.min_max(keys).as_py()
+            low, high = self._keys or (span["min"], span["max"])
+            self._keys = min(low, span["min"]), max(high, span["max"])
             if self._bloom is not None:
                 self._bloom.add(keys)
 

@@ -7,8 +7,9 @@ is in temporary files.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,6 +94,37 @@ def write_bases(
             log.forget()
             at_once = outline.form.row_group_rows, outline.form.row_group_bytes
             return _filled(sink(), merge_unsorted(_rows(old, outline.schema), log, directory / "aside", at_once))
+
+
+def write_joined(
+    storage: Storage,
+    base: tuple[str, int] | None,
+    further: Iterable[pa.Table],
+    outline: BaseOutline,
+    file_id: str,
+    directory: Path,
+) -> MadeBase:
+    """Write the base file of a file group of an append table: the rows of the old one, then further rows, in their
+    order. No row is compared with another one.
+
+    Args:
+        storage, base, outline, directory: as ``write_bases``.
+        further: rows in the columns of ``outline.schema``.
+        file_id: of the file group.
+
+    Raises CorruptDataError, UnsupportedError, StorageError.
+    """
+    name, path = BaseFileName(file_id, outline.instant), directory / "base"
+    form = replace(outline.form, bloom_kind=None)  # nobody looks for a key
+    sink = BaseFileSink(path, outline.schema, str(name), 0, outline.indexed_columns, form)
+    try:
+        with _opened(storage, base, outline) as old:
+            for rows in chain(_rows(old, outline.schema), further):
+                sink.write(rows)
+    except BaseException:
+        sink.abandon()
+        raise
+    return MadeBase(name, path, sink.close(outline.avro_schema_json))
 
 
 class _FilesSink:

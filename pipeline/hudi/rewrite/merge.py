@@ -48,7 +48,6 @@ class SortedLog:
 
     def __init__(self, events: LogEvents) -> None:
         log = events.merged()
-        self.events = sum(len(part) for part in events.row)
         self.instants = events.instants
         self.ordering_field = events.ordering_field
         winners = log.winners.take(np.asarray(pc.sort_indices(log.winners.keys).to_numpy(), dtype=np.int64))

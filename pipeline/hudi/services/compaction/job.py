@@ -51,7 +51,9 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
     by a long, StorageError.
     """
     columns = table.schema_as_of(instant.requested_time)
-    _check_tombstones(columns, table.config.ordering_field, config)
+    appends = table.config.kind.appends
+    if not appends:
+        _check_tombstones(columns, table.config.ordering_field, config)
     plan = read_plan(table.storage, instant)
     inflight = instant.in_state(State.INFLIGHT)
     with suppress(AlreadyExistsError):
@@ -66,7 +68,8 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
-        restates_deletes=not (Merging.of(table.config).by_writer or table.config.kind.looks_up),
+        restates_deletes=not (appends or table.config.kind.looks_up or Merging.of(table.config).by_writer),
+        appends=appends,
     )
     return CompactionJob(inflight, table.storage, context, plan)
 

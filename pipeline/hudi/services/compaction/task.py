@@ -16,14 +16,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.hudi.definition.schema import META_FIELDS
+from pipeline.hudi.files.append import rows_never_merge
 from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
 from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.rewrite.base_sink import Written, mapped
-from pipeline.hudi.rewrite.base_write import BaseOutline, write_bases
-from pipeline.hudi.rewrite.merge import SortedLog
+from pipeline.hudi.rewrite.base_write import BaseOutline, write_bases, write_joined
+from pipeline.hudi.rewrite.merge import Counts, SortedLog
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.tombstones import Restated, restate
@@ -59,7 +60,8 @@ class CompactionContext:
     ``arrow_schema`` has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
-    ``restates_deletes``: whether deletes outlive the compaction (``tombstones``).
+    ``restates_deletes``: whether deletes outlive the compaction (``tombstones``). ``appends``: whether it is an append
+    table.
     """
 
     instant: str
@@ -70,6 +72,7 @@ class CompactionContext:
     config: CompactionConfig
     indexed_columns: tuple[str, ...] | None = None
     restates_deletes: bool = True
+    appends: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -107,11 +110,12 @@ class CompactedFile:
 
 @dataclass
 class _LogRead:
-    """The log that was read: events, number of visible blocks, bytes."""
+    """The log that was read: events, number of visible blocks, bytes, number of events."""
 
     events: LogEvents
     blocks: int = 0
     size: int = 0
+    count: int = 0
 
 
 def compact_file_group(storage: Storage, context: CompactionContext, operation: Operation) -> CompactedFile:
@@ -126,16 +130,22 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     names deleted files, StorageError.
     """
     read = _read_log(storage, context, operation)
-    log = SortedLog(read.events)
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
+    log = None if context.appends and rows_never_merge(operation.log_files) else SortedLog(read.events)
     with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as directory:
         source = _base_of(storage, operation)
-        made = write_bases(storage, source, log, context.outline, lambda _: operation.file_id, Path(directory))[0]
+        if log is None:
+            rows = read.events.tables
+            made = write_joined(storage, source, rows, context.outline, operation.file_id, Path(directory))
+        else:
+            made = write_bases(storage, source, log, context.outline, lambda _: operation.file_id, Path(directory))[0]
         written, content = made.written, mapped(made.path)
         storage.write(operation.path(name), content)
     base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
-    stat = _base_stat(operation, base, written, log, read)
+    if log is None:
+        return CompactedFile(operation, base, _base_stat(operation, base, written, Counts(read.events.rows), read))
+    stat = _base_stat(operation, base, written, log.counts, read)
     restated = restate(
         log,
         context.config.tombstone_retention_hours if context.restates_deletes else 0,
@@ -158,6 +168,7 @@ def _read_log(storage: Storage, context: CompactionContext, operation: Operation
                 if block.instant in context.completed:
                     log.events.add(block, operation.path(name))
                     log.blocks += 1
+    log.count = sum(len(part) for part in log.events.row)
     return log
 
 
@@ -177,19 +188,19 @@ def _base_of(storage: Storage, operation: Operation) -> tuple[str, int] | None:
     return path, info.size
 
 
-def _base_stat(operation: Operation, base: AddedFile, written: Written, log: SortedLog, read: _LogRead) -> WriteStat:
+def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: Counts, read: _LogRead) -> WriteStat:
     return WriteStat(
         partition_path=operation.partition_path,
         file_id=operation.file_id,
         path=operation.path(base.name),
         prev_commit=operation.base_instant if operation.base_file is not None else "null",
         num_writes=written.rows,
-        num_deletes=log.counts.deletes,
-        num_update_writes=log.counts.updates,
-        num_inserts=log.counts.inserts,
+        num_deletes=counts.deletes,
+        num_update_writes=counts.updates,
+        num_inserts=counts.inserts,
         file_size=base.size,
         prev_base_file=operation.base_file,
-        total_log_records=log.events,
+        total_log_records=read.count,
         total_log_blocks=read.blocks,
         total_log_files_compacted=len(operation.log_files),
         total_log_size_compacted=read.size,
