@@ -275,7 +275,7 @@ class LakeTable:
     def key_index(self) -> KeyIndex:
         """The index that finds its rows, opened once; only of a table that looks keys up."""
         if self._index is None:
-            self._index = open_index(self.table)
+            self._index = open_index(self.table, self.rules.index)
         return self._index
 
     @property

@@ -27,8 +27,8 @@ from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from pipeline.source.dump_read import read_dump, record_bytes
 from pipeline.storage import Storage, open_storage
-from pipeline.stream.definitions import Definitions
 from pipeline.stream.engine import Engine
+from pipeline.stream.learned.definitions import Definitions
 from pipeline.stream.schemas import SchemaRegistry
 
 #: How to treat files that were replayed with another content: raise an error, take the present content, or leave them.

@@ -177,7 +177,7 @@ class MaxwellSettings(Section):
 class SourceSettings(Section):
     """How to read the records."""
 
-    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro", "json"] = "auto"
+    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro", "json", "avro"] = "auto"
     """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
     (with ``registry``); ``auto`` recognises the format of each message. ``json`` and ``avro`` are records that are no
     change events, each a row: ``plain`` names their tables."""

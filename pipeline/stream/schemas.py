@@ -38,9 +38,9 @@ from pipeline.settings import Settings
 from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
-from pipeline.stream.definitions import Definitions
-from pipeline.stream.plain.inferred_tables import InferredTables
-from pipeline.stream.plain.topics import declared_plain_tables, plain_topics
+from pipeline.stream.learned.definitions import Definitions
+from pipeline.stream.learned.inferred_tables import InferredTables
+from pipeline.stream.plain_topics import declared_plain_tables, plain_topics
 from pipeline.tasks.plan import TaskReport
 from pipeline.upsert.fanout import AppendSources, destination
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.replay.dumped import HOUR, Record, as_json, replay, write
 from tests.stream.test_fanout import World
+
+LAYOUT = "all/dt={date}/hour={hour}/*"
 
 CLICKS = {
     "topics": "clicks-*",
@@ -94,3 +97,22 @@ def test_a_value_that_does_not_fit_a_learned_column_waits(tmp_path: Path) -> Non
     here.feed()
     assert here.clicks("id", "n") == {(1, 5), (6, 6)}
     assert {reason for _, reason in here.quarantined()} == {"bad_value", "unknown_column"}
+
+
+def test_a_dump_of_plain_topics_is_replayed_once(tmp_path: Path) -> None:
+    records: list[Record] = [
+        ("clicks-eu", 0, at, HOUR * 3_600_000, b'{"id": %d}' % (at % 3), value)
+        for at, value in enumerate(
+            [b'{"id": 0, "n": 1}', b'{"id": 1, "n": 2}', b'{"id": 2}', b'{"id": 0, "n": 9}', None]
+        )
+    ]
+    dumps = tmp_path / "dumps"
+    write(dumps, "clicks", HOUR, "a.jsonl", as_json(records), LAYOUT)
+    here = PlainWorld(
+        tmp_path,
+        INFERRED,
+        dump={"uri": str(dumps), "options": {"fsync": "false"}, "path": LAYOUT},
+    )
+    for _ in range(2):
+        replay(here.settings)
+        assert here.clicks("id", "n") == {(0, 9), (2, None)}

@@ -42,7 +42,7 @@ def writer_schema(text: str) -> WriterSchema:
     """Parse the registry's schema text, once for each text. Raises ValueError if it is not an Avro schema."""
     try:
         document = json.loads(text)
-        plain = _without_logical_types(document)
+        plain = without_logical_types(document)
         floats = '"float"' in text or '"double"' in text
         connect = _field(document, "", {}, "")
         check_bounded(document)
@@ -51,11 +51,11 @@ def writer_schema(text: str) -> WriterSchema:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _without_logical_types(node: Any) -> Any:  # noqa: ANN401 - JSON
+def without_logical_types(node: Any) -> Any:  # noqa: ANN401 - JSON
     """The schema with wire values only: the Avro reader would turn logical types into dates and Decimals."""
     if isinstance(node, dict):
-        return {k: _without_logical_types(v) for k, v in node.items() if k not in ("logicalType", "default")}
-    return [_without_logical_types(part) for part in node] if isinstance(node, list) else node
+        return {k: without_logical_types(v) for k, v in node.items() if k not in ("logicalType", "default")}
+    return [without_logical_types(part) for part in node] if isinstance(node, list) else node
 
 
 def check_bounded(node: Any, around: frozenset[str] = frozenset()) -> None:  # noqa: ANN401 - JSON

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pipeline.decode.formats.plain_rows import PlainRows, decode_plain, key_images, topics_of
+from pipeline.decode.formats.plain_rows import PlainRows, decode_plain, settle_tombstones, topics_of
 from pipeline.decode.inferred import inferred_columns
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.images import members
@@ -30,7 +30,7 @@ def read(chunk: Chunk) -> None:
     versions = chunk.schemas.versions(topics.table)
     kinds = dict(versions[-1].columns) if versions else {}
     live, values = chunk.live(), chunk.records.values
-    deleted = key_images(chunk, topics, lambda at: key_image(chunk.records.keys[at] or b"", topics.key, kinds))
+    deleted = _deleted(chunk, topics, kinds)
     at = sorted([*live, *deleted]) if deleted else live
     images: list[Buffer] = [deleted[i] if i in deleted else values[i] or b"" for i in at]
     if not kinds:
@@ -43,6 +43,18 @@ def read(chunk: Chunk) -> None:
     faults = decode_plain(chunk, topics, PlainRows(at, images, columns, frozenset(deleted)))
     misfits = {i for i, fault in faults.items() if fault.reason in _MISFITS}
     _learn(chunk, topics, [image for i, image in zip(at, images, strict=True) if i in misfits])
+
+
+def _deleted(chunk: Chunk, topics: PlainTopics, kinds: Mapping[str, MysqlType]) -> dict[int, Buffer]:
+    """The keys of the rows that records without a value delete, by record."""
+    found: dict[int, Buffer] = {}
+    for at in settle_tombstones(chunk, topics):
+        image = key_image(chunk.records.keys[at] or b"", topics.key, kinds)
+        if isinstance(image, Fault):
+            chunk.refuse(at, image, topics.table)
+        else:
+            found[at] = image
+    return found
 
 
 def _learn(chunk: Chunk, topics: PlainTopics, images: list[Buffer]) -> None:

@@ -5,7 +5,7 @@ A row with the key of an earlier one takes its place; a record without a value d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,28 +58,21 @@ def topics_of(chunk: Chunk) -> PlainTopics | None:
     return found
 
 
-def key_images(chunk: Chunk, topics: PlainTopics, read: Callable[[int], Buffer | Fault]) -> dict[int, Buffer]:
-    """The images of the records that delete: those without a value. All others without a value are settled here.
-
-    ``read``: the key columns in the key of a record, as a JSON object.
-    """
-    found: dict[int, Buffer] = {}
-    if not topics.key and chunk.tombstones:
-        chunk.decoded.count_filtered(topics.table, TOMBSTONE, len(chunk.tombstones))
-        return found
+def settle_tombstones(chunk: Chunk, topics: PlainTopics) -> list[int]:
+    """The records without a value that can delete a row by their key; all others without a value are settled."""
+    if not topics.key:
+        if chunk.tombstones:
+            chunk.decoded.count_filtered(topics.table, TOMBSTONE, len(chunk.tombstones))
+        return []
+    able = []
     for at in chunk.tombstones:
-        image = _without_delete(chunk, topics, at) or read(at)
-        if isinstance(image, Fault):
-            chunk.refuse(at, image, topics.table)
+        if topics.no_delete is not None:
+            chunk.refuse(at, Fault(Reason.MISSING_IMAGE, topics.no_delete), topics.table)
+        elif chunk.records.keys[at] is None:
+            chunk.refuse(at, Fault(Reason.MISSING_KEY, "neither a value nor a key"), topics.table)
         else:
-            found[at] = image
-    return found
-
-
-def _without_delete(chunk: Chunk, topics: PlainTopics, at: int) -> Fault | None:
-    if topics.no_delete is not None:
-        return Fault(Reason.MISSING_IMAGE, topics.no_delete)
-    return Fault(Reason.MISSING_KEY, "neither a value nor a key") if chunk.records.keys[at] is None else None
+            able.append(at)
+    return able
 
 
 def decode_plain(chunk: Chunk, topics: PlainTopics, rows: PlainRows) -> dict[int, Fault]:

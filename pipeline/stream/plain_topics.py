@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.formats.plain_avro_schema import plain_schema
 from pipeline.decode.options import PlainTopics
 from pipeline.decode.schemas.schemas import DeclaredTable, declared_table
 from pipeline.errors import ConfigError
@@ -44,8 +45,10 @@ def _schema(file: str | None) -> str | None:
     if file is None:
         return None
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = Path(file).read_text(encoding="utf-8")
+        plain_schema(text)
+        return text
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"the Avro schema cannot be read: {error}", do_next="correct schema_file in source.plain", path=file
         ) from error

@@ -1,1 +1,0 @@
-"""Topics that are no change events: their tables, declared and inferred."""
