@@ -74,11 +74,11 @@ class Tombstones:
         keys = rows.column(RECORD_KEY_FIELD).combine_chunks().dictionary_encode()
         last = np.zeros(len(keys.dictionary), dtype=np.int64)
         last[np.asarray(keys.indices.to_numpy(), dtype=np.int64)] = np.arange(len(rows))  # the last assignment stays
-        return rows.take(pa.array(last))
+        return rows.take(pa.array(last)).drop_columns([INSTANT])
 
     def counted(self, file_id: str) -> pa.Table | None:
         """The tombstones of a file group that completed commits have written, a key several times, in the order of the
-        commits' requested times. Returns and raises as ``of``."""
+        commits' requested times, with the column INSTANT. Returns and raises as ``of``."""
         rows = self._rows(file_id)
         if rows is None:
             return None
@@ -87,7 +87,7 @@ class Tombstones:
         counts = np.array([self.timeline.is_completed(instant) for instant in known.tolist()], dtype=np.bool_)
         kept = np.flatnonzero(counts[codes])
         kept = kept[np.argsort(codes[kept], kind="stable")]
-        return rows.take(pa.array(kept)).drop_columns([INSTANT])
+        return rows.take(pa.array(kept))
 
     def _rows(self, file_id: str) -> pa.Table | None:
         for attempt in range(_ATTEMPTS):

@@ -14,7 +14,8 @@ from typing import Any
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.formats.trace import NO_TRACE
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
-from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
+from pipeline.hudi.read.versions import GroupFiles, group_files
+from pipeline.merging.stored_versions import stored_versions
 from pipeline.row_history.commits import CommitKind
 from pipeline.row_history.row_change import RowChange
 from pipeline.row_history.selection import Selection
@@ -62,7 +63,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
 def _rows(source: SourceTable, opened: OpenTable, files: GroupFiles, first: int, last: int) -> list[RowChanges]:
     table = opened.table.table
     columns = [name for name in table.schema.names if name != ORDER_FIELD]
-    stored = read_versions(table, files, None, columns)
+    stored = stored_versions(table, files, None, columns)
     inside = [o is None or first <= o <= last for o in stored.column("ordering").to_pylist()]
     keys = {key for key, mine in zip(stored.column(KEY).to_pylist(), inside, strict=True) if mine}
     by_key: dict[str, list[Mapping[str, Any]]] = {}
@@ -124,7 +125,7 @@ def _instants_from(opened: OpenTable, first: int) -> set[str]:
     """The commits that stored a version from an ordering value on."""
     found: set[str] = set()
     for files in group_files(opened.table.table):
-        rows = read_versions(opened.table.table, files)
+        rows = stored_versions(opened.table.table, files)
         pairs = zip(rows.column("ordering").to_pylist(), rows.column("instant").to_pylist(), strict=True)
         found |= {instant for order, instant in pairs if order is None or order >= first}
     return found

@@ -16,8 +16,9 @@ from pipeline.errors import BadInputError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
-from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
+from pipeline.hudi.read.versions import GroupFiles, group_files
 from pipeline.lake.lake_table import LakeTable
+from pipeline.merging.stored_versions import stored_versions
 from pipeline.merging.write import write_group
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.recorded import Revert
@@ -194,7 +195,7 @@ def _current(table: LakeTable, log: CommitLog, files: GroupFiles, keys: Sequence
     bases = (piece.base_file,) if piece.base_file is not None else ()
     newest = GroupFiles(files.partition_path, files.file_id, bases, piece.log_files, piece)
     columns = [name for name in table.table.schema.names if name != ORDER_FIELD]
-    rows = read_versions(table.table, newest, pa.array(sorted(set(keys)), pa.string()), columns).to_pylist()
+    rows = stored_versions(table.table, newest, pa.array(sorted(set(keys)), pa.string()), columns).to_pylist()
     completed = {instant: commit.completed for instant, commit in log.commits.items()}
     by_key: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:

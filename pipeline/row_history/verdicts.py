@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.hudi.definition.merging import WRITER_ORDER
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.versions import VERSION_NAMES
+from pipeline.merging.tombstones import TOMBSTONES_PATH
 
 
 class Fate(StrEnum):
@@ -57,7 +58,7 @@ class Verdict:
 def versions_of(
     rows: Iterable[Mapping[str, Any]], path: str, newest: frozenset[str], completed: Mapping[str, str]
 ) -> list[Version]:
-    """The stored rows (``read_versions``) of one record key as versions, in the order of their commits.
+    """The stored rows (``stored_versions``) of one record key as versions, in the order of their commits.
 
     Args:
         rows: as Python values.
@@ -71,15 +72,16 @@ def versions_of(
     for row in sorted(rows, key=lambda row: str(row["instant"])):
         values = None if row["deleted"] else {n: v for n, v in row.items() if n not in VERSION_NAMES}
         key, order, instant, file = row[RECORD_KEY_FIELD], row["ordering"], row["instant"], row["file"]
+        stands = file in newest or file.startswith(TOMBSTONES_PATH)
         restated = values is None and order not in (None, WRITER_ORDER)
         same = (key, order) if restated else (key, order, instant, values is None)
         known = found.get(same)
         if known is None:
             when = completed.get(instant, instant)
-            found[same] = Version(key, path, instant, when, order, values, (file,), file in newest)
+            found[same] = Version(key, path, instant, when, order, values, (file,), stands)
         else:
-            standing = known.standing or file in newest
-            found[same] = replace(known, files=tuple(dict.fromkeys((*known.files, file))), standing=standing)
+            files = tuple(dict.fromkeys((*known.files, file)))
+            found[same] = replace(known, files=files, standing=known.standing or stands)
     return sorted(found.values(), key=lambda version: (version.completed, version.instant))
 
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.read.versions import GroupFiles, group_files, read_versions
+from pipeline.hudi.read.versions import GroupFiles, group_files
 from pipeline.hudi.table.table import HudiTable
+from pipeline.merging.stored_versions import stored_versions
 from pipeline.row_history.commits import CommitKind, CommitLog
 from pipeline.row_history.events import KafkaLook, look_into_kafka
 from pipeline.row_history.history import Line, LineKind, RowHistory, operation, rank
@@ -62,8 +63,8 @@ def row_histories(
 def _rows(table: HudiTable, files: GroupFiles, key: RowKey) -> pa.Table:
     columns = [name for name in table.schema.names if name != table.config.ordering_field]
     if key.lookup is not None:
-        return read_versions(table, files, key.lookup.keys, columns)
-    rows = read_versions(table, files, None, columns)
+        return stored_versions(table, files, key.lookup.keys, columns)
+    rows = stored_versions(table, files, None, columns)
     mask = pa.array([True] * len(rows))
     for name, value in key.values.items():
         same = pc.equal(rows.column(name), pa.scalar(value, rows.schema.field(name).type))
