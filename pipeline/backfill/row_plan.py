@@ -121,7 +121,15 @@ def _target(table: LakeTable, source: SourceTable) -> Target:
         name = lake_name(rules.partition.column)
         partition = PartitionSettings(column=name) if rules.partition.transform == "identity" else rules.partition
         partition = partition.model_copy(update={"column": name})
-    target = Target(source, rules.path, config.record_key_fields, partition, config.bucketing, config.hive_style)
+    target = Target(
+        source,
+        rules.path,
+        config.record_key_fields,
+        partition,
+        config.bucketing,
+        config.hive_style,
+        kind=config.kind,
+    )
     table.check(target)
     return target
 

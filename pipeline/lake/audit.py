@@ -84,7 +84,8 @@ def audit(storage: Storage) -> Audit:
         what = "the commit's file cannot be read, so nobody knows what it covers"
         found.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
     keyed = evidence.config.record_key_fields != (ROW_FIELD,)
-    alone = keyed and not Merging.of(evidence.config).by_writer
+    # Base files hold rows of other commits too, and nothing of rows that came late.
+    alone = keyed and not (Merging.of(evidence.config).by_writer or evidence.config.kind.copies)
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)

@@ -42,6 +42,8 @@ from pipeline.settings import CompactionSettings, RetentionSettings, TableRules
 
 #: How long no service runs on a table after one has failed.
 _PAUSE_S = 60.0
+#: A copy-on-write table is cleaned after so many commits, and after the first one of a process.
+_COMMITS_A_CLEAN = 10
 #: Commits that stay in the active timeline beyond those that retention and compaction count there.
 _SPARE_COMMITS = 20
 #: Number of instants that are moved to the history together.
@@ -70,6 +72,7 @@ class TableServices:
     map_tasks: MapTasks
     _running: dict[str, _Running] = field(default_factory=dict)
     _paused_until: dict[str, float] = field(default_factory=dict)
+    _commits: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="binlake-compaction")
@@ -88,7 +91,7 @@ class TableServices:
         try:
             compacted = self._compact(table)
             if not _left_to_others(table.rules):
-                retire(table.table, table.rules, clean=compacted is not None or _copies(table.table))
+                retire(table.table, table.rules, clean=compacted is not None or self._copied_often(table))
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
@@ -105,6 +108,14 @@ class TableServices:
         if running is not None:
             self._finish(table.table, running)
         run(table.table, compaction_config(table.rules, rule), self.map_tasks, now=True)
+
+    def _copied_often(self, table: LakeTable) -> bool:
+        """Whether a copy-on-write table has had enough commits to look for superfluous slices: every commit makes some,
+        and to look for them lists the table's files."""
+        if not _copies(table.table):
+            return False
+        count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
+        return count % _COMMITS_A_CLEAN == 0
 
     def _compact(self, table: LakeTable) -> str | None:
         rule = table.rules.compaction
