@@ -13,6 +13,7 @@ from pipeline.hudi.index.key_files import Longs
 from pipeline.hudi.index.key_filters import KeyFilters
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.read import TableReader
 from tests.hudi.index.looked_up import LookedUpTable, Place
 
 #: Four files with runs of keys of their own, two whose ranges overlap.
@@ -82,3 +83,17 @@ def test_no_keys_cost_nothing(tmp_path: Path) -> None:
     nothing = pa.array([], pa.string())
     answer = open_index(lake.table).locate(nothing, nothing)
     assert (len(answer.file_ids), answer.cost.bytes_read, answer.cost.files) == (0, 0, 0)
+
+
+def test_readers_use_ranges_and_filters_of_tables_without_buckets(tmp_path: Path) -> None:
+    lake = LookedUpTable.make(tmp_path, "global_bloom", MetadataConfig())
+    lake.write(FILES)
+    lake.write({}, {("day=0", "even-0"): {"m0010"}})
+    reader = TableReader.open(str(tmp_path))
+    asked = [("id = 'k0150'", 1, 1), ("id IN ('k0250', 'k0001')", 2, 2), ("id = 'm0010'", 1, 0), ("id = 'm0401'", 0, 0)]
+    asked.append(("id = 'm0011'", 2, 1))  # the filter of a base file under log files rules nothing out
+    for condition, slices, rows in asked:
+        plan = reader.plan(condition=condition)
+        assert not plan.warnings
+        assert not slices or [step.name for step in plan.steps][-2:] == ["key range", "bloom filters"]
+        assert (len(plan.slices), sum(b.num_rows for s in plan.slices for b in plan.scan.read(s))) == (slices, rows)
