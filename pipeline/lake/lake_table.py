@@ -140,8 +140,6 @@ class LakeTable:
         if not table.config.has_buckets:
             return computed
         named: dict[tuple[str, int], str] = {}
-        if table.config.kind.looks_up:
-            return computed
         for piece in table.file_slices():
             place = (piece.partition_path, bucket_of_file_id(piece.file_id))
             if place[1] >= (count := computed.bucketing.count(place[0])):

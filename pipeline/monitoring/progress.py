@@ -100,8 +100,8 @@ class ProgressEvent:
         latency_ms: from the trigger to the last table's visible commit.
         stage_ms: time by stage, milliseconds. In sequence: ``plan`` (from the trigger on, Spark's part), ``tasks``,
             ``commit``. Within tasks, of the longest task: ``fetch``, ``decode``, ``route``, and ``write`` if tasks
-            write. Within commit, of the longest table: ``write`` (merge, encode, sync), ``publish`` (metadata table,
-            instant).
+            write. Within commit, of the longest table: ``tag`` (where rows are, if the index is looked up), ``write``
+            (merge, encode, sync), ``publish`` (metadata table, instant).
         tables: one entry for every table the batch touched.
         partitions: the position in every topic partition after the batch.
         filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.

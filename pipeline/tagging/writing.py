@@ -22,6 +22,8 @@ from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 
+_DELETES = pa.schema([pa.field(KEY, pa.string()), pa.field(ORDER_FIELD, pa.int64())])
+
 
 @dataclass(frozen=True, slots=True)
 class TaggedWriter:
@@ -60,8 +62,9 @@ def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
         write = group_write(place, group.file_id, events.rows.take(pa.array(group.rows)))
     if not len(group.gone):
         return write
-    moved = events.rows.select([KEY, "__order"]).take(pa.array(group.gone)).rename_columns([KEY, ORDER_FIELD])
-    deletes = moved if write.deletes is None else pa.concat_tables([write.deletes, moved])
+    moved = events.rows.select([KEY, "__order"]).take(pa.array(group.gone))
+    moved = moved.rename_columns(_DELETES.names).cast(_DELETES)
+    deletes = moved if write.deletes is None else pa.concat_tables([write.deletes.cast(_DELETES), moved])
     return replace(write, deletes=deletes.take(pc.sort_indices(deletes.column(KEY))))
 
 

@@ -11,7 +11,16 @@ from tests.hypothesis_profile import scaled
 from tests.upsert.history import KEYED, ROUNDS, Plan, Round, plans, world
 from tests.upsert.ingest import Kind
 
-INDEXES: tuple[IndexType, ...] = ("simple", "global_simple")
+INDEXES: tuple[IndexType, ...] = (
+    "simple",
+    "global_simple",
+    "bloom",
+    "global_bloom",
+    "in_memory",
+    "record_index",
+    "partitioned_record_index",
+    "external",
+)
 TYPES: tuple[TableType, ...] = ("merge_on_read", "copy_on_write")
 #: Files of any size, and a file group for nearly every row.
 SIZES = (FileSizePolicy(), FileSizePolicy(target_bytes=1, small_bytes=1))

@@ -115,12 +115,14 @@ def test_rows_move_between_partitions(
     assert [(t.applied, t.superseded) for t in told.tables] == [(1, 1)]
     assert rows(tmp_path) == wanted | {0: ("at 300", "ap", "region=ap")}
     put(log, 400, 4, "eu", "d")  # its row is in us
+    put(log, 401, 7, "eu")  # leaves the same file group
     put(log, 90, 4, "us")  # older than the delete
     feed(tmp_path, given, log, 3)
     put(log, 91, 4, "us")  # and after it was forgotten
     told = feed(tmp_path, given, log, 4)
     assert [(t.applied, t.superseded) for t in told.tables] == [(0, 1)]
     del wanted[4]
+    wanted[7] = ("at 401", "eu", "region=eu")
     assert rows(tmp_path) == wanted | {0: ("at 300", "ap", "region=ap")}
     put(log, 500, 4, "ap", "c")
     put(log, 501, 0, "eu")

@@ -21,7 +21,7 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, TableOutcome, write_and_commit
-from pipeline.policies import FileSizePolicy, IndexType, TableType
+from pipeline.policies import ExternalStorePolicy, FileSizePolicy, IndexType, TableType
 from pipeline.settings import CompactionSettings, PartitionSettings, TableRules, TablesSettings
 from pipeline.settings.index import IndexSettings
 from pipeline.source.offsets import OffsetRange, Ranges
@@ -68,13 +68,17 @@ class Kind:
 MERGE_ON_READ = Kind()
 
 
-def table_rules(shape: Shape, buckets: int, compacted_after: int = 0, kind: Kind = MERGE_ON_READ) -> TableRules:
-    """The settings' rules for the table."""
+def table_rules(
+    shape: Shape, buckets: int, compacted_after: int = 0, kind: Kind = MERGE_ON_READ, store: str = ""
+) -> TableRules:
+    """The settings' rules for the table. ``store``: the directory of an external index."""
     rule = None
     if shape.partition:
         given = {"column": shape.partition, "transform": shape.transform, "name": shape.partition_name}
         rule = PartitionSettings.model_validate(given)
     compaction = CompactionSettings(mode="inline", after_commits=compacted_after) if compacted_after else None
+    external = ExternalStorePolicy(store="lmdb", path=store) if kind.index == "external" else None
+    index = IndexSettings(type=kind.index, external=external)
     return TableRules(
         PATH,
         buckets,
@@ -86,7 +90,7 @@ def table_rules(shape: Shape, buckets: int, compacted_after: int = 0, kind: Kind
         shape.hive_style,
         compaction=compaction,
         type=kind.type,
-        index=IndexSettings(type=kind.index),
+        index=index,
         files=kind.files,
     )
 
@@ -132,7 +136,8 @@ class Ingest:
     batches: int = 0
 
     def __post_init__(self) -> None:
-        self.rules = table_rules(self.shape, self.buckets, self.compacted_after, self.kind)
+        store = f"{self.root.uri.removeprefix('file://')}/_index"
+        self.rules = table_rules(self.shape, self.buckets, self.compacted_after, self.kind, store)
         self.lake = Lake(self.root)
         self.pool = ThreadPoolExecutor(2)
         self.services = services()
