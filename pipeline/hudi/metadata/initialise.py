@@ -6,7 +6,7 @@ next attempt deletes the files of one that died before that step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,42 +14,37 @@ import pyarrow as pa
 
 from pipeline.clock import InstantClock
 from pipeline.errors import ConfigError
-from pipeline.hudi.actions.commit import drop_markers, publish
+from pipeline.hudi.actions.commit import drop_markers
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.column_stats import fits
-from pipeline.hudi.files.names import PARTITION_METADATA, BaseFileName, LogFileName, parse_base_name, parse_log_name
+from pipeline.hudi.files.names import parse_base_name, parse_log_name
 from pipeline.hudi.files.view import partition_paths
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.describe import describe_file
 from pipeline.hudi.metadata.first_base import groups_without_base, write_first_base
+from pipeline.hudi.metadata.first_groups import make_partition, publish_partition
 from pipeline.hudi.metadata.first_keys import first_key_groups
 from pipeline.hudi.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
 from pipeline.hudi.metadata.opened_filters import outgrown_of_table
 from pipeline.hudi.metadata.partition_ranges import PartitionRanges
-from pipeline.hudi.metadata.records.base_write import EncodedBase, encode_base
 from pipeline.hudi.metadata.records.delta import AddedFile, DeltaRecords, KeyedRecords, MetadataDelta
-from pipeline.hudi.metadata.records.file_group import FileGroup
 from pipeline.hudi.metadata.records.keys import ALL_PARTITIONS
 from pipeline.hudi.metadata.records.layout import (
     INDEX_DEFINITIONS_KEY,
     INDEX_DEFINITIONS_PATH,
     METADATA_PATH,
     dump_index_definitions,
-    first_log_file,
     metadata_properties,
-    partition_metadata,
     with_record_index,
 )
-from pipeline.hudi.metadata.records.reader import MetadataReader, split_by_group
-from pipeline.hudi.metadata.records.records import RecordType, encode_listing, table_schema
+from pipeline.hudi.metadata.records.reader import MetadataReader
+from pipeline.hudi.metadata.records.records import RecordType, encode_listing
 from pipeline.hudi.metadata.unknown_ranges import of_files
-from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import WRITE_ACTIONS
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage
 
-_PARALLEL = 8
 #: Data files read at once, each whole in memory.
 _PARALLEL_FILES = 4
 #: Hadoop's local file system checks the files that it wrote against this checksum file.
@@ -101,10 +96,10 @@ def initialise(
     records = _records_of(delta, data_timeline, column_types(schema, columns), partitions)
     for partition in partitions:
         if partition is not MetadataPartition.RECORD_INDEX:
-            _make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
+            make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
     if table.kind.has_record_index:
         groups = first_key_groups(storage, root, table, data_timeline, config.record_index_file_groups)
-        _publish_partition(root, MetadataPartition.RECORD_INDEX, groups, clock)
+        publish_partition(root, MetadataPartition.RECORD_INDEX, groups, clock)
     defined = _define_indexes(storage, table, columns)
     extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if defined else {})}
     listed = replace(table, extra=extra).with_metadata_partitions(tuple(p.value for p in partitions))
@@ -212,55 +207,3 @@ def _described(
 
     with ThreadPoolExecutor(_PARALLEL_FILES) as pool:
         return list(pool.map(describe, _files(storage, timeline)))
-
-
-def _make_partition(
-    root: Storage, partition: MetadataPartition, count: int, records: KeyedRecords, clock: InstantClock
-) -> None:
-    """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
-    with records."""
-    groups = [FileGroup(root, partition, index) for index in range(count)]
-    split = split_by_group(groups, list(records))
-    shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
-    _publish_partition(root, partition, [(g, _base(share)) for g, share in zip(groups, shares, strict=True)], clock)
-
-
-def _publish_partition(
-    root: Storage, partition: MetadataPartition, groups: Sequence[tuple[FileGroup, EncodedBase]], clock: InstantClock
-) -> None:
-    requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
-    root.create(requested.path, b"")
-    root.create(requested.in_state(State.INFLIGHT).path, b"")
-    root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        made = list(pool.map(lambda group: _make_group(root, *group), groups))
-    body = CommitMetadata(
-        stats=tuple(stat for stat in made if stat is not None),
-        extra={SCHEMA_KEY: table_schema()},
-        operation="BULK_INSERT_PREPPED",
-    )
-    publish(root, requested.in_state(State.COMPLETED, clock.next()), body.to_bytes())
-
-
-def _base(records: KeyedRecords) -> EncodedBase:
-    entries = sorted((key.encode(), value) for key, value in records.items() if value is not None)
-    return encode_base(entries), len(entries)
-
-
-def _make_group(root: Storage, group: FileGroup, base: EncodedBase) -> WriteStat | None:
-    instant = group.partition.first_instant
-    root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(instant))
-    data, count = base
-    if not count:
-        return None
-    name = BaseFileName(group.file_id, instant, extension="hfile")
-    root.write(group.path(name), data)
-    return WriteStat(
-        partition_path=group.partition.value,
-        file_id=group.file_id,
-        path=group.path(name),
-        prev_commit="null",
-        num_writes=count,
-        num_inserts=count,
-        file_size=len(data),
-    )
