@@ -53,11 +53,13 @@ _VARIANTS = 500
 
 @dataclass(frozen=True)
 class Shape:
-    """How the rows differ from the plain ones: ``columns`` in all, ``partitions`` values of ``country`` (0: one)."""
+    """How the rows differ from the plain ones: ``columns`` in all, ``partitions`` values of ``country`` (0: one).
+    ``inserts``: every event adds a row of its own."""
 
     columns: int = len(COLUMNS)
     partitions: int = 0
     table: str = TABLE
+    inserts: bool = False
 
     def types(self) -> dict[str, str]:
         """The columns with their MySQL types."""
@@ -99,6 +101,7 @@ def events(
     amounts = [amount_text(rng.randrange(-50_000, 5_000_000)) for _ in range(2_000)]
     for n in range(first, first + count):
         key = rng.randrange(hot) if rng.random() < 0.8 else hot + rng.randrange(keys - hot)
+        key = n if shape.inserts else key
         us = _START_US + n * 500
         row = _ROW.format(
             id=key,
@@ -114,6 +117,7 @@ def events(
             extra=extras[n % len(extras)],
         )
         kind = rng.random()
+        kind = 0.1 if shape.inserts else kind
         template, op = (delete, "d") if kind < 0.03 else (envelope, "c" if kind < 0.3 else "u")
         file, pos = divmod(n * 600 + 4, 1 << 30)
         value = template.format(after=row, ts=us // 1000, file=file + 1, pos=pos, op=op)

@@ -26,6 +26,9 @@ from pipeline.stream.batch import BatchRunner
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.start import run_stream
 
+#: binlake's writers: tables with keys, and append tables.
+OURS = ("binlake", "binlake-append")
+
 
 def settings_for(spec: Spec) -> Settings:
     """The stream's settings: binlake's defaults, except compaction, which is measured separately."""
@@ -41,7 +44,12 @@ def settings_for(spec: Spec) -> Settings:
         },
         "tables": {
             "path": "{table}",
-            "defaults": {"buckets": spec.workload.buckets, "partition": partition, "compaction": compaction},
+            "defaults": {
+                "kind": "append" if spec.writer == "binlake-append" else "upsert",
+                "buckets": spec.workload.buckets,
+                "partition": partition,
+                "compaction": compaction,
+            },
         },
         "batch": {"max_events": spec.batch, "trigger_interval_ms": 0},
         "spark": {

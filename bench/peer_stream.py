@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from bench.events import Shape
-from bench.peers import DELETED, ORDER, Peer, Table
+from bench.peers import ADDING, DELETED, ORDER, Peer, Table
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
 from pipeline.position.checkpoint import planned_batch
 from pipeline.spark.java import java_environment
@@ -69,8 +69,18 @@ def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
     )
     latest = Window.partitionBy("r.id").orderBy(sf.col("offset").desc())
     rows = rows.withColumn("rank", sf.row_number().over(latest)).where("rank = 1")
-    columns = [_typed(sf.col(f"r.{name}"), mysql).alias(name) for name, mysql in shape.types().items()]
-    return rows.select(*columns, sf.col("offset").alias(ORDER), DELETED)
+    return rows.select(*_columns(shape), sf.col("offset").alias(ORDER), DELETED)
+
+
+def added_rows(records: DataFrame, shape: Shape) -> DataFrame:
+    """The rows of events that are all inserts, in their own types."""
+    envelope = st.StructType([st.StructField("after", row_type(shape))])
+    parsed = records.select(sf.from_json(sf.col("value").cast("string"), envelope).alias("e"))
+    return parsed.select(sf.col("e.after").alias("r")).select(*_columns(shape))
+
+
+def _columns(shape: Shape) -> list[Column]:
+    return [_typed(sf.col(f"r.{name}"), mysql).alias(name) for name, mysql in shape.types().items()]
 
 
 def _typed(column: Column, mysql: str) -> Column:
@@ -148,7 +158,8 @@ class PeerRun:
     def _apply(self, frame: DataFrame) -> None:
         if len(self._tables) == 1:
             ((_, table),) = self._tables.items()
-            self._peer.write(newest_changes(frame, table.shape), table)
+            rows = added_rows if self._spec.writer in ADDING else newest_changes
+            self._peer.write(rows(frame, table.shape), table)
             return
         frame.persist()  # one read of Kafka for all tables, which are written in parallel
         try:

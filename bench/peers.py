@@ -199,9 +199,40 @@ class Paimon:
         return f"paimon.bench.{table.shape.table}"
 
 
+class HudiBulkInsert(Hudi):
+    """Rows without a key added to a copy-on-write table, as Hudi's manual advises for logs."""
+
+    def options(self, table: Table) -> dict[str, str]:
+        keyed = ("recordkey", "precombine", "index", "upsert")
+        kept = {name: text for name, text in super().options(table).items() if not any(k in name for k in keyed)}
+        return kept | {
+            "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.bulkinsert.shuffle.parallelism": "2",
+            "hoodie.bulkinsert.sort.mode": "NONE",
+        }
+
+
+class PaimonAppend(Paimon):
+    """An append table: no primary key, no bucket."""
+
+    def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        partitioned = f" PARTITIONED BY ({table.partition})" if table.partition else ""
+        session.sql("CREATE DATABASE IF NOT EXISTS paimon.bench")
+        session.sql(
+            f"CREATE TABLE {self._name(table)} ({table.ddl()}){partitioned} TBLPROPERTIES ("
+            "'bucket' = '-1', 'write-only' = 'true', 'file.format' = 'parquet', 'file.compression' = 'zstd')"
+        )
+
+    def write(self, changes: DataFrame, table: Table) -> None:
+        changes.select(*table.shape.types()).writeTo(self._name(table)).append()
+
+
 PEERS: dict[str, Peer] = {
     "hudi": Hudi(metadata=True),
     "hudi-no-metadata": Hudi(metadata=False),
     "delta": Delta(),
     "paimon": Paimon(),
 }
+#: Those that add rows without a key.
+ADDING: dict[str, Peer] = {"hudi-bulk-insert": HudiBulkInsert(metadata=True), "paimon-append": PaimonAppend()}

@@ -89,12 +89,13 @@ class Suite:
         """Run everything that is not finished yet."""
         for workload in INGEST:
             if workload.name in self._plan.workloads:
-                self._ingest(workload.scaled(self._plan.scale))
+                self.ingest(workload.scaled(self._plan.scale))
         for name in OTHERS:
             if name in self._plan.workloads:
                 self._other(name)
 
-    def _ingest(self, work: Workload) -> None:
+    def ingest(self, work: Workload) -> None:
+        """Run every writer of the plan on a workload, in turns."""
         for number, writer in in_turns(writers_of(work, self._plan.writers), self._plan.rounds):
             if not self._is_done(work.name, writer, number):
                 self._note(work.name, writer, number, *self._measured(work, writer, number))

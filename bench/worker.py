@@ -13,9 +13,9 @@ import pyarrow as pa
 from bench.aged_hudi import age
 from bench.floor import FloorRun
 from bench.model import digest
-from bench.ours import OurRun
+from bench.ours import OURS, OurRun
 from bench.peer_stream import PeerRun
-from bench.peers import PEERS
+from bench.peers import ADDING, PEERS
 from bench.spec import Spec
 
 
@@ -37,9 +37,9 @@ class Run(Protocol):
 
 def make_run(spec: Spec) -> Run:
     """The run for a spec."""
-    if spec.writer == "binlake":
+    if spec.writer in OURS:
         return OurRun(spec)
-    return FloorRun(spec) if spec.writer == "floor" else PeerRun(PEERS[spec.writer], spec)
+    return FloorRun(spec) if spec.writer == "floor" else PeerRun({**PEERS, **ADDING}[spec.writer], spec)
 
 
 def main() -> None:

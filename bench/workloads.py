@@ -83,6 +83,8 @@ INGEST = (
     Workload("partitioned", events=7 * 20_000, batch=20_000, shape=Shape(partitions=100), buckets=1),
     Workload("old", events=25 * 2_000, batch=2_000, warm_up=5, age=2_000),
 )
+#: Rows that are added and never change (``bench.append``).
+APPEND = Workload("append", events=7 * 100_000, batch=100_000, shape=Shape(inserts=True))
 #: Workloads with their own program.
 OTHERS = ("compaction", "reads")
 NAMES = (*(w.name for w in INGEST), *OTHERS)

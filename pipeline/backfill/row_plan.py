@@ -110,7 +110,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
 
 def _target(table: LakeTable, source: SourceTable) -> Target:
     config, rules = table.table.config, table.rules
-    if config.record_key_fields == (ROW_FIELD,) or not says_key(config):
+    if config.kind.appends or config.record_key_fields == (ROW_FIELD,) or not says_key(config):
         raise UnsupportedError(
             "rows of a table without a key cannot be found by a backfill",
             do_next="give the table a key at the source, or compute the column in the settings (columns.computed)",

@@ -42,7 +42,7 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
     for path, hour in _places(settings, root, oldest).items():
         table = HudiTable.open(root.sub(path))
         source = RecordReader.newest_of(table).source
-        if source is None or table.config.record_key_fields == (ROW_FIELD,):
+        if source is None or table.config.kind.appends or table.config.record_key_fields == (ROW_FIELD,):
             continue
         rules = settings.table_rules(source)
         if (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):

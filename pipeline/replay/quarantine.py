@@ -216,7 +216,8 @@ class _Replay:
         changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in found]
         self._done.found += len(found)
         mine = [held for held in mine if (held.name, held.digest) not in known]
-        if table is not None and table.keyless is None and not self._even_too_old:
+        forgets = table is not None and table.keyless is None and not table.table.config.kind.appends
+        if table is not None and forgets and not self._even_too_old:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)
             mine = [held for held in mine if held.place not in too_old]

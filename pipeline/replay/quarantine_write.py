@@ -105,7 +105,8 @@ class RecordWriter:
         failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
         taken = [held for held in records if held.place not in failed]
         report = task.tables.get(source)
-        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE]
+        appends = self._settings.table_rules(source).kind == "append"
+        truncates = [c for c in task.controls if c.kind is ControlKind.TRUNCATE and not appends]
         if report is None and truncates and table is not None:
             report = table.report(source)
         if report is None:

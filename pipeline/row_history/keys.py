@@ -42,14 +42,14 @@ def row_key(text: str, table: HudiTable) -> RowKey:
 
     Args:
         text: the value of a key of one column; or ``name=value`` pairs with commas between them; or a JSON object. In a
-            table without a key the pairs name any columns, and a single value is the row's own name
-            (``_binlake_row``).
+            table without a key, or an append table, the pairs name any columns, and a single value is the row's own
+            name (``_binlake_row``).
         table: open.
 
     Raises ConfigError for names that are not the key's, or values that are not of their column's type.
     """
     fields = table.config.record_key_fields
-    keyless = fields == (ROW_FIELD,)
+    keyless = fields == (ROW_FIELD,) or table.config.kind.appends
     given = _given(text, fields)
     columns = {field.name.lower(): field.name for field in table.schema}
     named = {columns.get(lake_name(name).lower(), name): value for name, value in given.items()}

@@ -43,7 +43,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
         )
     found = Changes()
     for source, opened in tables.items():
-        if opened.table.keyless is not None:
+        if opened.table.keyless is not None or opened.table.table.config.kind.appends:
             raise UnsupportedError(
                 f"{source} has no key, so its rows cannot be told apart",
                 do_next="leave the table out: name the others by --table",

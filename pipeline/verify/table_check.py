@@ -105,6 +105,12 @@ class TableCheck:
                 do_next="compare it with a query at the source",
                 table=str(name),
             )
+        if table.rules.kind == "append":
+            raise UnsupportedError(
+                "it is an append table: its rows have no key and stay when those of the source are changed",
+                do_next="compare the counts with a query at the source",
+                table=str(name),
+            )
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)

@@ -15,7 +15,7 @@ from pipeline.hudi.files.view import file_slices
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.lake.audit import OFFSET_KEYS
+from pipeline.lake.audit import OFFSET_KEYS, audit
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
 from tests.append.test_append_stream import append_settings, insert
@@ -45,10 +45,10 @@ def shown(place: Path) -> list[list[tuple[int, str]]]:
 
 
 def faults(place: Path) -> list[str]:
-    """What fsck finds wrong."""
+    """What fsck and the audit of the commits find wrong."""
     storage = open_storage(str(place))
-    findings = fsck(storage, OFFSET_KEYS, grace_ms=0).findings
-    return [f"{f.what} ({f.where})" for f in findings if f.severity is Severity.ERROR]
+    findings = [f for f in fsck(storage, OFFSET_KEYS, grace_ms=0).findings if f.severity is Severity.ERROR]
+    return [f"{f.what} ({f.where})" for f in [*findings, *audit(storage).errors]]
 
 
 @pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
