@@ -21,6 +21,7 @@ from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.append import open_groups
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.index.base import KeyIndex
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.locking.ownership import Locking
@@ -49,6 +50,7 @@ from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -268,6 +270,11 @@ class LakeTable:
             return None
         groups = open_groups(self.table.file_slices(), sizes)
         return AppendWriter(context, sizes, groups, kind.copies, base_file_form(self.rules))
+
+    def place_of(self, piece: FileSlice) -> tuple[str, int]:
+        """The (partition path, bucket) of a file group; ``LOOKED_UP_BUCKET`` where the index looks keys up."""
+        looks_up = self.table.config.kind.looks_up
+        return piece.partition_path, LOOKED_UP_BUCKET if looks_up else bucket_of_file_id(piece.file_id)
 
     @property
     def key_index(self) -> KeyIndex:

@@ -9,14 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
 from pipeline.merging.group_truncates import deletes, group_truncates, spared
 from pipeline.merging.tombstones import Tombstones
 from pipeline.upsert.merge import Place, records, truncated
-from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 from pipeline.upsert.truncates import Truncates
@@ -65,7 +63,7 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
             at = stored.column_names.index(ORDER_FIELD)
             stored = stored.set_column(at, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
         gone = truncated(stored, truncates)
-        _add(groups, _place(table, piece), gone)
+        _add(groups, table.place_of(piece), gone)
     return groups, dropped
 
 
@@ -76,7 +74,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
         groups[place] = rows.filter(pa.array(spared(rows, by_group)))
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
-        _add(groups, _place(table, piece), deletes(_known(table, piece), by_group, merging))
+        _add(groups, table.place_of(piece), deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
 
@@ -94,11 +92,6 @@ def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
     return pa.concat_tables(
         [live, gone.select([name for name in columns if name in gone.column_names])], promote_options="default"
     )
-
-
-def _place(table: LakeTable, piece: FileSlice) -> Place:
-    looks_up = table.table.config.kind.looks_up
-    return piece.partition_path, LOOKED_UP_BUCKET if looks_up else bucket_of_file_id(piece.file_id)
 
 
 def _add(groups: dict[Place, pa.Table], place: Place, gone: pa.Table) -> None:

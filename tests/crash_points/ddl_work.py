@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -62,7 +63,9 @@ def stages() -> Stages:
 
 @dataclass
 class Statements:
-    """The second stage."""
+    """The second stage. ``defaults``: rules of the table."""
+
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, place: Place) -> None:
         self._run(place, place.open(), 0)
@@ -72,7 +75,7 @@ class Statements:
 
     def _run(self, place: Place, root: Storage, stage: int) -> None:
         made = stages()
-        runner = stream(place, root, _settings(place), made.source.ddl[: made.ddl[stage]])
+        runner = stream(place, root, _settings(place, self.defaults), made.source.ddl[: made.ddl[stage]])
         try:
             event = runner.run(stage, made.ends[stage], 0, LocalEngine(made.source.log))
         finally:
@@ -108,11 +111,11 @@ def _differences(who: str, rows: list[dict[str, Any]], wanted: Held) -> list[str
     return [] if shown == listed else [f"{who} shows {shown} for {listed}"]
 
 
-def _settings(place: Place) -> Settings:
+def _settings(place: Place, defaults: Mapping[str, Any]) -> Settings:
     document = {
         "name": "shop",
         "lake": {"uri": place.uri, "options": dict(place.options)},
         "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": r"s(\.shop\..*)?"},
-        "tables": {"defaults": {"buckets": 2}},
+        "tables": {"defaults": {"buckets": 2, **defaults}},
     }
     return Settings.parse(json.dumps(document))

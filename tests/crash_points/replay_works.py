@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,12 @@ LAYOUT = "{database}.{table}/dt={date}/hour={hour}/*"
 
 @dataclass
 class DumpReplay:
-    """Two hours of dump files, or the second of them, replayed; on local disk. ``dumps``: where the files lie."""
+    """Two hours of dump files, or the second of them, replayed; on local disk. ``dumps``: where the files lie.
+    ``defaults``: rules of the tables."""
 
     dumps: Path
     into_nothing: bool
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def _window(self) -> Window:
@@ -45,7 +47,7 @@ class DumpReplay:
 
     def _settings(self, place: Place) -> Settings:
         assert place.path is not None
-        rules: dict[str, Any] = {"buckets": 2}
+        rules: dict[str, Any] = {"buckets": 2, **self.defaults}
         if not self.into_nothing:
             rules["compaction"] = {"mode": "inline", "after_commits": 2}
         dump = {"path": LAYOUT, "base_files_from_rows": 2 if self.into_nothing else None}
