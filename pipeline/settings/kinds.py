@@ -37,4 +37,6 @@ def _of_lookup(rules: Mapping[str, Any]) -> str | None:
         why = f"conflicts: {conflicts} is not possible, because where a row goes depends on all earlier commits"
     elif engine != "newest":
         why = f"merge.engine: {engine} is not possible, because its rows are merged bucket by bucket"
+    elif index.endswith("record_index") and not rules["metadata"].enabled:
+        why = "it is kept in the metadata table, which metadata.enabled: false leaves out"
     return None if why is None else f"index.type: {index}: {why}"

@@ -24,6 +24,10 @@ STITCHED: dict[str, Any] = {
         ({"defaults": {**BLOOM, "merge": {"engine": "first_row"}}}, "engine: first_row is not possible"),
         ({"defaults": {"conflicts": "row"}, "overrides": [{"match": "*", **BLOOM}]}, "conflicts: row is not possible"),
         ({"defaults": BLOOM, "overrides": [{"match": "*", "conflicts": "row"}]}, "conflicts: row is not possible"),
+        (
+            {"defaults": {"index": {"type": "record_index"}, "metadata": {"enabled": False}}},
+            "kept in the metadata table",
+        ),
         ({"defaults": BLOOM, "stitched": [STITCHED]}, "impressions: it cannot have index.type: bloom"),
     ],
 )

@@ -27,6 +27,7 @@ _AS_UUID, _AS_TEXT = 0, 1
 #: ``fileIndex`` of a file id without a number after its UUID.
 _NO_INDEX = -1
 _HEAD = bytes(6) + long_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
+_META_FIELDS = 5
 _SOME = b"\x02"
 _TAIL = bytes(2)
 
@@ -120,9 +121,8 @@ def located(values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _decoded(cursor: Cursor) -> Place:
-    if cursor.data[:5] != bytes(5):
-        raise ValueError("its meta fields are not null")
-    cursor.at = 5
+    for _ in range(_META_FIELDS):  # Hudi Spark's compaction puts the file's name in
+        cursor.optional_text()
     cursor.bytes()
     kind = cursor.long()
     if kind != RecordType.RECORD_INDEX or [cursor.long() for _ in range(4)] != [0, 0, 0, 1]:

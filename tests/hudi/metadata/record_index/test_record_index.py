@@ -21,6 +21,7 @@ from pipeline.hudi.metadata.records.layout import METADATA_PATH, file_group_id, 
 from pipeline.hudi.metadata.records.places import Place, decode_place, encode_place
 from pipeline.hudi.metadata.records.reader import MetadataReader
 from pipeline.hudi.metadata.records.record_index import RecordIndexGroups
+from pipeline.hudi.metadata.records.records import long_bytes
 from pipeline.hudi.table.table import HudiTable
 from pipeline.policies import IndexType
 from pipeline.storage.local import LocalStorage
@@ -179,6 +180,13 @@ def test_records_have_hudis_bytes(tmp_path: Path) -> None:
 def test_every_file_id_comes_back(name: str) -> None:
     place = Place("region=日/d=1", name)
     assert decode_place(encode_place(place, "20240101000000000")) == place
+
+
+def test_records_that_hudi_spark_compacted_are_read() -> None:
+    """Its compaction puts the name of the base file into a meta field (measured)."""
+    place = Place("region=eu", "ffffffff-ffff-4fff-bfff-ffffffffffff-0")
+    value, name = encode_place(place, "20240101000000000"), b"record-index-0000-0_6-390-685_20261122215745217.hfile"
+    assert decode_place(bytes(4) + b"\x02" + long_bytes(len(name)) + name + value[5:]) == place
 
 
 @pytest.mark.parametrize("owner", ["region=ap", "a-b_c/d e=日", ""])

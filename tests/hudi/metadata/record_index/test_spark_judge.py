@@ -39,6 +39,7 @@ def _options(index: IndexType) -> dict[str, str]:
         "hoodie.metadata.index.partition.stats.enable": "false",
         "hoodie.metadata.index.bloom.filter.enable": "false",
         "hoodie.embed.timeline.server": "true",
+        "hoodie.metadata.compact.max.delta.commits": "3",
     }
 
 
@@ -86,6 +87,8 @@ def test_taking_turns(spark: SparkSession, tmp_path: Path, index: IndexType) -> 
     moved = [(7, "moved", "us", 100)] if index == "record_index" else []
     upserts = [(33, "changed", "eu", 100), *moved, (45, "back", "us", 100), (700, "new", "eu", 100)]
     write(_rows(spark, upserts), table.path, "region", _options(index))
+    bases = (table.path / ".hoodie/metadata/record_index").glob("*.hfile")
+    assert any("_0-0-0_" not in base.name for base in bases), "Hudi Spark compacted the index"
     places = _agree(spark, table)
     if is_nightly():
         deletes = {**_options(index), "hoodie.datasource.write.operation": "delete"}
