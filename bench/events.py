@@ -89,9 +89,12 @@ def _extra(kind: int, rng: random.Random) -> str:
 
 
 def events(
-    count: int, keys: int = 200_000, seed: int = 7, first: int = 0, shape: Shape = PLAIN
+    count: int, keys: int = 200_000, seed: int = 7, first: int = 0, shape: Shape = PLAIN, loaded: int = 0
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of ``count`` change events; ``first`` is the number of events before them."""
+    """(key, value) of ``count`` change events; ``first`` is the number of events before them.
+
+    The first ``loaded`` of all events insert the keys from 0 on, each once.
+    """
     extras = shape.extras()
     plain = '"table":"orders"'
     envelope, delete = (t.replace(plain, f'"table":"{shape.table}"') for t in (_ENVELOPE, _DELETE))
@@ -101,7 +104,7 @@ def events(
     amounts = [amount_text(rng.randrange(-50_000, 5_000_000)) for _ in range(2_000)]
     for n in range(first, first + count):
         key = rng.randrange(hot) if rng.random() < 0.8 else hot + rng.randrange(keys - hot)
-        key = n if shape.inserts else key
+        key = n if shape.inserts or n < loaded else key
         us = _START_US + n * 500
         row = _ROW.format(
             id=key,
@@ -117,7 +120,7 @@ def events(
             extra=extras[n % len(extras)],
         )
         kind = rng.random()
-        kind = 0.1 if shape.inserts else kind
+        kind = 0.1 if shape.inserts or n < loaded else kind
         template, op = (delete, "d") if kind < 0.03 else (envelope, "c" if kind < 0.3 else "u")
         file, pos = divmod(n * 600 + 4, 1 << 30)
         value = template.format(after=row, ts=us // 1000, file=file + 1, pos=pos, op=op)

@@ -65,9 +65,9 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) 
 
 
 def table_events(work: Workload, shape: Shape) -> Iterator[tuple[bytes, bytes]]:
-    """The content of one table's topic, from its first event to the last live one."""
+    """The content of one table's topic, from its first event to the last live one. Loaded rows come first."""
     count = work.age_events + work.events // work.tables + work.live_events
-    return events(count, work.keys, shape=shape)
+    return events(count, work.keys, shape=shape, loaded=work.loaded)
 
 
 class LiveProducer(threading.Thread):

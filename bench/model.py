@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from bench.events import Shape
 
 _ARROW = {"bigint": pa.int64(), "int": pa.int64(), "tinyint": pa.int64(), "double": pa.float64()}
 _CENTS = pa.decimal128(12, 2)
+_PIECE = 200_000
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,31 @@ def newest(changes: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 def expected(last: Mapping[bytes, bytes], shape: Shape) -> Digest:
     """The digest of the table that results from these last events."""
-    images = [value[value.index(b'"after":') + 8 : value.index(b',"source":')] for value in last.values()]
+    images = list(map(_after, last.values()))
     return digest(rows_of([image for image in images if image != b"null"], shape), shape)
+
+
+def expected_of_loaded(changes: Iterable[tuple[bytes, bytes]], shape: Shape, loaded: int) -> Digest:
+    """The digest of a table whose first ``loaded`` events insert one key each, and which is then changed.
+
+    The loaded rows are kept as columns, because their events would not fit into memory.
+    """
+    events = iter(changes)
+    tables: list[pa.Table] = []
+    while loaded > 0:
+        piece = [_after(value) for _, value in islice(events, min(loaded, _PIECE))]
+        tables.append(rows_of(piece, shape))
+        loaded -= len(piece)
+    last = newest(events)
+    changed = pa.array([int(key[len(b'{"id":') : -1]) for key in last], pa.int64())
+    kept = [table.filter(pc.invert(pc.is_in(table.column("id"), changed))) for table in tables]
+    images = [image for image in map(_after, last.values()) if image != b"null"]
+    return digest(pa.concat_tables([*kept, rows_of(images, shape)]), shape)
+
+
+def _after(value: bytes) -> bytes:
+    """The row image after an event."""
+    return value[value.index(b'"after":') + 8 : value.index(b',"source":')]
 
 
 def rows_of(images: list[bytes], shape: Shape) -> pa.Table:

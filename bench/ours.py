@@ -28,13 +28,18 @@ from pipeline.stream.start import run_stream
 
 #: binlake's writers: tables with keys, and append tables.
 OURS = ("binlake", "binlake-append")
+#: Bytes of a loaded row in a base file, zstd-1 (measured), with the key and the other columns of binlake's own.
+FILE_BYTES_OF_ROW = 40
 
 
 def settings_for(spec: Spec) -> Settings:
     """The stream's settings: binlake's defaults, except compaction, which is measured separately."""
     shape = spec.workload.shape
     partition = {"column": "country", "transform": "identity"} if shape.partitions else None
-    compaction = {"mode": "inline" if spec.ageing else "off"}
+    work = spec.workload
+    compaction = {"mode": "inline" if spec.ageing and not work.loaded else "off"}
+    # new keys begin new files, as with the peers: no file grows while it is measured
+    files = {"target_bytes": max(1, work.file_rows * FILE_BYTES_OF_ROW), "small_bytes": 1} if work.file_rows else {}
     document = {
         "name": "bench",
         "lake": {"uri": str(spec.lake)},
@@ -46,9 +51,12 @@ def settings_for(spec: Spec) -> Settings:
             "path": "{table}",
             "defaults": {
                 "kind": "append" if spec.writer == "binlake-append" else "upsert",
-                "buckets": spec.workload.buckets,
+                "buckets": work.buckets,
                 "partition": partition,
                 "compaction": compaction,
+                "type": work.table_type,
+                "index": {"type": work.index},
+                "files": files,
             },
         },
         "batch": {"max_events": spec.batch, "trigger_interval_ms": 0},

@@ -57,8 +57,11 @@ def row_type(shape: Shape) -> st.StructType:
     return st.StructType([st.StructField(name, kind) for name, kind in kinds.items()])
 
 
-def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
-    """One row per key: its columns in their own types, whether it is deleted, and Kafka's offset as the order."""
+def newest_changes(records: DataFrame, shape: Shape, earlier: int = 0) -> DataFrame:
+    """One row per key: its columns in their own types, whether it is deleted, and Kafka's offset as the order.
+
+    ``earlier``: the number of events of an earlier topic, after which these are ordered.
+    """
     row = row_type(shape)
     envelope = st.StructType(
         [st.StructField("before", row), st.StructField("after", row), st.StructField("op", st.StringType())]
@@ -69,7 +72,7 @@ def newest_changes(records: DataFrame, shape: Shape) -> DataFrame:
     )
     latest = Window.partitionBy("r.id").orderBy(sf.col("offset").desc())
     rows = rows.withColumn("rank", sf.row_number().over(latest)).where("rank = 1")
-    return rows.select(*_columns(shape), sf.col("offset").alias(ORDER), DELETED)
+    return rows.select(*_columns(shape), (sf.col("offset") + sf.lit(earlier)).alias(ORDER), DELETED)
 
 
 def added_rows(records: DataFrame, shape: Shape) -> DataFrame:
@@ -106,9 +109,11 @@ class PeerRun:
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._checkpoint = open_storage(spec.checkpoint.as_uri())
+        work = spec.workload
+        kind = (work.index, work.table_type, work.file_rows, work.age_batch if work.loaded else 0)
+        self._earlier = 0 if spec.ageing else work.loaded
         self._tables = {
-            topic: Table(shape, spec.lake / shape.table, spec.workload.buckets)
-            for topic, shape in spec.topics().items()
+            topic: Table(shape, spec.lake / shape.table, work.buckets, *kind) for topic, shape in spec.topics().items()
         }
         self._session = session_for(peer, spec)
         self._pool = ThreadPoolExecutor(_THREADS)
@@ -158,8 +163,10 @@ class PeerRun:
     def _apply(self, frame: DataFrame) -> None:
         if len(self._tables) == 1:
             ((_, table),) = self._tables.items()
-            rows = added_rows if self._spec.writer in ADDING else newest_changes
-            self._peer.write(rows(frame, table.shape), table)
+            if self._spec.writer in ADDING:
+                self._peer.write(added_rows(frame, table.shape), table)
+            else:
+                self._peer.write(newest_changes(frame, table.shape, self._earlier), table)
             return
         frame.persist()  # one read of Kafka for all tables, which are written in parallel
         try:

@@ -20,11 +20,15 @@ DELETED, ORDER = "_hoodie_is_deleted", "_order"
 
 @dataclass(frozen=True)
 class Table:
-    """One table to be written."""
+    """One table to be written. ``file_rows``, ``load_batch``: see ``Workload``; 0 where nothing is loaded before."""
 
     shape: Shape
     path: Path
     buckets: int
+    index: str = "bucket"
+    table_type: str = "merge_on_read"
+    file_rows: int = 0
+    load_batch: int = 0
 
     @property
     def partition(self) -> str | None:
@@ -67,12 +71,23 @@ class Peer(Protocol):
         ...
 
 
+#: binlake's name of an index -> Hudi's.
+_HUDI_INDEX = {
+    "bucket": "BUCKET",
+    "bloom": "BLOOM",
+    "global_bloom": "GLOBAL_BLOOM",
+    "simple": "SIMPLE",
+    "record_index": "RECORD_INDEX",
+}
+
+
 class Hudi:
-    """Upserts into a merge-on-read table with a bucket index."""
+    """Upserts into a table, merge-on-read with a bucket index unless the workload has another kind."""
 
     def __init__(self, *, metadata: bool) -> None:
         self._metadata = str(metadata).lower()
         self._ageing = False
+        self._loading = 0
 
     def jars(self) -> list[Path]:
         return spark_packages(hudi=True)
@@ -87,19 +102,20 @@ class Hudi:
 
     def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
         self._ageing = ageing
+        self._loading = table.load_batch
 
     def options(self, table: Table) -> dict[str, str]:
         """The options of one write."""
         services = str(self._ageing).lower()
         return {
             "hoodie.table.name": table.shape.table,
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.table.type": table.table_type.upper(),
             "hoodie.datasource.write.operation": "upsert",
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.precombine.field": ORDER,
             "hoodie.datasource.write.partitionpath.field": table.partition or "",
             "hoodie.datasource.write.hive_style_partitioning": "true",
-            "hoodie.index.type": "BUCKET",
+            "hoodie.index.type": _HUDI_INDEX[table.index],
             "hoodie.bucket.index.hash.field": "id",
             "hoodie.bucket.index.num.buckets": str(table.buckets),
             "hoodie.combine.before.upsert": "false",  # the input has one row per key
@@ -114,6 +130,21 @@ class Hudi:
             "hoodie.compact.inline.max.delta.commits": "100",
             "hoodie.clean.automatic": services,
             "hoodie.archive.automatic": services,
+            **(self._in_files(table) if table.file_rows else {}),
+        }
+
+    def _in_files(self, table: Table) -> dict[str, str]:
+        """The options of a table that is loaded first, in files of a given number of rows. New keys begin new files."""
+        load = {
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
+            "hoodie.bulkinsert.shuffle.parallelism": str(max(1, self._loading // table.file_rows)),
+        }
+        return {
+            "hoodie.parquet.small.file.limit": "0",
+            "hoodie.metadata.record.index.enable": str(table.index == "record_index").lower(),
+            "hoodie.compact.inline": "false",
+            **(load if self._ageing else {}),
         }
 
     def write(self, changes: DataFrame, table: Table) -> None:
@@ -124,7 +155,10 @@ class Hudi:
 
 
 class Delta:
-    """``MERGE`` in ``foreachBatch``, with deletion vectors."""
+    """``MERGE`` in ``foreachBatch``, with deletion vectors or by rewriting files."""
+
+    def __init__(self, *, deletion_vectors: bool = True) -> None:
+        self._deletion_vectors = str(deletion_vectors).lower()
 
     def jars(self) -> list[Path]:
         return spark_packages() + resolve(DELTA, "delta", exclude=SPARK_PROVIDES)
@@ -141,7 +175,8 @@ class Delta:
         partitioned = f" PARTITIONED BY ({table.partition})" if table.partition else ""
         session.sql(
             f"CREATE TABLE delta.`{table.path}` ({table.ddl()}) USING delta{partitioned} TBLPROPERTIES "
-            f"('delta.enableDeletionVectors' = 'true', 'delta.autoOptimize.autoCompact' = '{str(ageing).lower()}')"
+            f"('delta.enableDeletionVectors' = '{self._deletion_vectors}', "
+            f"'delta.autoOptimize.autoCompact' = '{str(ageing).lower()}')"
         )
 
     def write(self, changes: DataFrame, table: Table) -> None:
@@ -232,6 +267,7 @@ PEERS: dict[str, Peer] = {
     "hudi": Hudi(metadata=True),
     "hudi-no-metadata": Hudi(metadata=False),
     "delta": Delta(),
+    "delta-copy": Delta(deletion_vectors=False),
     "paimon": Paimon(),
 }
 #: Those that add rows without a key.

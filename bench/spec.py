@@ -109,7 +109,7 @@ class Recorder:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._file = spec.place / "batches.jsonl"
-        old = bool(spec.workload.age) and not spec.ageing
+        old = bool(spec.workload.age) and not spec.ageing and not spec.workload.loaded
         self.done = spec.workload.age_events if old else 0
 
     def note(self, number: int, end: Offsets, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:

@@ -7,19 +7,17 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from bench import others
-from bench.events import Shape
 from bench.kafka_load import LiveProducer, create_topic, delete_topics, produce, table_events, times, topic_ends
-from bench.model import expected, newest
 from bench.peers import PEERS
 from bench.process import WorkerFailed, run_worker, tree_bytes
 from bench.spec import Spec, read_batches
 from bench.summary import Metrics, freshness, summarise
+from bench.wanted import label_of, of_any_kind, wanted_of
 from bench.workloads import INGEST, OTHERS, Workload
 
 WRITERS = ("binlake", *PEERS, "floor")
@@ -95,7 +93,7 @@ class Suite:
                 self._other(name)
 
     def ingest(self, work: Workload) -> None:
-        """Run every writer of the plan on a workload, in turns."""
+        """Run one workload with every writer, as often as the plan says, without the runs that are finished."""
         for number, writer in in_turns(writers_of(work, self._plan.writers), self._plan.rounds):
             if not self._is_done(work.name, writer, number):
                 self._note(work.name, writer, number, *self._measured(work, writer, number))
@@ -123,19 +121,45 @@ class Suite:
 
     def _measured(self, work: Workload, writer: str, number: int) -> tuple[Metrics, str | None]:
         """One run: its numbers, and the reason if it does not count."""
-        alone = bool(work.live_events or work.age)  # its topic gets more events during the run
-        prefix = f"{_label(work)}-{writer}-{number}" if alone else _label(work)
+        alone = bool(work.live_events or (work.age and not work.loaded))  # its topic gets more events during the run
+        prefix = f"{label_of(work)}-{writer}-{number}" if alone else label_of(work)
         place = self._plan.work / "runs" / f"{work.name}-{writer}"
         spec = Spec(writer, work, self._bootstrap, place, prefix=prefix, until=self._all_of(work) if alone else 0)
         shutil.rmtree(place, ignore_errors=True)
         try:
-            metrics = self._aged(spec) if work.age else self._live(spec) if work.live_events else self._plain(spec)
+            metrics = self._by_kind(spec)
         except (WorkerFailed, ValueError) as error:
             return {}, str(error)
         wrong = self._wrong(spec)
         if wrong is None:
             shutil.rmtree(place)
         return metrics, wrong
+
+    def _by_kind(self, spec: Spec) -> Metrics:
+        work = spec.workload
+        if work.loaded:
+            return self._loaded(spec)
+        return self._aged(spec) if work.age else self._live(spec) if work.live_events else self._plain(spec)
+
+    def _loaded(self, spec: Spec) -> Metrics:
+        """Changes to a table that was loaded before, once per writer and kind of table; each run has a copy of it.
+
+        Loaded rows and changes are in two topics, which all writers share.
+        """
+        work, label = spec.workload, label_of(of_any_kind(spec.workload))
+        template = self._plan.work / "loaded" / f"{label_of(work)}-{spec.writer}"
+        load = dataclasses.replace(spec, prefix=f"{label}-load", ageing=True)
+        if not template.exists():
+            self._fill(load, upto=work.loaded)
+            run_worker(load)
+            for name in ("done", "batches.jsonl", "checkpoint"):
+                _remove(spec.place / name)
+            template.parent.mkdir(parents=True, exist_ok=True)
+            spec.place.rename(template)
+        changes = dataclasses.replace(spec, prefix=f"{label}-changes")
+        self._fill(changes, upto=work.events, first=work.loaded)
+        shutil.copytree(template, spec.place)  # to the path where it was created, so that paths in it stay valid
+        return self._run(changes)
 
     def _all_of(self, work: Workload) -> int:
         return work.age_events + work.events // work.tables * work.tables + work.live_events
@@ -166,8 +190,8 @@ class Suite:
     def _aged(self, spec: Spec) -> Metrics:
         """A run on an old table. The earlier commits are created once per writer; each run continues a copy of them."""
         work = spec.workload
-        template = self._plan.work / "aged" / f"{_label(work)}-{spec.writer}"
-        spec = dataclasses.replace(spec, prefix=f"{_label(work)}-{spec.writer}", until=0)
+        template = self._plan.work / "aged" / f"{label_of(work)}-{spec.writer}"
+        spec = dataclasses.replace(spec, prefix=f"{label_of(work)}-{spec.writer}", until=0)
         if not template.exists():
             delete_topics(self._bootstrap, spec.topics())
             self._fill(spec, upto=work.age_events)
@@ -191,41 +215,26 @@ class Suite:
         return metrics | {
             "peak_rss_mb": memory.rss / 2**20,
             "peak_pss_mb": memory.pss / 2**20,
-            "bytes_per_byte": written / self._model(spec.workload)["bytes"],
+            "bytes_per_byte": written / wanted_of(spec.workload, self._plan.work)["bytes"],
         }
 
-    def _fill(self, spec: Spec, upto: int) -> None:
-        """Fill each topic up to its first ``upto`` events."""
+    def _fill(self, spec: Spec, upto: int, first: int = 0) -> None:
+        """Fill each topic up to its first ``upto`` events; ``first``: how many of the table's events come before."""
         work, there = spec.workload, topic_ends(self._bootstrap, spec.topics())
         for topic, shape in spec.topics().items():
             if topic not in there:
                 create_topic(self._bootstrap, topic, work.topic_partitions)
             have = sum(there.get(topic, {}).values())
             if have < upto:
-                produce(self._bootstrap, topic, islice(table_events(work, shape), have, upto))
+                produce(self._bootstrap, topic, islice(table_events(work, shape), first + have, first + upto))
 
     def _wrong(self, spec: Spec) -> str | None:
         found = json.loads((spec.place / "digests.json").read_text())
-        wanted = self._model(spec.workload)["tables"]
+        wanted = wanted_of(spec.workload, self._plan.work)["tables"]
         wrong = {t: (found.get(t), wanted[t]) for t in wanted if found.get(t) != wanted[t]}
         return (
             f"{len(wrong)} tables are not right, (found, wanted): {dict(islice(wrong.items(), 2))}" if wrong else None
         )
-
-    def _model(self, work: Workload) -> dict[str, Any]:
-        """The expected content of the tables, and the bytes of change that lead to it; computed once."""
-        file = self._plan.work / "models" / f"{_label(work)}.json"
-        if file.exists():
-            return dict(json.loads(file.read_text()))
-        size, tables = 0, {}
-        for shape in work.shapes():
-            records = _Sized(work, shape)
-            tables[shape.table] = dataclasses.asdict(expected(newest(records), shape))
-            size += records.size
-        file.parent.mkdir(parents=True, exist_ok=True)
-        made: dict[str, Any] = {"bytes": size, "tables": tables}
-        file.write_text(json.dumps(made))
-        return made
 
     def _note(self, workload: str, writer: str, number: int, metrics: Metrics, error: str | None) -> None:
         run = {"workload": workload, "writer": writer, "round": number, "scale": self._plan.scale}
@@ -236,21 +245,11 @@ class Suite:
         print(f"{workload} | {writer} | round {number + 1} | {told}", flush=True)
 
 
-def _label(work: Workload) -> str:
-    """A label that changes with the workload, so that results kept between calls are never mixed up."""
-    return f"{work.name}-{sha256(repr(work).encode()).hexdigest()[:8]}"
-
-
-class _Sized:
-    """A table's events; ``size``: the bytes of the values after the earlier commits."""
-
-    def __init__(self, work: Workload, shape: Shape) -> None:
-        self._work, self._shape, self.size = work, shape, 0
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        for number, (key, value) in enumerate(table_events(self._work, self._shape)):
-            self.size += len(value) if number >= self._work.age_events else 0
-            yield key, value
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _end_cut_line(log: Path) -> None:

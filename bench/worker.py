@@ -45,7 +45,7 @@ def make_run(spec: Spec) -> Run:
 def main() -> None:
     """Run, report the end, then report the content of the tables."""
     spec = Spec.from_json(Path(sys.argv[1]).read_text())
-    if spec.ageing and spec.writer.startswith("hudi"):
+    if spec.ageing and spec.writer.startswith("hudi") and not spec.workload.loaded:
         age(spec, metadata=spec.writer == "hudi")
         return
     run = make_run(spec)

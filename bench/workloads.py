@@ -25,6 +25,10 @@ class Workload:
         warm_up: batches left out.
         live_per_s, live_s: events per second that arrive while the stream runs, and for how many seconds.
         age: number of earlier commits of the table before the measured ones, and the events of each of them.
+        loaded: number of rows that these commits insert, each key once, from a topic of its own; 0: their events are
+            those of the other workloads.
+        index, table_type: of the table, by binlake's names.
+        file_rows: rows of a base file, where the index lets rows go to any file.
     """
 
     name: str
@@ -40,6 +44,10 @@ class Workload:
     live_s: int = 0
     age: int = 0
     age_batch: int = 20
+    loaded: int = 0
+    index: str = "bucket"
+    table_type: str = "merge_on_read"
+    file_rows: int = 0
 
     @property
     def live_events(self) -> int:
@@ -71,6 +79,41 @@ class Workload:
         if self.tables == 1:
             return [self.shape]
         return [replace(self.shape, table=f"{self.shape.table}_{n:02d}") for n in range(self.tables)]
+
+
+#: Indexes that are measured on a table of many files, by workload.
+INDEXED = {
+    "index-bloom": "bloom",
+    "index-global-bloom": "global_bloom",
+    "index-simple": "simple",
+    "index-record-index": "record_index",
+}
+COPY_ON_WRITE = "copy-on-write"
+#: Rows that one commit loads.
+_LOAD_ROWS = 500_000
+
+
+def on_large_table(name: str, *, rows: int, files: int, batch: int, batches: int) -> Workload:
+    """Changes to a table of ``rows`` rows in ``files`` files: ``name`` is a key of INDEXED, or COPY_ON_WRITE.
+
+    Most changes are updates of loaded rows, a few insert keys that are new or delete. A table that rewrites its files
+    has as many buckets as files, and each writer takes its own way of finding rows.
+    """
+    commits = max(1, min(10, rows // _LOAD_ROWS))
+    copies = name == COPY_ON_WRITE
+    return Workload(
+        name,
+        events=(WARM_UP + batches) * batch,
+        batch=batch,
+        keys=rows + rows // 100,
+        buckets=files,
+        age=commits,
+        age_batch=rows // commits,
+        loaded=rows // commits * commits,
+        index="bucket" if copies else INDEXED[name],
+        table_type="copy_on_write" if copies else "merge_on_read",
+        file_rows=rows // files,
+    )
 
 
 INGEST = (

@@ -15,12 +15,12 @@ import pytest
 from bench.aged_hudi import age
 from bench.events import Shape, events
 from bench.kafka_load import table_events
-from bench.model import digest, expected, newest, rows_of
+from bench.model import digest, expected, expected_of_loaded, newest, rows_of
 from bench.report import compared_by, overview, table, times_as_good, write_report
 from bench.spec import Batch, Recorder, Spec, read_batches
 from bench.suite import Plan, Suite, in_turns, read_runs, writers_of
 from bench.summary import freshness, over_rounds, percentile, summarise
-from bench.workloads import INGEST, Workload
+from bench.workloads import INGEST, Workload, on_large_table
 from pipeline.hudi.read import TableReader
 from pipeline.source.offsets import Offsets
 
@@ -227,3 +227,11 @@ def test_the_old_table_that_hudi_goes_on_with_is_right(tmp_path: Path) -> None:
     found = pa.Table.from_batches(list(reader.batches(reader.plan())))
     assert digest(found, shape) == expected(newest(table_events(work, shape)), shape)
     assert len(reader.table.timeline.completed()) == 13
+
+
+def test_the_model_of_a_loaded_table_is_that_of_all_its_events() -> None:
+    work = on_large_table("index-bloom", rows=3_000, files=3, batch=500, batches=2)
+    shape = work.shapes()[0]
+    everything = list(table_events(work, shape))
+    assert len({key for key, _ in everything[:3_000]}) == 3_000
+    assert expected_of_loaded(everything, shape, work.loaded) == expected(newest(everything), shape)
