@@ -15,7 +15,7 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuckets
+from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.append import open_groups
@@ -50,6 +50,7 @@ from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from pipeline.upsert.kind_rules import first_bucketing
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -262,7 +263,7 @@ class LakeTable:
         known = self.table.config.bucketing
         if self.table.config.kind.looks_up:
             return None
-        return known if known != SimpleBuckets(self.rules.buckets) else None
+        return known if known != first_bucketing(self.rules) else None
 
     def append_writer(self, context: WriteContext) -> AppendWriter | None:
         """What adds rows to an append table, on its file groups of now; None for any other table. Raises

@@ -26,7 +26,8 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
+from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, buckets_of
+from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
@@ -209,6 +210,9 @@ class _Mover:
             ids = [source.file_id for source in done.unit.sources]
             groups.setdefault(done.unit.partition_path, []).extend(ids)
         table = self.table
+        if any(isinstance(one, PartitionBuckets) for one in (self.wanted, table.table.config.bucketing)):
+            content = hashing_config(self.wanted, self.instant)
+            table.storage.write(hashing_config_path(self.instant), content)
         record = CommitRecord(rebucket_stream(stream), 0, Counts(), table.source, table.origin)
         replacement = Replacement({path: tuple(sorted(ids)) for path, ids in groups.items()}, self.wanted)
         results = [result for done in self.moved.values() for result in done.results]

@@ -52,7 +52,7 @@ def test_the_same_count_moves_nothing(lake: FedLake) -> None:
 
 def test_a_pattern_of_partitions_gets_a_count_of_its_own() -> None:
     first = wanted_buckets(SimpleBuckets(2), 4, "day=2026-*")
-    assert first == PartitionBuckets(2, (("day=2026\\-.*", 4),))
+    assert first == PartitionBuckets(2, (("^day=2026\\-.*$", 4),))
     assert (first.count("day=2026-01"), first.count("day=2025-01")) == (4, 2)
     second = wanted_buckets(first, 8, "day=2026-01")
     assert (second.count("day=2026-01"), second.count("day=2026-02")) == (8, 4)

@@ -70,7 +70,8 @@ class PartitionBuckets:
 
     Args:
         default: the number of buckets of a partition that no rule matches.
-        rules: (regular expression, number of buckets); the first that matches a whole partition path counts.
+        rules: (regular expression, number of buckets); the first that is found in a partition path counts. As in Hudi
+            1.2.0 (``RegexRuleEngine``) it need not match the whole path: ``^`` and ``$`` say where it begins and ends.
     """
 
     default: int
@@ -92,7 +93,7 @@ class PartitionBuckets:
 
     def count(self, partition_path: str) -> int:
         """See Bucketing."""
-        found = (count for rule, count in self.rules if re.fullmatch(rule, partition_path))
+        found = (count for rule, count in self.rules if re.search(rule, partition_path))
         return next(found, self.default)
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:

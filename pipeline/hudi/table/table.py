@@ -22,6 +22,7 @@ from pipeline.hudi.definition.config import (
     TableConfig,
     load_config,
 )
+from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_config, hashing_config_path
 from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
 from pipeline.hudi.locking.ownership import Locking, Ownership
@@ -90,6 +91,8 @@ class HudiTable(TableState):
         create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")
+        if config.partition_buckets:
+            storage.write(hashing_config_path(FIRST_INSTANT), hashing_config(config.bucketing, FIRST_INSTANT))
         storage.create(PROPERTIES_PATH, config.to_properties())
         table = cls.open(storage, config, metadata, locking, conflicts)
         if metadata is not None:

@@ -10,6 +10,7 @@ import typer
 from pipeline.cli.lake_options import LakeConf, Table, chosen_one, opened, say
 from pipeline.cli.text import duration, number, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
+from pipeline.errors import ConfigError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.lake.lake_table import LakeTable
@@ -63,10 +64,18 @@ def wanted_buckets(known: Bucketing, number_of: int, partition: str | None) -> B
         known: those of now.
         number_of: the new number.
         partition: a pattern of partition paths, ``*`` for any text and ``?`` for any character; None for the table.
+
+    Raises ConfigError for a pattern that Hudi's expressions cannot hold.
     """
     if partition is None:
         return bucketing_of(number_of)
-    expression = "".join({"*": ".*", "?": "."}.get(one, re.escape(one)) for one in partition)
+    if "," in partition or ";" in partition:
+        raise ConfigError(
+            "Hudi keeps no pattern of partitions with a comma or a semicolon",
+            do_next="write ? in its place",
+            partition=partition,
+        )
+    expression = "^" + "".join({"*": ".*", "?": "."}.get(one, re.escape(one)) for one in partition) + "$"
     default = known.default if isinstance(known, PartitionBuckets) else known.count("")
     rules = known.rules if isinstance(known, PartitionBuckets) else ()
     return bucketing_of(default, ((expression, number_of), *(rule for rule in rules if rule[0] != expression)))
