@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.cli.commands.rows.rebucket import wanted_buckets
 from pipeline.hudi.definition.bucketing import PartitionBuckets, SimpleBuckets
-from tests.cli.fed_lake import FedLake
+from tests.cli.fed_lake import BY_PROCESS, FedLake
+from tests.stream.topic_log import event
 
 
 @pytest.fixture
@@ -57,3 +59,24 @@ def test_a_pattern_of_partitions_gets_a_count_of_its_own() -> None:
     second = wanted_buckets(first, 8, "day=2026-01")
     assert (second.count("day=2026-01"), second.count("day=2026-02")) == (8, 4)
     assert wanted_buckets(second, 3, None) == SimpleBuckets(3)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{}, {"type": "copy_on_write"}, {"merge": {"engine": "partial_update"}}],
+    ids=["plain", "copy on write", "merged by the writer"],
+)
+def test_a_late_event_brings_no_deleted_row_back(tmp_path: Path, tables: dict[str, Any]) -> None:
+    """The orders of deleted rows move: in delete blocks, or in files beside the table's."""
+    keeping = {"compaction": {**BY_PROCESS, "tombstone_retention_hours": 24}}
+    lake = FedLake(tmp_path, {**keeping, **tables})
+    lake.feed(6)  # the last one deletes key 2
+    told = lake.run("rebucket", "shop.a", "--buckets", "3")
+    assert told.exit_code == 0, told.output
+    lake.check()
+    row = {"id": 2, "owner": "late", "balance": "AfQ=", "region": "eu"}
+    lake.log.add("s.shop.a", event("a", "u", 150, row), {"id": 2})
+    lake.go_on()
+    lake.check()
+    lake.feed(1)
+    lake.check()
