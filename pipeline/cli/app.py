@@ -86,6 +86,12 @@ COMMANDS = (
         "Compact the tables that are due, then clean and archive them. The stream may run at the same time.",
     ),
     Lazy(
+        "rebucket",
+        "pipeline.cli.commands.rows.rebucket",
+        "rebucket_table",
+        "Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time.",
+    ),
+    Lazy(
         "replay",
         "pipeline.cli.commands.replay",
         "replay",

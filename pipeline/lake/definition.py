@@ -43,17 +43,17 @@ def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:
 def table_config(target: Target) -> TableConfig:
     """The Hudi configuration of a target's table."""
     appends = target.kind.appends
-    config = TableConfig(
+    plain = TableConfig(
         name=lake_name(target.source.table),
         record_key_fields=() if appends else target.key or (ROW_FIELD,),
         ordering_field="" if appends else ORDER_FIELD,
-        bucket_count=target.bucketing.count("") if target.kind.computed else 0,
+        bucket_count=0,
         partition_fields=target.layout.fields,
         hive_style=target.layout.hive_style,
         url_encode=target.layout.url_encode,
         kind=target.kind,
     )
-    return target.merging.on(config)
+    return target.merging.on(plain.with_bucketing(target.bucketing) if target.kind.computed else plain)
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:

@@ -15,8 +15,7 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_of_file_id
-from pipeline.hudi.definition.bucketing import Bucketing, GroupNames, SimpleBuckets
+from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.append import open_groups
@@ -30,8 +29,10 @@ from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
+from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.definition import base_file_form, metadata_config, table_config, table_schema
+from pipeline.lake.group_names import group_names
 from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
@@ -50,6 +51,7 @@ from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from pipeline.upsert.kind_rules import first_bucketing
 from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
@@ -59,6 +61,19 @@ _log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
 _ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a replacecommit puts in the place of what.
+
+    Args:
+        groups: the ids of the replaced file groups by partition path.
+        bucketing: of the table from this commit on.
+    """
+
+    groups: Mapping[str, tuple[str, ...]]
+    bucketing: Bucketing
 
 
 @dataclass
@@ -102,6 +117,7 @@ class LakeTable:
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
         opened.settle_key()
+        table.settle_buckets()
         opened._load()
         return opened
 
@@ -133,28 +149,7 @@ class LakeTable:
         self.heights = recorded.heights
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
-        self.names = self._names()
-
-    def _names(self) -> GroupNames:
-        """The ids of the file groups. Raises ConfigError if there is one of a bucket that the table does not have."""
-        table = self.table
-        computed = GroupNames(table.config.name, table.config.bucketing)
-        if not table.config.has_buckets:
-            return computed
-        named: dict[tuple[str, int], str] = {}
-        for piece in table.file_slices():
-            place = (piece.partition_path, bucket_of_file_id(piece.file_id))
-            if place[1] >= (count := computed.bucketing.count(place[0])):
-                raise ConfigError(
-                    f"another writer wrote rows to bucket {place[1]} of a table of {count} buckets",
-                    do_next="stop that writer, whose bucket count differs, and load the table again under a new path",
-                    table=self.rules.path,
-                    partition=place[0],
-                    file_group=piece.file_id,
-                )
-            if piece.file_id != computed.of(*place):
-                named[place] = piece.file_id
-        return dataclasses.replace(computed, named=named)
+        self.names = group_names(table, self.rules.path)
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -199,15 +194,25 @@ class LakeTable:
 
     def check(self, target: Target) -> None:
         """Take in the target's column groups. Raises ConfigError when the target is of another source table, or its
-        key, buckets, partitioning or merging differ, StorageError."""
+        key, partitioning or merging differ, StorageError."""
         if self.source is not None and self.source != target.source:
             raise ConfigError(
                 f"the table at this path holds {self.source}, not {target.source}",
                 do_next="set another path for one of them (tables.path)",
                 path=self.storage.uri,
             )
-        self.table.config.check_same_identity(table_config(target))
+        here = dataclasses.replace(target, bucketing=self.table.config.bucketing)  # ``check_routing`` compares these
+        self.table.config.check_same_identity(table_config(here))
         self.become(target.merging)
+
+    def check_routing(self, target: Target) -> None:
+        """Raise OvertakenError if rows were routed by other buckets than the table has now."""
+        if target.kind.computed and target.bucketing != self.table.config.bucketing:
+            raise OvertakenError(
+                "the table's bucket counts have changed since the rows were routed",
+                do_next="none needed: the batch runs again and is routed by the new counts",
+                table=self.rules.path,
+            )
 
     def origin_of(self, report: TableReport) -> SourceTable | None:
         """The only source table of this table; None if there may be several (``TableReport.shared``).
@@ -260,7 +265,7 @@ class LakeTable:
         known = self.table.config.bucketing
         if self.table.config.kind.looks_up:
             return None
-        return known if known != SimpleBuckets(self.rules.buckets) else None
+        return known if known != first_bucketing(self.rules) else None
 
     def append_writer(self, context: WriteContext) -> AppendWriter | None:
         """What adds rows to an append table, on its file groups of now; None for any other table. Raises
@@ -357,9 +362,10 @@ class LakeTable:
         results: Sequence[WriteResult],
         record: CommitRecord,
         touched: Sequence[GroupIntent] = (),
+        replacement: Replacement | None = None,
     ) -> str:
         """Complete an instant with the commit record of its batch. Returns the completion time. ``touched`` and errors
-        as ``HudiTable.commit``.
+        as ``HudiTable.commit``. ``replacement``: of a replacecommit.
 
         ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived under the lock from what the
         newest commit recorded, so the newest commit always knows the positions of all streams.
@@ -370,10 +376,12 @@ class LakeTable:
             nonlocal record
             self._take_over(record.stream, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
-            return record.to_extra()
+            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None else {}
+            return {**record.to_extra(), **stated}
 
+        replaced = replacement.groups if replacement is not None else None
         completed = self.table.commit(
-            context.instant, results, extra, context.arrow_schema, touched=touched, whole=whole
+            context.instant, results, extra, context.arrow_schema, touched=touched, whole=whole, replaced=replaced
         )
         self.positions = record.positions if record.positions is not None else self.positions
         self.truncates, self.source, self.origin = record.truncates, record.source, record.origin

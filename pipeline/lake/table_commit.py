@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 from collections.abc import Mapping, Sequence
@@ -129,6 +130,9 @@ def _write_and_commit(
             table.table.abort(table_input.context.instant)
         counts.settle()
         return TableOutcome(None, counts)
+    begun = table_input.context
+    with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
+        table.check_routing(report.target)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):

@@ -92,14 +92,16 @@ class Tombstones:
     def _rows(self, file_id: str) -> pa.Table | None:
         for attempt in range(_ATTEMPTS):
             try:
-                return _all_rows(self.storage, file_id)
+                return all_rows(self.storage, file_id)
             except StorageNotFoundError:  # merged with others meanwhile: list again
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
 
 
-def _all_rows(storage: Storage, file_id: str) -> pa.Table | None:
+def all_rows(storage: Storage, file_id: str) -> pa.Table | None:
+    """Every row of a file group's files, with the instants that deleted; None without files. Raises CorruptDataError,
+    StorageError."""
     tables = [decode(storage.read(info.path), info.path) for info in storage.list(folder(file_id))]
     return pa.concat_tables(tables, promote_options="permissive") if tables else None
 

@@ -13,6 +13,7 @@ from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.bucket_sizes import BucketAdvice, bucket_advice
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease
@@ -88,6 +89,7 @@ class TableStatus:
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
         reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
+        advice: another number of buckets, if theirs are far larger or smaller than planned.
         undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
     """
 
@@ -107,6 +109,7 @@ class TableStatus:
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
+    advice: BucketAdvice | None = None
     undetermined: list[str] = field(default_factory=list)
 
 
@@ -151,7 +154,9 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
         status.freshness_ms = visible - times[1] if times is not None else None
     status.undetermined = [str(one) for one in undetermined_columns(RecordReader.newest_of(table).ddl or ())]
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
-    for piece in table.file_slices():
+    slices = table.file_slices()
+    status.advice = bucket_advice(table, slices)
+    for piece in slices:
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
     status.reverts = RecordReader.newest_of(table).reverts

@@ -132,7 +132,8 @@ class TableSettings(Section):
     """Rules of lake tables."""
 
     buckets: Count = 8
-    """Buckets of a new table (of each partition). Fixed at creation. Plan for about 1 GB of base files in a bucket."""
+    """Buckets of a new table (of each partition); ``binlake rebucket`` changes those of an existing one. Plan for about
+    1 GB of base files in a bucket."""
     key: tuple[Text, ...] | None = Field(default=None, min_length=1)
     """Key columns; null takes the key that the messages or the schema give."""
     partition: PartitionSettings | None = None

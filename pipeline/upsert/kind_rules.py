@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.hudi.definition.bucketing import Bucketing, bucketing_of
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.settings import TableRules
 
@@ -9,3 +10,8 @@ from pipeline.settings import TableRules
 def kind_of(rules: TableRules) -> TableKind:
     """The kind of a lake table with these rules."""
     return TableKind(rules.type, "none" if rules.kind == "append" else rules.index.type)
+
+
+def first_bucketing(rules: TableRules) -> Bucketing:
+    """The buckets of a new lake table with these rules."""
+    return bucketing_of(rules.buckets, tuple(rules.index.partition_buckets.items()))

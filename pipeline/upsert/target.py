@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
+from pipeline.hudi.definition.bucketing import Bucketing
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import PartitionLayout
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.merging import Merging
 from pipeline.settings import PartitionSettings, TableRules
-from pipeline.upsert.kind_rules import kind_of
+from pipeline.upsert.kind_rules import first_bucketing, kind_of
 from pipeline.upsert.merging_rules import merging_of
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
@@ -129,7 +129,7 @@ def make_target(
     merging = merging_of(rules)
     if not (own or kind.appends):
         _check_without_key(merging, kind, schema.source)
-    buckets = SimpleBuckets(rules.buckets) if bucketing is None else bucketing
+    buckets = first_bucketing(rules) if bucketing is None else bucketing
     return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
 
 

@@ -18,6 +18,7 @@ from tests.crash_points.replay_works import Dump, DumpReplay, QuarantineReplay
 from tests.crash_points.story import Place
 from tests.crash_points.works import (
     Batch,
+    Rebucketed,
     Restored,
     Upkeep,
     clean_up,
@@ -54,6 +55,7 @@ WORKS: dict[str, Work] = {
     "clean": Upkeep(clean_up, compact_twice, keeps=0),
     "archival": Upkeep(put_away, compact_twice, keeps=0, more=UNINDEXED),
     "savepoints": Upkeep(hold),
+    "other buckets": Rebucketed(clean_up),
     "restore": Restored(go_back, keeps=2),
     "a batch of copy-on-write tables": Batch(COPIED, before=COPIED),
     "restore of copy-on-write tables": Restored(go_back, keeps=2, more=COPIED),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.decode.changes import SourceTable
+from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.compaction import CompactionConfig, run
@@ -14,6 +15,7 @@ from pipeline.hudi.services.restore import restore
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake
+from pipeline.lake.rebucket import rebucket
 from pipeline.storage import Storage
 from tests.crash_points.story import TABLES, Place, Rows, pasts, run_to, trouble, wrong_rows
 
@@ -104,6 +106,27 @@ class Restored(Upkeep):
     def trouble(self, place: Place) -> list[str]:
         run_to(_BEFORE + 1, place, place.open(), place.settings(**self.more))
         return super().trouble(place)
+
+
+@dataclass
+class Rebucketed(Upkeep):
+    """Both tables move from one bucket to three. Their rows and pasts stay."""
+
+    def _each(self, place: Place, root: Storage, service: Service) -> None:
+        settings, lake = place.settings(**self.more), Lake(root)
+        for name in TABLES:
+            table = lake.get(settings.table_rules(SourceTable("shop", name)))
+            assert table is not None
+            rebucket(table, SimpleBuckets(3), settings.name, CompactionConfig(), serially)
+
+    def go_on(self, place: Place) -> list[str]:
+        found = super().go_on(place)
+        lake = Lake(place.open())
+        for name in TABLES:
+            table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
+            if table is None or table.table.config.bucket_count != 3:
+                found.append(f"{name} has not three buckets")
+        return found
 
 
 def serially(task: Callable[[Any], Any], operations: Any) -> list[Any]:  # noqa: ANN401 - any task

@@ -222,7 +222,12 @@ class Ingest:
         starts = {TOPIC: {r.partition: r.start for r in ranges}}
         applied = table.ahead_of(STREAM, starts).get(TOPIC, {}) if table else {}
         schema = table_schema(self.shape)
-        report = TableReport(schema, make_target(schema, self.rules), pa.schema([]), {TOPIC})
+        report = TableReport(
+            schema,
+            make_target(schema, self.rules, bucketing=table.own_bucketing if table else None),
+            pa.schema([]),
+            {TOPIC},
+        )
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
             routed = route(

@@ -19,17 +19,20 @@ from pipeline.cli.commands.check_ddl import policies, statements
 from pipeline.cli.commands.check_kafka import KafkaProbe
 from pipeline.cli.engine_remarks import engine_remarks
 from pipeline.cli.options import SettingsFile
-from pipeline.cli.text import terminal
+from pipeline.cli.text import size, terminal
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.bucket_sizes import PLANNED_BYTES, bucket_advice
 from pipeline.lake.merging_check import compare_merging
 from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
 from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
 from pipeline.upsert.fanout import destination, part_of
+from pipeline.upsert.kind_rules import first_bucketing
 from pipeline.upsert.merging_rules import merging_of
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
@@ -224,7 +227,21 @@ def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
         return None
     except StorageError as error:
         return _failed(f"table {table}", error)
-    return _run(f"table {table}", partial(_check_existing, properties, rules))
+    return _checked_sizes(_run(f"table {table}", partial(_check_existing, properties, rules)), lake, table, rules)
+
+
+def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -> Check:
+    """The check of an existing table, and a warning where its buckets are far from the planned size."""
+    if check.verdict is not Verdict.OK:
+        return check
+    try:
+        advice = bucket_advice(HudiTable.open(lake.sub(rules.path)))
+    except BinlakeError as error:
+        return _failed(check.name, error)
+    if advice is None:
+        return check
+    told = f"a bucket has {size(advice.mean_bytes)} of {size(PLANNED_BYTES)} planned: {advice.command('CONF', table)}"
+    return Check(check.name, Verdict.WARNING, told)
 
 
 def _check_paths(rules: Mapping[str, TableRules]) -> str:
@@ -245,8 +262,8 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     config = TableConfig.from_properties(properties)
     config.check_writable()
     partition = (rules.partition.field,) if rules.partition else ()
-    expected = {"buckets": rules.buckets, "partition": partition, "hive_style": rules.hive_style}
-    found = {"buckets": config.bucket_count, "partition": config.partition_fields, "hive_style": config.hive_style}
+    expected = {"partition": partition, "hive_style": rules.hive_style}
+    found = {"partition": config.partition_fields, "hive_style": config.hive_style}
     differing = [
         f"{k} {found[k]} in the lake, {expected[k]} in the settings" for k in expected if found[k] != expected[k]
     ]
@@ -257,6 +274,8 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
             path=rules.path,
         )
     compare_merging(config, rules)
+    if config.bucketing != first_bucketing(rules):
+        return f"{config.bucket_count} buckets in the lake, which count; {rules.buckets} in the settings"
     return f"{config.bucket_count} buckets, as in the lake"
 
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Annotated
 
 import typer
 
 from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared, told
 from pipeline.cli.text import duration, number, size
+from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
-from pipeline.hudi.services.compaction import MapTasks
 from pipeline.lake.catalog import BrokenTable
 from pipeline.lake.maintenance import Report, Wanted, maintain
 from pipeline.settings import Settings
-from pipeline.spark.session import spark_session
-from pipeline.spark.tasks import map_in_tasks
-
-_CORES = os.cpu_count() or 1
 
 Now = Annotated[bool, typer.Option("--now", help="Compact all log files, due or not.")]
 ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans only; see --execute-only.")]
 ExecuteOnly = Annotated[bool, typer.Option("--execute-only", help="Carry out plans only; write none.")]
-OnSpark = Annotated[bool, typer.Option("--spark", help="Work in Spark tasks, by the settings' spark section.")]
-Threads = Annotated[int, typer.Option(help="Threads to use without --spark.", min=1)]
 
 
 def compact(
@@ -39,7 +29,7 @@ def compact(
     schedule_only: ScheduleOnly = False,
     execute_only: ExecuteOnly = False,
     spark: OnSpark = False,
-    threads: Threads = _CORES,
+    threads: Threads = CORES,
     as_json: AsJson = False,
 ) -> None:
     """Compact the tables that are due, then clean and archive them. The stream may run at the same time."""
@@ -48,7 +38,7 @@ def compact(
     settings, code = Settings.load(conf), 0
     wanted, sharing = Wanted(now, schedule=not execute_only, execute=not schedule_only), shared(settings, "compact")
     found = chosen(settings, tables)
-    with _workers(settings, spark, threads) as map_tasks:
+    with workers(settings, spark, threads) as map_tasks:
         for place in found:
             if isinstance(place, BrokenTable):
                 report = Report(place.name, error=place.error)
@@ -98,18 +88,3 @@ def _fields(report: Report) -> dict[str, object]:
         where = {key: str(value) for key, value in error.where.items()}
         fields["error"] = {"what": error.what, "where": where, "next": error.do_next}
     return fields
-
-
-@contextlib.contextmanager
-def _workers(settings: Settings, on_spark: bool, threads: int) -> Iterator[MapTasks]:
-    """Where the tasks of compactions run."""
-    if on_spark:
-        session = spark_session(settings)
-        try:
-            context = session.sparkContext
-            yield partial(map_in_tasks, context, slots=context.defaultParallelism)
-        finally:
-            session.stop()
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="binlake-compaction") as pool:
-        yield lambda function, operations: list(pool.map(function, operations))

@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import duration, number, size, terminal
 from pipeline.clock import now_ms
+from pipeline.lake.bucket_sizes import PLANNED_BYTES
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
@@ -44,7 +45,7 @@ def status(
         for table in found:
             _write({"table": table.name, **dataclasses.asdict(table)})
     elif found:
-        _print_tables(found)
+        _print_tables(found, str(conf))
     raise typer.Exit(code)
 
 
@@ -92,7 +93,7 @@ def _run(run: Writer | None) -> str:
     return f"running ({place})" if run.alive else f"not running; a run died ({place})"
 
 
-def _print_tables(found: list[TableStatus]) -> None:
+def _print_tables(found: list[TableStatus], conf: str) -> None:
     grid = Grid("table", "last commit")
     for heading in ("age", "freshness", "rows", "logs", "base", "logs/base"):
         grid.add_column(heading, justify="right")
@@ -120,6 +121,9 @@ def _print_tables(found: list[TableStatus]) -> None:
             say(f"{t.name} is at {t.path}: it was {t.former}")
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
+        if t.advice is not None:
+            told = f"a bucket has {size(t.advice.mean_bytes)}, {size(PLANNED_BYTES)} are planned"
+            say(f"  {t.name}: {told}: {t.advice.command(conf, t.name)}")
         for one in t.undetermined:
             say(f"  {t.name}: not determined: {one}")
 

@@ -74,6 +74,7 @@ def begin_instant(
     ownership: Ownership,
     body: bytes = b"",
     check: Callable[[Instant], None] | None = None,
+    request_body: bytes | None = None,
 ) -> Instant:
     """Step 1: a new inflight instant; its heartbeat begins before it.
 
@@ -84,13 +85,15 @@ def begin_instant(
         ownership: of the writer.
         body: of the inflight file, and with ``check`` of the requested file; both may be empty for Hudi's readers.
         check: called with the requested instant, which is removed if it raises.
+        request_body: of the requested file, where it is not that of the inflight file.
 
     Raises StorageError, and what ``check`` raises.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
         requested = Instant(clock.next_begin(), action, State.REQUESTED)
         try:
-            request(storage, requested, body if check is not None else b"", ownership)
+            first = body if check is not None else b""
+            request(storage, requested, first if request_body is None else request_body, ownership)
             break
         except AlreadyExistsError:
             if attempt == _BEGIN_ATTEMPTS - 1:

@@ -6,8 +6,10 @@ import re
 
 from pipeline.clock import now_ms, parse_instant
 from pipeline.errors import ConfigError, TransientError
-from pipeline.hudi.timeline.instant import CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
+from pipeline.hudi.actions.announced import pending_intent
+from pipeline.hudi.timeline.instant import CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import Storage
 
 #: The most that the timeline may be ahead of this machine's clock; beyond it no new instant begins.
 MAX_CLOCK_SKEW_MS = 2 * 3600 * 1000
@@ -24,15 +26,21 @@ def is_time(instant: str) -> bool:
     return _INSTANT.match(instant) is not None
 
 
-def refuse_foreign(timeline: Timeline) -> None:
-    """Raise ForeignActionError while an action is pending that will replace file groups or restore the table."""
+def refuse_foreign(storage: Storage, timeline: Timeline) -> None:
+    """Raise ForeignActionError while an action is pending that will replace file groups or restore the table. A pending
+    replacecommit of binlake takes in what others commit until it completes, so it excludes nobody."""
     for pending in timeline.pending():
-        if pending.action in _FOREIGN:
+        if pending.action in _FOREIGN and not (pending.action == REPLACE_COMMIT and _takes_in(storage, pending)):
             raise ForeignActionError(
                 f"a {pending.action} is pending, and no other write to its file groups is allowed until it ends",
                 do_next="finish it or roll it back with the writer that began it, then start again",
                 instant=pending.requested_time,
             )
+
+
+def _takes_in(storage: Storage, pending: Instant) -> bool:
+    announced = pending_intent(storage, pending)
+    return announced is not None and announced.whole
 
 
 def check_clock(timeline: Timeline, table: str) -> None:

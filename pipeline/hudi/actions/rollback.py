@@ -25,6 +25,7 @@ from pipeline.clock import InstantClock, monotonic_s
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
 from pipeline.hudi.actions.late_completion import delete_late
+from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant, State
@@ -187,6 +188,8 @@ def _execute(
         undo_entries(plan.target_time, rollback.requested_time)
     for partition, name in plan.files:
         storage.delete(in_partition(partition, name))
+    if plan.target_action == REPLACE_COMMIT:
+        storage.delete(hashing_config_path(plan.target_time))
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete(Instant(plan.target_time, plan.target_action, state).path)
     timeline.forget(Instant(plan.target_time, plan.target_action, State.REQUESTED))

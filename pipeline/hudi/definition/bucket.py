@@ -141,7 +141,17 @@ def file_id(table_name: str, partition_path: str, bucket: int) -> str:
     Hudi routes by the first eight characters only. The rest is a digest of table and partition path, so that every
     attempt of every task computes the same id by itself.
     """
-    digest = mmh3.mmh3_x64_128_digest(f"{table_name}\n{partition_path}\n{bucket}".encode()).hex()
+    return _named(f"{table_name}\n{partition_path}\n{bucket}", bucket)
+
+
+def next_file_id(table_name: str, partition_path: str, bucket: int, replaced: str) -> str:
+    """The id of the file group of a bucket whose former one was replaced at an instant: readers do not see any file of
+    the former id."""
+    return _named(f"{table_name}\n{partition_path}\n{bucket}\n{replaced}", bucket)
+
+
+def _named(text: str, bucket: int) -> str:
+    digest = mmh3.mmh3_x64_128_digest(text.encode()).hex()
     return f"{bucket:08d}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}-0"
 
 

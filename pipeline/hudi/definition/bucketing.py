@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -61,6 +62,48 @@ class SimpleBuckets:
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
         """See Bucketing."""
         return file_id(table_name, partition_path, bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBuckets:
+    """Bucket counts by partition path (Hudi's partition-level bucket index with the rule ``regex``).
+
+    Args:
+        default: the number of buckets of a partition that no rule matches.
+        rules: (regular expression, number of buckets); the first that is found in a partition path counts. As in Hudi
+            1.2.0 (``RegexRuleEngine``) it need not match the whole path: ``^`` and ``$`` say where it begins and ends.
+    """
+
+    default: int
+    rules: tuple[tuple[str, int], ...]
+
+    def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
+        """See Bucketing."""
+        counts = np.array([self.count(path) for path in partition_paths.dictionary.to_pylist()], dtype=np.int64)
+        of_row = counts[partition_paths.indices.to_numpy()] if len(counts) else np.empty(0, dtype=np.int64)
+        found = np.zeros(len(record_keys), dtype=np.int32)
+        for count in np.unique(of_row).tolist():
+            rows = np.flatnonzero(of_row == count)
+            found[rows] = bucket_ids(record_keys.take(pa.array(rows)), key_fields, count)
+        return found
+
+    def of(self, partition_path: str) -> SimpleBuckets:
+        """See Bucketing."""
+        return SimpleBuckets(self.count(partition_path))
+
+    def count(self, partition_path: str) -> int:
+        """See Bucketing."""
+        found = (count for rule, count in self.rules if re.search(rule, partition_path))
+        return next(found, self.default)
+
+    def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
+        """See Bucketing."""
+        return file_id(table_name, partition_path, bucket)
+
+
+def bucketing_of(number: int, rules: tuple[tuple[str, int], ...] = ()) -> SimpleBuckets | PartitionBuckets:
+    """The same number of buckets in every partition, or counts by partition where there are rules."""
+    return PartitionBuckets(number, rules) if rules else SimpleBuckets(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 import pyarrow as pa
 
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
-from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
+from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from pipeline.hudi.definition.kind import BUCKET_ENGINE, INDEX, INDEX_TYPE, MERGE_MODE, TYPE, UNKNOWN, TableKind
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties, load_properties
@@ -18,6 +18,9 @@ from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 NUM_BUCKETS = "hoodie.bucket.index.num.buckets"
+#: ``regex,count;regex,count``, with the rule ``regex``.
+PARTITION_BUCKETS = "hoodie.bucket.index.partition.expressions"
+_PARTITION_RULE = "hoodie.bucket.index.partition.rule.type"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 
 #: Properties that a table must have for binlake to write to it; the values are those of Hudi 1.2.0.
@@ -54,10 +57,18 @@ _TYPED = {
     "hoodie.table.metadata.partitions",
     "hoodie.bucket.index.hash.field",
     NUM_BUCKETS,
+    PARTITION_BUCKETS,
+    _PARTITION_RULE,
     *_KIND,
 }
 #: Typed properties that binlake derives from others; another writer may have other values.
-DERIVED = ("hoodie.table.keygenerator.type", "hoodie.bucket.index.hash.field", *_KIND)
+DERIVED = (
+    "hoodie.table.keygenerator.type",
+    "hoodie.bucket.index.hash.field",
+    PARTITION_BUCKETS,
+    _PARTITION_RULE,
+    *_KIND,
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,8 @@ class TableConfig:
     """The typed part of ``hoodie.properties``; every other property is kept as it is in ``extra``.
 
     ``record_key_fields`` is empty for an append table. ``bucket_count`` is 0 for a table without buckets, and for one
-    whose properties lack it (one made by another writer). ``ordering_field`` is "" for a table without one.
+    whose properties lack it (one made by another writer). ``partition_buckets``: the bucket counts of partitions by
+    regular expression; ``bucket_count`` is that of all others. ``ordering_field`` is "" for a table without one.
     """
 
     name: str
@@ -78,6 +90,7 @@ class TableConfig:
     url_encode: bool = True
     metadata_partitions: tuple[str, ...] = ()
     kind: TableKind = field(default_factory=TableKind)
+    partition_buckets: tuple[tuple[str, int], ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -101,7 +114,13 @@ class TableConfig:
     @property
     def bucketing(self) -> Bucketing:
         """Where rows go by their keys; one bucket for a table without buckets."""
-        return SimpleBuckets(max(self.bucket_count, 1))
+        return bucketing_of(max(self.bucket_count, 1), self.partition_buckets)
+
+    def with_bucketing(self, bucketing: Bucketing) -> TableConfig:
+        """The same table with other buckets."""
+        if isinstance(bucketing, PartitionBuckets):
+            return replace(self, bucket_count=bucketing.default, partition_buckets=bucketing.rules)
+        return replace(self, bucket_count=bucketing.count(""), partition_buckets=())
 
     @property
     def is_ours(self) -> bool:
@@ -123,6 +142,8 @@ class TableConfig:
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
             "hoodie.bucket.index.hash.field": ",".join(self.record_key_fields) if self.has_buckets else "",
             NUM_BUCKETS: str(self.bucket_count) if self.bucket_count else "",
+            PARTITION_BUCKETS: expressions_of(self.partition_buckets),
+            _PARTITION_RULE: "regex" if self.partition_buckets else "",
             "hoodie.table.metadata.partitions": ",".join(sorted(self.metadata_partitions)),
             **(_CONSTANT if self.is_ours else {}),
             **self.extra,
@@ -158,6 +179,7 @@ class TableConfig:
             url_encode=values.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
             kind=TableKind.of_properties(values),
+            partition_buckets=_rules(values.get(PARTITION_BUCKETS), values.get(_PARTITION_RULE)),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
         config = replace(config, extra={**config.extra, **config._foreign_values(values)})
@@ -269,6 +291,23 @@ def _flag(value: bool) -> str:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def expressions_of(rules: tuple[tuple[str, int], ...]) -> str:
+    """Bucket counts by partition in Hudi's spelling: ``regex,count;regex,count``."""
+    return ";".join(f"{rule},{count}" for rule, count in rules)
+
+
+def _rules(text: str | None, kind: str | None) -> tuple[tuple[str, int], ...]:
+    if not text or (kind or "regex") != "regex":
+        return ()
+    found = []
+    for part in text.split(";"):
+        rule, _, count = part.rpartition(",")
+        if not rule or not count.strip().isdigit():
+            return ()
+        found.append((rule, int(count)))
+    return tuple(found)
 
 
 def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
-from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.config import PARTITION_BUCKETS, TableConfig
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.keys import key_text, record_keys
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
@@ -40,10 +40,7 @@ class KeyLookup:
             return None
         if not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
             return None
-        if (
-            properties.get("hoodie.index.bucket.engine") != "SIMPLE"
-            or "hoodie.bucket.index.partition.expressions" in properties
-        ):
+        if properties.get("hoodie.index.bucket.engine") != "SIMPLE" or PARTITION_BUCKETS in config.extra:
             return None
         if properties.get(_HASH_FIELD) != ",".join(config.record_key_fields):
             return None

@@ -20,7 +20,7 @@ from pipeline.hudi.files.names import BaseFileName
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
 from pipeline.hudi.rewrite.form import BaseFileForm
-from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_sorted, merge_unsorted
+from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_any, merge_sorted, merge_unsorted
 from pipeline.storage.base import Storage
 
 
@@ -125,6 +125,15 @@ def write_joined(
         sink.abandon()
         raise
     return MadeBase(name, path, sink.close(outline.avro_schema_json))
+
+
+def merge_in_any_order(
+    storage: Storage, base: tuple[str, int] | None, log: SortedLog, outline: BaseOutline
+) -> Iterator[pa.Table]:
+    """The live rows of a file group with the columns of a base file, in any order. Arguments and errors as
+    ``write_bases``."""
+    with _opened(storage, base, outline) as old:
+        yield from merge_any(_rows(old, outline.schema), log)
 
 
 class _FilesSink:

@@ -174,21 +174,33 @@ def merge_unsorted(
         aside: path of a new file on local disk; it gets the size of the uncompressed base file.
         at_once: the largest number of rows, and about the largest number of bytes, gathered at once.
     """
-    alone = np.ones(len(log), dtype=np.bool_)
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.table.schema) as writer:
         keys: list[pa.Array] = []
-
-        def put(rows: pa.Table) -> None:
+        for rows in merge_any(base, log):
             writer.write_table(rows.combine_chunks())
             keys.extend(rows.column(RECORD_KEY_FIELD).chunks)
+    yield from in_key_order(aside, keys, at_once)
 
-        for rows in _stretches(base):
-            merged, unmet = log.merged(rows, 0, len(log), sorted_keys=False)
-            alone &= unmet
-            put(merged)
-        for rows in _stretches([log.fresh_rows(alone)]):
-            put(rows)
+
+def merge_any(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:
+    """The live rows in any order, for a base file in any order. Arguments as ``merge_sorted``."""
+    alone = np.ones(len(log), dtype=np.bool_)
+    for rows in _stretches(base):
+        merged, unmet = log.merged(rows, 0, len(log), sorted_keys=False)
+        alone &= unmet
+        yield merged
+    yield from _stretches([log.fresh_rows(alone)])
     log.passed = len(log)
+
+
+def in_key_order(aside: Path, keys: list[pa.Array], at_once: tuple[int, int]) -> Iterator[pa.Table]:
+    """The rows of a file (Arrow IPC), sorted by key.
+
+    Args:
+        aside: its path on local disk.
+        keys: the record keys of its rows, in its order.
+        at_once: as ``merge_unsorted``.
+    """
     order = np.asarray(pc.sort_indices(pa.chunked_array(keys, pa.string())).to_numpy(), dtype=np.int64)
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))

@@ -94,6 +94,7 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     with table.exclusively():
         table.refresh()
         table.delete_late_completions()
+        table.settle_buckets()
         instants = archivable(table, config.around(table.timeline, cleaning))
         if instants:
             table.lock.check()

@@ -29,6 +29,7 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import CorruptDataError, LostOwnershipError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
 from pipeline.hudi.actions.rollback import RollbackPlan, roll_back
+from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.services import cleaning
@@ -212,6 +213,8 @@ def _undo(storage: Storage, time: str, traces: _Traces) -> None:
     _delete(storage, [instant for instant in instants if instant.completed])
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(storage.delete, (info.path for info in traces.data.get(time, []))))
+    if any(instant.identity[1] == REPLACE_COMMIT for instant in instants):
+        storage.delete(hashing_config_path(time))
     _delete(storage, [instant for instant in instants if not instant.completed])
     drop_markers(storage, time)
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.announced import announcement, intent_extra
 from pipeline.hudi.actions.commit import CommitPlan, apply_commit, begin_instant, withdraw
-from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.actions.preconditions import check_clock, refuse_foreign
+from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
+from pipeline.hudi.actions.preconditions import ForeignActionError, check_clock, refuse_foreign
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
 from pipeline.hudi.definition.config import (
     CREATE_SCHEMA,
@@ -22,6 +22,7 @@ from pipeline.hudi.definition.config import (
     TableConfig,
     load_config,
 )
+from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_config, hashing_config_path
 from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
 from pipeline.hudi.locking.ownership import Locking, Ownership
@@ -33,9 +34,9 @@ from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
 from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
 from pipeline.hudi.table.table_state import Begun, TableState
-from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import Instant, State
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
@@ -90,6 +91,8 @@ class HudiTable(TableState):
         create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")
+        if config.partition_buckets:
+            storage.write(hashing_config_path(FIRST_INSTANT), hashing_config(config.bucketing, FIRST_INSTANT))
         storage.create(PROPERTIES_PATH, config.to_properties())
         table = cls.open(storage, config, metadata, locking, conflicts)
         if metadata is not None:
@@ -170,7 +173,7 @@ class HudiTable(TableState):
         """
         self._check_config()
         self.config.check_writable()
-        refuse_foreign(self.timeline)
+        refuse_foreign(self.storage, self.timeline)
         check_clock(self.timeline, self.config.name)
         if not self._begun:
             self._foreign_writes.clear()
@@ -183,6 +186,32 @@ class HudiTable(TableState):
         self.timeline.record(inflight)
         self._begun[inflight.requested_time] = begun
         return inflight.requested_time
+
+    def begin_replace(self) -> str:
+        """Begin a replacecommit that takes in what others commit until it completes (``rebase``); returns its requested
+        time. Errors as ``begin``."""
+        self._check_config()
+        self.config.check_writable()
+        refuse_foreign(self.storage, self.timeline)
+        check_clock(self.timeline, self.config.name)
+        if busy := [i for i in self.timeline.pending() if i.action == REPLACE_COMMIT]:
+            raise ForeignActionError(
+                "another replacecommit is pending",
+                do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
+                instant=busy[0].requested_time,
+                table=self.config.name,
+            )
+        body = announcement(WHOLE_TABLE)
+        inflight = begin_instant(
+            self.storage, self._clock, REPLACE_COMMIT, self.ownership, body, request_body=replace_request()
+        )
+        self.timeline.record(inflight)
+        self.rebase(inflight.requested_time)
+        return inflight.requested_time
+
+    def rebase(self, instant: str) -> None:
+        """Note that a pending instant of ours is based on the table as of the last refresh."""
+        self._begun[instant] = Begun(len(self._foreign_writes), self.schema, whole=True)
 
     def _check_first(self, intent: Intent, begun: Begun, requested: Instant) -> None:
         mine = intent.at(requested.requested_time)
@@ -217,6 +246,7 @@ class HudiTable(TableState):
         *,
         touched: Sequence[GroupIntent] = (),
         whole: bool = False,
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
     ) -> str:
         """Publish the files of an instant from ``begin``; returns the completion time.
 
@@ -229,6 +259,7 @@ class HudiTable(TableState):
                 base file. Columns that others have added since ``begin`` stay.
             touched: what it decided on beside its files: file groups whose state it looked up and changes elsewhere.
             whole: whether the commit's content depends on the whole table: no other may have completed since ``begin``.
+            replaced: of a replacecommit, the ids of the file groups that it replaces, by partition path.
 
         The metadata table records the files first. Raises OvertakenError if what another writer has committed since
         ``begin`` conflicts under the table's policy, LockHeldError, LostOwnershipError, CommitUnknownError,
@@ -240,7 +271,7 @@ class HudiTable(TableState):
             with self.exclusively():
                 begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
                 mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
-                completed = self._commit(mine, begun, files, extra or {}, schema)
+                completed = self._commit(mine, begun, files, extra or {}, schema, replaced)
         except LostOwnershipError:
             self._begun.pop(instant, None)
             self.ownership.end(instant)
@@ -251,7 +282,13 @@ class HudiTable(TableState):
         return completed
 
     def _commit(
-        self, mine: Intent, begun: Begun, files: Sequence[WriteResult], extra: Extra, schema: pa.Schema | None
+        self,
+        mine: Intent,
+        begun: Begun,
+        files: Sequence[WriteResult],
+        extra: Extra,
+        schema: pa.Schema | None,
+        replaced: Mapping[str, tuple[str, ...]] | None,
     ) -> str:
         instant = mine.instant
         inflight = self._inflight(instant)
@@ -269,7 +306,7 @@ class HudiTable(TableState):
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
-            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),
+            metadata=_body(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
             new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
         )
         completed = apply_commit(self.storage, plan)
@@ -277,6 +314,7 @@ class HudiTable(TableState):
         self.timeline.remember(completed, plan.metadata)
         self._known_partitions.update(partitions)
         self.schema = columns
+        self._take_in_buckets()
         return plan.completion_time
 
     def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
@@ -363,3 +401,10 @@ class HudiTable(TableState):
 
     def _avro(self, columns: pa.Schema) -> str:
         return avro_schema(columns, self.config.name, with_meta=False)
+
+
+def _body(
+    stats: tuple[WriteStat, ...], extra: Mapping[str, str], replaced: Mapping[str, tuple[str, ...]] | None
+) -> CommitMetadata:
+    operation = "UPSERT" if replaced is None else "INSERT_OVERWRITE"
+    return CommitMetadata(stats, extra, operation, replaced=replaced)

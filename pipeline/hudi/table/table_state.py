@@ -21,6 +21,7 @@ from pipeline.hudi.locking.ownership import Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import write_properties
 from pipeline.hudi.metadata.table import MetadataTable
+from pipeline.hudi.table.bucket_counts import with_buckets_of
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
@@ -64,8 +65,10 @@ class TableState:
         #: What this writer's commits may do beside those of others.
         self.policy = conflicts
         self.storage = fenced(storage, ownership.lock)
-        self.config = config
         self.timeline = timeline
+        self.config = with_buckets_of(config, timeline)
+        #: Whether ``hoodie.properties`` has the buckets that count.
+        self._settled = self.config == config
         self._properties = properties
         self._metadata_config = metadata
         self._index: MetadataTable | None = None
@@ -167,6 +170,7 @@ class TableState:
                 i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
             ]
             self.schema = self._read_schema()
+            self._take_in_buckets()
             self._index = None
         return bool(changed)
 
@@ -235,11 +239,23 @@ class TableState:
         if latest is not None and is_time(latest):
             self._clock.observe(latest)
 
+    def _take_in_buckets(self) -> None:
+        counted = with_buckets_of(self.config, self.timeline)
+        self._settled = self._settled and counted == self.config
+        self.config = counted
+
+    def settle_buckets(self) -> None:
+        """Bring ``hoodie.properties`` in line with the buckets that count (``bucket_counts``): a run may have died
+        between the replacecommit and the properties, or the table was restored. Raises BinlakeError."""
+        if not self._settled:
+            with self.exclusively():
+                self.adopt(self.config)
+
     def adopt(self, config: TableConfig) -> None:
         """Replace ``hoodie.properties``. Call it under the lock. Raises StorageError."""
         write_properties(self.storage, config)
         self.config, self._properties = config, self.storage.stat(PROPERTIES_PATH)
-        self._index = None
+        self._settled, self._index = True, None
 
     def _check_config(self) -> None:
         """Load the configuration again if another process changed it."""
@@ -247,6 +263,8 @@ class TableState:
         if properties is not None and properties == self._properties:
             return
         config, self._properties = load_config(self.storage)
-        self.config.check_same_identity(config)
-        self.config, self._index = config.with_index_of(self.config), None
+        counted = with_buckets_of(config, self.timeline)
+        self.config.check_same_identity(counted)
+        self._settled = counted == config
+        self.config, self._index = counted.with_index_of(self.config), None
         self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.definition.bucketing import GroupNames, SimpleBuckets, buckets_of, split_by_bucket
+from pipeline.hudi.definition.bucketing import (
+    GroupNames,
+    PartitionBuckets,
+    SimpleBuckets,
+    buckets_of,
+    split_by_bucket,
+)
+from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
+from pipeline.hudi.files.view import file_slices
+from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage import open_storage
+from tests.hudi.golden_kinds import extracted
 
 ROWS = st.lists(st.tuples(st.text("ab1:,", max_size=3), st.sampled_from(["", "d=1", "d=2"])), max_size=20)
 
@@ -34,3 +50,28 @@ def test_keys_of_one_partition_have_the_buckets_of_the_table() -> None:
 def test_a_known_file_group_keeps_its_name() -> None:
     names = GroupNames("t", SimpleBuckets(2), {("p", 1): "theirs"})
     assert (names.of("p", 1), names.of("p", 0)) == ("theirs", file_id("t", "p", 0))
+
+
+@given(rows=ROWS)
+def test_counts_by_partition_place_rows_as_the_count_of_their_partition_does(rows: list[tuple[str, str]]) -> None:
+    bucketing = PartitionBuckets(2, (("^d=1$", 5), ("d=", 3)))
+    keys, paths = (pa.array([row[i] for row in rows], pa.string()) for i in (0, 1))
+    found = bucketing.buckets(keys, ("a", "b"), paths.dictionary_encode()).tolist()
+    counts = {"": 2, "d=1": 5, "d=2": 3}
+    assert [bucketing.count(path) for path in counts] == list(counts.values())
+    assert found == [int(bucket_ids(pa.array([key]), ("a", "b"), counts[path])[0]) for key, path in rows]
+
+
+def test_hudis_file_of_counts_by_partition(tmp_path: Path) -> None:
+    root = extracted("mor_partition_buckets", tmp_path)
+    (file,) = (root / ".hoodie/.bucket_index/partition_bucket_index_meta/configs").iterdir()
+    bucketing = PartitionBuckets(1, (("region=eu", 4), ("region=u.*", 2)))
+    assert json.loads(hashing_config(bucketing, file.stem)) == json.loads(file.read_text())
+    assert root / hashing_config_path(file.stem) == file
+    storage = open_storage(root.as_uri())
+    for piece in file_slices(storage, Timeline.load(storage)):
+        assert piece.bucket is not None
+        assert piece.bucket < bucketing.count(piece.partition_path)
+        keys = read_file_slice(HudiTable.open(storage), piece, columns=["_hoodie_record_key"]).column(0)
+        placed = buckets_of(bucketing, keys, ("id",), piece.partition_path)
+        assert set(placed.tolist()) <= {piece.bucket}

@@ -64,7 +64,7 @@ def _schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     for attempt in range(_ATTEMPTS):
         time = table.clock.next()
         table.refresh()
-        refuse_foreign(table.timeline)
+        refuse_foreign(table.storage, table.timeline)
         operations = _chosen(_candidates(table, time), config)
         if not operations:
             return None

@@ -9,6 +9,7 @@ new base file, and the bloom filter are in memory; all other data is in temporar
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from pipeline.hudi.files.log_file import whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
 from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.rewrite.base_sink import Written, mapped
-from pipeline.hudi.rewrite.base_write import BaseOutline, write_bases, write_joined
+from pipeline.hudi.rewrite.base_write import BaseOutline, merge_in_any_order, write_bases, write_joined
 from pipeline.hudi.rewrite.merge import Counts, SortedLog
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import Operation
@@ -109,7 +110,7 @@ class CompactedFile:
 
 
 @dataclass
-class _LogRead:
+class LogRead:
     """The log that was read: events, number of visible blocks, bytes, number of events."""
 
     events: LogEvents
@@ -129,7 +130,7 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     Raises CorruptDataError, UnsupportedError for log blocks that binlake cannot merge, StorageNotFoundError if the plan
     names deleted files, StorageError.
     """
-    read = _read_log(storage, context, operation)
+    read = read_log(storage, context, operation)
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
     log = None if context.appends and rows_never_merge(operation.log_files) else SortedLog(read.events)
@@ -158,8 +159,16 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     return CompactedFile(operation, base, stat, *_write_tombstones(storage, context, operation, restated))
 
 
-def _read_log(storage: Storage, context: CompactionContext, operation: Operation) -> _LogRead:
-    log = _LogRead(LogEvents(context.schema, context.ordering_field))
+def merged_rows(
+    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog
+) -> Iterator[pa.Table]:
+    """The live rows of a slice in any order, with the columns of a base file. Errors as ``compact_file_group``."""
+    return merge_in_any_order(storage, _base_of(storage, operation), log, context.outline)
+
+
+def read_log(storage: Storage, context: CompactionContext, operation: Operation) -> LogRead:
+    """The events of the log files that an operation merges. Errors as ``compact_file_group``."""
+    log = LogRead(LogEvents(context.schema, context.ordering_field))
     names = sorted(operation.log_files, key=_order)
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:
         for name, data in zip(names, pool.map(lambda n: storage.read(operation.path(n)), names), strict=True):
@@ -188,7 +197,7 @@ def _base_of(storage: Storage, operation: Operation) -> tuple[str, int] | None:
     return path, info.size
 
 
-def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: Counts, read: _LogRead) -> WriteStat:
+def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: Counts, read: LogRead) -> WriteStat:
     return WriteStat(
         partition_path=operation.partition_path,
         file_id=operation.file_id,

@@ -29,7 +29,7 @@ import pyarrow as pa
 from pipeline.clock import parse_instant
 from pipeline.hudi.files.delete_block import encode_deletes
 from pipeline.hudi.files.log_file import encode_delete_block
-from pipeline.hudi.files.log_rows import Longs
+from pipeline.hudi.files.log_rows import Flags, Longs
 from pipeline.hudi.rewrite.merge import SortedLog
 
 _MS_PER_HOUR = 3_600_000
@@ -45,7 +45,12 @@ class Restated:
 
 
 def restate(
-    log: SortedLog, retention_hours: float, instant: str, schema_json: str, partition_path: str
+    log: SortedLog,
+    retention_hours: float,
+    instant: str,
+    schema_json: str,
+    partition_path: str,
+    among: Flags | None = None,
 ) -> Restated | None:
     """The deletes to restate; None if there are none.
 
@@ -55,10 +60,12 @@ def restate(
         instant: the compaction's; ages are counted up to it.
         schema_json: the table's Avro schema with the meta fields.
         partition_path: of the file group.
+        among: the winners in question, bool array over all; None for all of them.
     """
     retention_ms = int(retention_hours * _MS_PER_HOUR)
     winners = log.winners
-    live = np.flatnonzero((winners.row < 0) & ~winners.unconditional & ~log.lost)
+    asked = np.True_ if among is None else among
+    live = np.flatnonzero((winners.row < 0) & ~winners.unconditional & ~log.lost & asked)
     if retention_ms <= 0 or not len(live):
         return None
     now, blocks, count = parse_instant(instant), list[bytes](), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ from pipeline.hudi.files.names import (
     parse_log_name,
 )
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
+from pipeline.hudi.table.bucket_counts import with_buckets_of
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
@@ -80,6 +82,8 @@ class Evidence:
         findings: list[Finding] = []
         config = _config(storage, findings)
         timeline = Timeline.load(storage)
+        with contextlib.suppress(CorruptDataError):  # the timeline's check reports it
+            config = with_buckets_of(config, timeline)
         files = {info.path: info for info in storage.walk("")}
         evidence = cls(storage, config, timeline, files, grace_ms, findings=findings)
         evidence._read_commits()

@@ -11,7 +11,7 @@ from pipeline import clock
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.actions import clean as clean_action
 from pipeline.hudi.actions.clean import CleanPlan
-from pipeline.hudi.files.names import in_partition, parse_base_name
+from pipeline.hudi.files.names import in_partition, parse_base_name, parse_data_name
 from pipeline.hudi.files.view import file_slices
 from pipeline.hudi.read import Incremental, TableReader
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, due, finish_pending, oldest_retained, plan_clean
@@ -22,7 +22,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import REPLACE_COMMIT, Instant, State
-from tests.hudi.lake import data_files, upserts, write
+from tests.hudi.lake import Change, data_files, upserts, write
 from tests.hudi.metadata.below import Counting
 from tests.hudi.services.cleaning.aged import COMPACTION, Aged, serially
 from tests.hudi.services.compaction import compact as compact_by_hand
@@ -230,14 +230,28 @@ def test_when_cleaning_is_due(tmp_path: Path, indexed: bool) -> None:
     aged.check()
 
 
-def test_replaced_file_groups_are_left_to_hudi(tmp_path: Path) -> None:
+def test_a_replaced_file_group_goes_when_no_retained_time_sees_it(tmp_path: Path) -> None:
     aged = Aged(tmp_path, indexed=False)
     aged.live(3)
-    replaced = Instant(aged.table.clock.next(), REPLACE_COMMIT, State.COMPLETED, aged.table.clock.next())
-    with aged.table.lock:
-        aged.table.storage.create(replaced.path, CommitMetadata().to_bytes())
-    with pytest.raises(UnsupportedError, match="replaced"):
-        clean(aged.table, TWO)
+    table = aged.table
+    gone = table.file_slices()[0]
+    replaced = Instant(table.clock.next(), REPLACE_COMMIT, State.COMPLETED, table.clock.next())
+    body = CommitMetadata(replaced={gone.partition_path: (gone.file_id,)})
+    with table.lock:
+        table.storage.create(replaced.path, body.to_bytes())
+    clean(table, TWO)
+    assert file_ids(aged) >= {gone.file_id}  # time travel to the retained commits sees it
+    for order in (200, 201, 202):
+        aged.write([Change(1, order, "v", "d2")])
+    clean(table, TWO)
+    others = {piece.file_id for piece in table.file_slices()}
+    assert file_ids(aged) & {gone.file_id, *others} == others
+
+
+def file_ids(aged: Aged) -> set[str]:
+    """Of the files on storage."""
+    names = (info.path.rpartition("/")[2] for info in aged.table.storage.walk(""))
+    return {name.file_id for text in names if (name := parse_data_name(text)) is not None}
 
 
 @pytest.mark.parametrize(("commits", "hours"), [(None, None), (3, 3.0), (0, None), (None, -1.0)])

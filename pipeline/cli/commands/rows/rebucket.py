@@ -1,0 +1,95 @@
+"""``binlake rebucket``: other bucket counts for a table while its stream goes on."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.lake_options import LakeConf, Table, chosen_one, opened, say
+from pipeline.cli.text import duration, number, size
+from pipeline.cli.workers import CORES, OnSpark, Threads, workers
+from pipeline.errors import ConfigError
+from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from pipeline.hudi.services.rebucket.plan import Unit
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.rebucket import plan_rebucket, rebucket
+from pipeline.lake.table_services import compaction_config
+from pipeline.settings import CompactionSettings, Settings
+
+Buckets = Annotated[int, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
+Partition = Annotated[
+    str | None,
+    typer.Option("--partition", help="Only partitions whose path matches, as day=2026-*; all if not given."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be moved and change nothing.")]
+
+
+def rebucket_table(
+    conf: LakeConf,
+    table: Table,
+    buckets: Buckets,
+    partition: Partition = None,
+    dry_run: DryRun = False,
+    spark: OnSpark = False,
+    threads: Threads = CORES,
+) -> None:
+    """Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time."""
+    settings = Settings.load(conf)
+    place = chosen_one(settings, table)
+    if dry_run:
+        looked = LakeTable.look(place.storage, place.rules)
+        _print_plan(place.name, looked, wanted_buckets(looked.table.config.bucketing, buckets, partition))
+        return
+    held = opened(settings, place, "rebucket")
+    config = compaction_config(place.rules, place.rules.compaction or CompactionSettings())
+    wanted = wanted_buckets(held.table.config.bucketing, buckets, partition)
+    with workers(settings, spark, threads) as map_tasks:
+        done = rebucket(held, wanted, settings.name, config, map_tasks)
+    if done.instant is None:
+        say(f"{place.name}: nothing to move, its partitions have these buckets")
+        return
+    say(
+        f"{place.name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
+        f"{number(done.made)}, {size(done.bytes_written)} written by the replacecommit {done.instant}"
+    )
+    say(f"  other writers waited {duration(done.locked_s * 1000)}; {done.again} parts moved again for their commits")
+
+
+def wanted_buckets(known: Bucketing, number_of: int, partition: str | None) -> Bucketing:
+    """The buckets of a table after the command.
+
+    Args:
+        known: those of now.
+        number_of: the new number.
+        partition: a pattern of partition paths, ``*`` for any text and ``?`` for any character; None for the table.
+
+    Raises ConfigError for a pattern that Hudi's expressions cannot hold.
+    """
+    if partition is None:
+        return bucketing_of(number_of)
+    if "," in partition or ";" in partition:
+        raise ConfigError(
+            "Hudi keeps no pattern of partitions with a comma or a semicolon",
+            do_next="write ? in its place",
+            partition=partition,
+        )
+    expression = "^" + "".join({"*": ".*", "?": "."}.get(one, re.escape(one)) for one in partition) + "$"
+    default = known.default if isinstance(known, PartitionBuckets) else known.count("")
+    rules = known.rules if isinstance(known, PartitionBuckets) else ()
+    return bucketing_of(default, ((expression, number_of), *(rule for rule in rules if rule[0] != expression)))
+
+
+def _print_plan(name: str, table: LakeTable, wanted: Bucketing) -> None:
+    """One line a partition."""
+    planned = plan_rebucket(table, wanted)
+    by_path: dict[str, list[Unit]] = {}
+    for unit in planned:
+        by_path.setdefault(unit.partition_path, []).append(unit)
+    for path, mine in sorted(by_path.items()):
+        groups, moved = sum(len(unit.sources) for unit in mine), size(sum(unit.size for unit in mine))
+        counts = f"{table.table.config.bucketing.count(path)} to {wanted.count(path)} buckets"
+        say(f"{name} {path or '(no partition)'}: {counts}, {number(groups)} file groups with {moved} to move")
+    if not planned:
+        say(f"{name}: nothing to move")

@@ -1,0 +1,193 @@
+"""A task's move of one unit: the rows of some file groups go to the file groups of new buckets.
+
+Each slice is merged as a compaction merges it, so a row keeps its commit time, its sequence number and its ordering
+value, and deletes are stated again. The merged rows go to one temporary file a new bucket; from there they are written
+in key order. In memory are the decoded log files of one slice, the keys of one new bucket, and a row group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.definition.bucket import next_file_id
+from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.column_stats import column_ranges
+from pipeline.hudi.files.file_group_write import WriteResult
+from pipeline.hudi.files.names import BaseFileName, LogFileName, in_partition, marker_path
+from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written, mapped
+from pipeline.hudi.rewrite.merge import SortedLog, in_key_order
+from pipeline.hudi.services.compaction.plan import Operation
+from pipeline.hudi.services.compaction.task import CompactionContext, merged_rows, read_log
+from pipeline.hudi.services.compaction.tombstones import restate
+from pipeline.hudi.services.rebucket.plan import Unit
+from pipeline.storage.base import Storage
+
+
+@dataclass(frozen=True)
+class MoveContext:
+    """What all units of a move share. Picklable.
+
+    Args:
+        merging: how slices are merged and base files written; its instant is the replacecommit's.
+        bucketing: the new one.
+        key_fields: the record key fields.
+        table_name: of the table.
+    """
+
+    merging: CompactionContext
+    bucketing: Bucketing
+    key_fields: tuple[str, ...]
+    table_name: str
+
+    def file_id(self, partition_path: str, bucket: int) -> str:
+        """The id of the file group of a new bucket: none that a file group had before."""
+        return next_file_id(self.table_name, partition_path, bucket, self.merging.instant)
+
+
+@dataclass(frozen=True)
+class MovedUnit:
+    """The files that were written for a unit."""
+
+    unit: Unit
+    results: tuple[WriteResult, ...]
+
+
+@dataclass
+class _Bucket:
+    """The rows of one new bucket on local disk, their keys, and the blocks of its deletes."""
+
+    path: Path
+    schema: pa.Schema
+    keys: list[pa.Array] = field(default_factory=list)
+    deletes: list[bytes] = field(default_factory=list)
+    num_deletes: int = 0
+    _writer: pa.RecordBatchFileWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self.path), self.schema)
+        self._writer.write_table(rows.combine_chunks())
+        self.keys.extend(rows.column(RECORD_KEY_FIELD).chunks)
+
+    def close(self) -> None:
+        """End the file of rows."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def rows(self, at_once: tuple[int, int]) -> Iterator[pa.Table]:
+        """All rows in key order; the file is removed after them."""
+        if self.keys:
+            yield from in_key_order(self.path, self.keys, at_once)
+            self.path.unlink()
+
+
+def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
+    """Write the file groups of a unit's new buckets: a base file each, and a log file for the deletes. A bucket without
+    rows and deletes gets none.
+
+    Args:
+        storage: the table's root.
+        context: of the move.
+        unit: what to move.
+
+    A task that runs again replaces its own files with the same bytes. Raises CorruptDataError, UnsupportedError for log
+    blocks that binlake cannot merge, StorageNotFoundError if a source was deleted, StorageError.
+    """
+    with tempfile.TemporaryDirectory(prefix="binlake-rebucket-") as name:
+        directory = Path(name)
+        schema = context.merging.schema
+        buckets = {b: _Bucket(directory / str(b), schema) for b in unit.buckets}
+        for source in unit.sources:
+            _spill(storage, context, source, buckets)
+        for bucket in buckets.values():
+            bucket.close()
+        results = [result for b in unit.buckets for result in _write(storage, context, unit, b, buckets[b], directory)]
+    return MovedUnit(unit, tuple(results))
+
+
+def _spill(storage: Storage, context: MoveContext, source: Operation, buckets: Mapping[int, _Bucket]) -> None:
+    """Put the merged rows of a slice, and its deletes, to their new buckets."""
+    merging, path = context.merging, source.partition_path
+    log = SortedLog(read_log(storage, merging, source).events)
+    for rows in merged_rows(storage, merging, source, log):
+        for bucket, mask in _split(rows.column(RECORD_KEY_FIELD), context, path):
+            buckets[bucket].add(rows.filter(mask))
+    if not merging.restates_deletes or not len(log):
+        return
+    hours = merging.config.tombstone_retention_hours
+    for bucket, mask in _split(log.winners.keys, context, path):
+        chosen = mask.to_numpy(zero_copy_only=False)
+        restated = restate(log, hours, merging.instant, merging.avro_schema_json, path, chosen)
+        if restated is not None:
+            buckets[bucket].deletes.append(restated.data)
+            buckets[bucket].num_deletes += restated.count
+
+
+def _split(
+    keys: pa.Array | pa.ChunkedArray, context: MoveContext, partition_path: str
+) -> Iterator[tuple[int, pa.Array]]:
+    """(bucket, which of n keys belong to it, bool array of n)."""
+    found = buckets_of(context.bucketing, keys, context.key_fields, partition_path)
+    for bucket in np.unique(found).tolist():
+        yield bucket, pa.array(found == bucket)
+
+
+def _write(
+    storage: Storage, context: MoveContext, unit: Unit, number: int, bucket: _Bucket, directory: Path
+) -> Sequence[WriteResult]:
+    """The files of one new bucket."""
+    merging, path = context.merging, unit.partition_path
+    if not bucket.keys and not bucket.deletes:
+        return ()
+    file_id = context.file_id(path, number)
+    name = str(BaseFileName(file_id, merging.instant))
+    storage.write(marker_path(merging.instant, path, name), b"")
+    written = _base(merging, bucket, name, directory / "base")
+    content = mapped(directory / "base")
+    storage.write(in_partition(path, name), content)
+    low, high = _span(bucket.keys)
+    base = WriteResult(
+        path, file_id, name, len(content), written.rows, 0, low, high, written.ranges, written.bloom, num_inserts=0
+    )
+    return (base, *_log(storage, merging, path, file_id, bucket))
+
+
+def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> Written:
+    count = sum(len(keys) for keys in bucket.keys)
+    sink = BaseFileSink(path, merging.schema, name, count, merging.indexed_columns, merging.config.form)
+    with contextlib.ExitStack() as stack:
+        stack.callback(sink.abandon)
+        for rows in bucket.rows((merging.config.row_group_rows, merging.config.row_group_bytes)):
+            sink.write(rows)
+        stack.pop_all()
+    return sink.close(merging.avro_schema_json)
+
+
+def _log(
+    storage: Storage, merging: CompactionContext, path: str, file_id: str, bucket: _Bucket
+) -> Iterator[WriteResult]:
+    """The log file of a new bucket's deletes, if it has any."""
+    if not bucket.deletes:
+        return
+    name, data = str(LogFileName(file_id, merging.instant)), b"".join(bucket.deletes)
+    storage.write(marker_path(merging.instant, path, name), b"")
+    storage.write(in_partition(path, name), data)
+    ranges = None if merging.indexed_columns is None else column_ranges(None, merging.indexed_columns)
+    yield WriteResult(path, file_id, name, len(data), 0, bucket.num_deletes, "", "", ranges)
+
+
+def _span(keys: list[pa.Array]) -> tuple[str, str]:
+    if not keys:
+        return "", ""
+    found = pc.min_max(pa.chunked_array(keys, pa.string())).as_py()
+    return found["min"], found["max"]

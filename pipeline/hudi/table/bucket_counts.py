@@ -1,0 +1,79 @@
+"""Which bucket counts a table has, and since when.
+
+The replacecommit that moves the rows of a table to other buckets states the new counts, so both take effect at once.
+``hoodie.properties`` is settled afterwards: it keeps every count that the table has had with the instant of its
+replacecommit, and the newest whose instant is completed counts. So a crash in between, a restore and the archival of
+the instant change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT
+from pipeline.hudi.timeline.timeline import Timeline
+
+#: Of a replacecommit's extra metadata: the buckets of the table since then.
+BUCKETS_KEY = "binlake.buckets"
+#: Of ``hoodie.properties``: the buckets that the table has had.
+_HISTORY = "binlake.buckets.history"
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The buckets of a table since an instant; "" for those it was made with."""
+
+    since: str
+    bucketing: Bucketing
+
+
+def buckets_text(bucketing: Bucketing) -> str:
+    """A bucketing as the value of ``BUCKETS_KEY``."""
+    return json.dumps(_to_json(bucketing), separators=(",", ":"), ensure_ascii=False)
+
+
+def with_buckets_of(config: TableConfig, timeline: Timeline) -> TableConfig:
+    """The configuration with the bucket counts that count as of a timeline.
+
+    Raises CorruptDataError for a replacecommit that cannot be read, StorageError.
+    """
+    known = [*_settled(config), *_stated(timeline)]
+    if not known:
+        return config
+    if known[0].since:
+        known.insert(0, _Counts("", config.bucketing))
+    counted = [one for one in known if not one.since or timeline.is_completed(one.since)]
+    newest = max(counted, key=lambda one: one.since)
+    history = {one.since: one.bucketing for one in counted}
+    text = json.dumps([[since, _to_json(history[since])] for since in sorted(history)], separators=(",", ":"))
+    extra = {**config.extra, _HISTORY: text}
+    return replace(config.with_bucketing(newest.bucketing), extra=extra)
+
+
+def _settled(config: TableConfig) -> list[_Counts]:
+    return [_Counts(since, _from_json(said)) for since, said in json.loads(config.extra.get(_HISTORY, "[]"))]
+
+
+def _stated(timeline: Timeline) -> list[_Counts]:
+    found = []
+    for write in timeline.completed():
+        if write.action == REPLACE_COMMIT:
+            text = timeline.commit_metadata(write).extra.get(BUCKETS_KEY)
+            if text is not None:
+                found.append(_Counts(write.requested_time, _from_json(json.loads(text))))
+    return found
+
+
+def _to_json(bucketing: Bucketing) -> dict[str, object]:
+    if isinstance(bucketing, PartitionBuckets):
+        return {"number": bucketing.default, "rules": [list(rule) for rule in bucketing.rules]}
+    return {"number": bucketing.count("")}
+
+
+def _from_json(said: Mapping[str, Any]) -> Bucketing:
+    return bucketing_of(int(said["number"]), tuple((rule, int(count)) for rule, count in said.get("rules", ())))

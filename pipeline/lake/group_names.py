@@ -1,0 +1,45 @@
+"""The ids of a table's file groups, as a writer finds or makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.errors import ConfigError
+from pipeline.hudi.definition.bucket import bucket_of_file_id, next_file_id
+from pipeline.hudi.definition.bucketing import GroupNames
+from pipeline.hudi.table.table import HudiTable
+
+
+def group_names(table: HudiTable, path: str) -> GroupNames:
+    """The ids of the file groups of a table with buckets; nothing is known of one without.
+
+    A file group keeps the id that its writer gave it. One that is made in the place of a replaced one gets another id,
+    for readers see no file of the replaced id.
+
+    Args:
+        table: as of its last refresh.
+        path: of the table below the lake's root, for the error.
+
+    Raises ConfigError if there is a file group of a bucket that the table does not have, CorruptDataError,
+    StorageError.
+    """
+    computed = GroupNames(table.config.name, table.config.bucketing)
+    if not table.config.kind.computed:
+        return computed
+    named: dict[tuple[str, int], str] = {}
+    for (partition_path, file_id), instant in table.timeline.replaced().items():
+        if file_id[:8].isdigit() and file_id == computed.of(partition_path, bucket := bucket_of_file_id(file_id)):
+            named[partition_path, bucket] = next_file_id(table.config.name, partition_path, bucket, instant)
+    for piece in table.file_slices():
+        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        if place[1] >= (count := computed.bucketing.count(place[0])):
+            raise ConfigError(
+                f"another writer wrote rows to bucket {place[1]} of a table of {count} buckets",
+                do_next="stop that writer, whose bucket count differs, and load the table again under a new path",
+                table=path,
+                partition=place[0],
+                file_group=piece.file_id,
+            )
+        if piece.file_id != computed.of(*place) or place in named:
+            named[place] = piece.file_id
+    return replace(computed, named=named)

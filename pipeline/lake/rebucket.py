@@ -1,0 +1,232 @@
+"""Moves a table to other bucket counts while its stream goes on: ``binlake rebucket``.
+
+1. A replacecommit begins, ``.requested`` and ``.inflight``. Other writers go on: it takes in what they
+   commit.
+2. Without the lock, the rows of every unit (``hudi.services.rebucket``) are written to new file groups under its
+   instant. Units whose file groups got new files meanwhile are moved again, a few times.
+3. Under the table's lock, which a commit of the stream waits for, the units that changed since are moved once more. So
+   no commit is lost, and the lock is held for the last few changes only.
+4. The replacecommit names the new files, the replaced file groups and the new counts. Readers see the old file groups
+   before it and the new ones after it. A commit that was routed by the old counts is refused, and its batch runs again.
+5. ``hoodie.properties`` gets the new counts.
+
+A crash before step 4 leaves a pending instant, which the table's next writer rolls back; after it, properties that the
+next writer settles. Tombstones of tables merged by their writer are copied in step 3: they are below the file ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, buckets_of
+from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
+from pipeline.hudi.definition.key_change import says_key
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.services.compaction import CompactionConfig
+from pipeline.hudi.services.compaction.task import CompactionContext, CompletedInstants
+from pipeline.hudi.services.rebucket.move import MoveContext, MovedUnit, move
+from pipeline.hudi.services.rebucket.plan import Unit, units
+from pipeline.lake.lake_table import LakeTable, Replacement
+from pipeline.merging.tombstones import all_rows, encode, folder
+from pipeline.position.commit_record import CommitRecord
+from pipeline.upsert.route import Counts
+
+#: How often changed units are moved again without the lock.
+_ROUNDS = 3
+
+#: Runs a function over units, one task each, and returns the results.
+MapUnits: TypeAlias = Callable[[Callable[[Unit], MovedUnit], Sequence[Unit]], list[MovedUnit]]
+
+
+@dataclass(frozen=True)
+class Rebucketed:
+    """What was done.
+
+    Args:
+        instant: of the replacecommit; None if no count changes.
+        replaced, made: numbers of file groups.
+        rows: how many live rows were moved.
+        bytes_written: of the new files.
+        again: how many units were moved again because they changed meanwhile.
+        locked_s: how long other writers waited, in seconds.
+    """
+
+    instant: str | None
+    replaced: int = 0
+    made: int = 0
+    rows: int = 0
+    bytes_written: int = 0
+    again: int = 0
+    locked_s: float = 0.0
+
+
+def rebucket_stream(name: str) -> str:
+    """The stream name in the commits that move rows. No stream of the settings can have this name."""
+    return f"{name}.rebucket"
+
+
+def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[Unit]:
+    """What would be moved. Raises UnsupportedError for a table without computed buckets, CorruptDataError,
+    StorageError."""
+    refuse_unmovable(table)
+    return units(table.table.file_slices(), table.table.config.bucketing, wanted)
+
+
+def refuse_unmovable(table: LakeTable) -> None:
+    """Raise UnsupportedError for a table whose rows have no bucket of their own."""
+    config = table.table.config
+    if config.kind.index != "bucket" or not says_key(config):
+        raise UnsupportedError(
+            f"the table has no fixed buckets (index {config.kind.index})",
+            do_next="only tables with the index bucket have a bucket count",
+            table=table.rules.path,
+        )
+
+
+def rebucket(
+    table: LakeTable, wanted: Bucketing, stream: str, config: CompactionConfig, map_units: MapUnits
+) -> Rebucketed:
+    """Move a table to other bucket counts.
+
+    Args:
+        table: open for writing.
+        wanted: the new buckets.
+        stream: of the settings.
+        config: how base files are written, and how long deletes are kept.
+        map_units: where the work runs.
+
+    Raises UnsupportedError for a table without computed buckets, ForeignActionError while another replacecommit or
+    clustering is pending, LockHeldError, LostOwnershipError, CommitUnknownError, CorruptDataError, StorageError. The
+    table is unchanged then, except after a CommitUnknownError.
+    """
+    refuse_unmovable(table)
+    table.refresh(rebucket_stream(stream))
+    if table.table.config.bucketing == wanted:
+        return Rebucketed(None)
+    instant = table.table.begin_replace()
+    with table.undone_on_error(instant):
+        mover = _Mover(table, wanted, instant, config, map_units)
+        for _ in range(_ROUNDS):
+            table.table.refresh()
+            if not mover.move_changed():
+                break
+        with table.table.exclusively():
+            began = monotonic_s()
+            table.refresh(rebucket_stream(stream))
+            table.table.rebase(instant)
+            mover.move_changed()
+            mover.copy_tombstones()
+            mover.commit(stream)
+            table.table.settle_buckets()
+    return mover.done(monotonic_s() - began)
+
+
+@dataclass
+class _Mover:
+    """The move of one table under one instant."""
+
+    table: LakeTable
+    wanted: Bucketing
+    instant: str
+    config: CompactionConfig
+    map_units: MapUnits
+    moved: dict[tuple[str, int], MovedUnit] = field(default_factory=dict)
+    again: int = 0
+
+    def move_changed(self) -> int:
+        """Move the units that are new or have other files than when they were moved. Returns their number."""
+        hudi = self.table.table
+        planned = units(hudi.file_slices(), hudi.config.bucketing, self.wanted)
+        stale = [unit for unit in planned if not self._is_moved(unit)]
+        self.again += sum(unit.place in self.moved for unit in stale)
+        for done in self.map_units(partial(move, self.table.storage, self._context()), stale) if stale else ():
+            former = self.moved.get(done.unit.place)
+            self._delete(former.results if former is not None else (), done.results)
+            self.moved[done.unit.place] = done
+        for place in self.moved.keys() - {unit.place for unit in planned}:  # a restore took its file groups back
+            self._delete(self.moved.pop(place).results, ())
+        return len(stale)
+
+    def _is_moved(self, unit: Unit) -> bool:
+        known = self.moved.get(unit.place)
+        return known is not None and known.unit.sources == unit.sources
+
+    def _delete(self, former: Iterable[WriteResult], present: Iterable[WriteResult]) -> None:
+        """Delete files of an earlier move that the later one did not write again: the commit would publish them."""
+        kept = {result.path for result in present}
+        for result in former:
+            if result.path not in kept:
+                self.table.storage.delete(result.path)
+
+    def _context(self) -> MoveContext:
+        hudi = self.table.table
+        write = self._write_context()
+        merging = CompactionContext(
+            instant=self.instant,
+            avro_schema_json=write.avro_schema_json,
+            arrow_schema=write.arrow_schema,
+            ordering_field=hudi.config.ordering_field,
+            completed=CompletedInstants.of(hudi.timeline),
+            config=self.config,
+            indexed_columns=write.indexed_columns,
+            restates_deletes=not self.table.merging.by_writer,
+        )
+        return MoveContext(merging, self.wanted, hudi.config.record_key_fields, hudi.config.name)
+
+    def _write_context(self) -> WriteContext:
+        return self.table.context(self.instant, self.table.table.schema)
+
+    def copy_tombstones(self) -> None:
+        """Copy the orders of deleted rows to the new file groups. A row of them counts by the instant that deleted, so
+        copies say what the originals say."""
+        context = self._context()
+        for done in self.moved.values():
+            path, rows_of = done.unit.partition_path, dict[int, list[pa.Table]]()
+            for source in done.unit.sources:
+                rows = all_rows(self.table.storage, source.file_id)
+                if rows is None:
+                    continue
+                found = buckets_of(self.wanted, rows.column(RECORD_KEY_FIELD), context.key_fields, path)
+                for bucket in np.unique(found).tolist():
+                    rows_of.setdefault(bucket, []).append(rows.filter(pa.array(found == bucket)))
+            for bucket, parts in rows_of.items():
+                data = encode(pa.concat_tables(parts, promote_options="permissive"))
+                file_id = context.file_id(path, bucket)
+                self.table.storage.write(f"{folder(file_id)}/{self.instant}.arrow", data)
+
+    def commit(self, stream: str) -> None:
+        """Publish the move."""
+        groups: dict[str, list[str]] = {}
+        for done in self.moved.values():
+            ids = [source.file_id for source in done.unit.sources]
+            groups.setdefault(done.unit.partition_path, []).extend(ids)
+        table = self.table
+        if any(isinstance(one, PartitionBuckets) for one in (self.wanted, table.table.config.bucketing)):
+            content = hashing_config(self.wanted, self.instant)
+            table.storage.write(hashing_config_path(self.instant), content)
+        record = CommitRecord(rebucket_stream(stream), 0, Counts(), table.source, table.origin)
+        replacement = Replacement({path: tuple(sorted(ids)) for path, ids in groups.items()}, self.wanted)
+        results = [result for done in self.moved.values() for result in done.results]
+        table.commit(self._write_context(), results, record, replacement=replacement)
+
+    def done(self, locked_s: float) -> Rebucketed:
+        """What was done."""
+        results = [result for one in self.moved.values() for result in one.results]
+        return Rebucketed(
+            self.instant,
+            replaced=sum(len(one.unit.sources) for one in self.moved.values()),
+            made=len({(result.partition_path, result.file_id) for result in results}),
+            rows=sum(result.num_upserts for result in results),
+            bytes_written=sum(result.size_bytes for result in results),
+            again=self.again,
+            locked_s=locked_s,
+        )
