@@ -2,9 +2,10 @@
 
 A table of N base files with the same number of rows, keys spread over the files (``spread``: a key says nothing of its
 file, as a UUID) or ascending (``ascending``: each file has a range of keys of its own, as with a sequence). One batch:
-updates of keys that there are, and inserts of keys that there are not, just behind or among them. The keys of the
-updates are drawn from the whole table (``uniform``) or from its newest twentieth (``recent``). Each figure is of the
-second batch after a table was opened (``first`` is the seconds of the first one), on local disk, in one process.
+updates of keys that there are, and inserts of keys that there are not, among them. The keys are drawn from the whole
+table (``uniform``) or from its newest twentieth (``recent``); in ``new`` all but a thousandth are inserts. Each figure
+is of the second batch after a table was opened (``first`` is the seconds of the first one), on local disk, in one
+process.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import FileGroupWrite
-from pipeline.hudi.files.first_write import write_base_anew
 from pipeline.hudi.index.base import Located, LookupCost
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.rewrite.form import LOOKUP_FPP, BaseFileForm
+from pipeline.hudi.rewrite.group_writer import BaseWriter
 from pipeline.hudi.table.table import HudiTable
 from pipeline.policies import ExternalStorePolicy, IndexType, LookupPolicy
 from pipeline.storage.local import LocalStorage
@@ -39,11 +41,13 @@ _FURTHER: Final = 6
 
 @dataclass(frozen=True)
 class Layout:
-    """N files of ``rows`` rows; ``ascending``: whether a file has a range of keys of its own."""
+    """N files of ``rows`` rows. ``ascending``: whether a file has a range of keys of its own; ``fpp``: the rate of
+    false positives of its filter."""
 
     files: int
     rows: int
     ascending: bool
+    fpp: float
 
     def keys(self, number: int) -> list[str]:
         """The keys of a file, ascending. Every other number is a key of none."""
@@ -79,7 +83,7 @@ class Measured:
 
 
 HEAD: Final = (
-    "| index | files | keys of files | updates | first (s) | lookup (s) | candidates | false positives | read (MB) |\n"
+    "| index | files | keys of files | batch | first (s) | lookup (s) | candidates | false positives | read (MB) |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
@@ -96,14 +100,14 @@ def build(root: Path, layout: Layout) -> HudiTable:
     table = HudiTable.create(LocalStorage(root, fsync=False), config, schema, MetadataConfig())
     instant = table.begin()
     context = table.write_context(instant)
-    results = []
+    writer, results = BaseWriter(context, {}, form=BaseFileForm(bloom_filter_fpp=layout.fpp)), []
     for number in range(layout.files):
         keys = pa.array(layout.keys(number), pa.string())
         random = np.random.default_rng(number)
         filled = {name: random.integers(0, 1 << 40, len(keys)) for name in names}
         rows = pa.table({RECORD_KEY_FIELD: keys, "id": keys, **filled, ORDER: np.full(len(keys), number)})
         group = FileGroupWrite("", 0, f"{uuid5(NAMESPACE_URL, str(number))}-0", upserts=rows)
-        results += write_base_anew(table.storage, context, group)
+        results += writer.write(table.storage, group)
     table.commit(instant, results)
     return table
 
@@ -112,17 +116,18 @@ def measure(root: Path, layout: Layout, updates: int, inserts: int, indexes: Seq
     """Two batches of each index and kind of keys, the second one counted."""
     build(root / "t", layout)
     for index in indexes:
-        for keys in ("uniform", "recent"):
+        for keys in ("uniform", "recent", "new"):
             table = HudiTable.open(LocalStorage(root / "t", fsync=False))
             table.config = TableConfig("bench", ("id",), ORDER, 0, kind=TableKind("merge_on_read", index))
             table.config = table.config.with_metadata_partitions(("files", "column_stats", "bloom_filters"))
             store = ExternalStorePolicy(store="lmdb", path=str(root / f"lmdb-{keys}"))
             opened = open_index(table, LookupPolicy(external=store))
             answers: list[Located] = []
+            known = updates if keys != "new" else (updates + inserts) // 1000
             for seed in (1, 2):
-                asked = layout.batch(updates, inserts, recent=keys == "recent", seed=seed)
+                asked = layout.batch(known, updates + inserts - known, recent=keys == "recent", seed=seed)
                 answers.append(opened.locate(asked, pa.array([""] * len(asked), pa.string())))
-                check(asked, answers[-1], updates)
+                check(asked, answers[-1], known)
             yield Measured(index, layout, keys, answers[0].cost.seconds, answers[1].cost)
 
 
@@ -140,12 +145,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of a file")
     parser.add_argument("--updates", type=int, default=8_000)
     parser.add_argument("--inserts", type=int, default=2_000)
+    parser.add_argument("--fpp", type=float, default=LOOKUP_FPP, help="of the bloom filters")
     parser.add_argument("--indexes", type=lambda text: text.split(","), default=list(INDEXES))
     given = parser.parse_args()
     print(HEAD)
     for files in given.files:
         for ascending in (False, True):
-            layout = Layout(files, given.rows, ascending)
+            layout = Layout(files, given.rows, ascending, given.fpp)
             with tempfile.TemporaryDirectory() as root:
                 for one in measure(Path(root), layout, given.updates, given.inserts, given.indexes):
                     print(one.row(), flush=True)

@@ -68,8 +68,9 @@ class CompactionPolicy(Section):
     """The most rows of a row group of a base file."""
     row_group_bytes: Count = 64 << 20
     """The most decoded bytes of a row group, approximately. A base file is as large as its bucket."""
-    bloom_filter_fpp: float = Field(default=0.001, gt=0, lt=1)
-    """Rate of false positives of the bloom filters in base files."""
+    bloom_filter_fpp: float | None = Field(default=None, gt=0, lt=1)
+    """Rate of false positives of the bloom filters in base files. null: 0.001; with the indexes ``bloom`` and
+    ``global_bloom`` 0.000001, for they ask a filter for thousands of keys at once."""
     max_file_groups: Count | None = None
     """The most file groups that one compaction takes, those with the most log bytes first; null for all."""
     max_io_bytes: Count | None = None

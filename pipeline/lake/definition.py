@@ -8,7 +8,7 @@ from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import STATE_FIELD
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.rewrite.form import BaseFileForm
+from pipeline.hudi.rewrite.form import LOOKUP_FPP, USUAL_FPP, BaseFileForm
 from pipeline.settings import CompactionSettings, TableRules
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD, Target
@@ -28,8 +28,16 @@ def base_file_form(rules: TableRules) -> BaseFileForm:
         rule.row_group_bytes,
         rules.compression,
         level,
-        bloom_filter_fpp=rule.bloom_filter_fpp,
+        bloom_filter_fpp=bloom_fpp(rules, rule),
     )
+
+
+def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:
+    """The rate of false positives of the filters in base files. A lookup asks a filter for every new key of a batch, so
+    that at 0.001 a thousand of them would have most files read."""
+    if rule.bloom_filter_fpp is not None:
+        return rule.bloom_filter_fpp
+    return LOOKUP_FPP if rules.index.type in ("bloom", "global_bloom") else USUAL_FPP
 
 
 def table_config(target: Target) -> TableConfig:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 #: SIMPLE is sized to the rows; DYNAMIC_V0 grows, as Hudi's writers make it.
 BloomKind: TypeAlias = Literal["SIMPLE", "DYNAMIC_V0"]
+
+#: The rate of false positives of filters that are asked for a few keys at once.
+USUAL_FPP: Final = 0.001
+#: The same of filters that are asked for all new keys of a batch: 10,000 keys have one file of a hundred read in vain.
+#: Lower rates make larger footers, which are read with the keys.
+LOOKUP_FPP: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,6 @@ class BaseFileForm:
     compression: str = "zstd"
     compression_level: int | None = 1
     bloom_kind: BloomKind | None = "SIMPLE"
-    bloom_filter_fpp: float = 0.001
+    bloom_filter_fpp: float = USUAL_FPP
     bloom_entries: int = 60_000
     bloom_max_entries: int = 100_000

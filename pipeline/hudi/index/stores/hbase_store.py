@@ -37,7 +37,7 @@ class HBaseStore:
         self._connection: http.client.HTTPConnection | None = None
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """As ``KeyValueStore.get_many``. Raises ConfigError if the table does not exist."""
+        """As ``KeyValueStore.get_many``; a table that does not exist has no entries."""
         found: dict[str, bytes] = {}
         rows = [_row(key) for key in keys]
         for begin in range(0, len(rows), _ROWS_READ):
@@ -72,8 +72,8 @@ class HBaseStore:
                 self._connection = None  # a server ends connections that were idle
                 if is_last:
                     raise self._failed(f"does not answer: {error}") from error
-        if status == http.HTTPStatus.NOT_FOUND and method == "GET" and b"TableNotFound" not in content:
-            return b""
+        if status == http.HTTPStatus.NOT_FOUND and method == "GET":
+            return b""  # also if the table does not exist (measured, HBase 2.4.17)
         if status == http.HTTPStatus.NOT_FOUND:
             raise ConfigError(
                 "HBase has no such table",

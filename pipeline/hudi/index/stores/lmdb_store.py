@@ -31,8 +31,9 @@ class LmdbStore:
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """As ``KeyValueStore.get_many``, of one moment."""
         try:
-            with self._environment().begin() as transaction:
-                return [transaction.get(key) for key in keys]
+            with self._environment().begin() as transaction, transaction.cursor() as cursor:
+                found = dict(cursor.getmulti(keys))
+                return [found.get(key) for key in keys]
         except lmdb.MapResizedError:
             self._environment().set_mapsize(0)
             return self.get_many(keys)
@@ -42,9 +43,8 @@ class LmdbStore:
     def put_many(self, entries: Mapping[bytes, bytes]) -> None:
         """As ``KeyValueStore.put_many``, all or nothing."""
         try:
-            with self._environment().begin(write=True) as transaction:
-                for key in sorted(entries):
-                    transaction.put(key, entries[key])
+            with self._environment().begin(write=True) as transaction, transaction.cursor() as cursor:
+                cursor.putmulti(sorted(entries.items()))
         except lmdb.MapFullError:
             self._environment().set_mapsize(2 * self._environment().info()["map_size"])
             self.put_many(entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.hudi.definition.format_config import FormatConfig
-from pipeline.hudi.rewrite.form import BaseFileForm, BloomKind
+from pipeline.hudi.rewrite.form import USUAL_FPP, BaseFileForm, BloomKind
 from pipeline.policies import CompactionPolicy
 from pipeline.validation import Count
 
@@ -34,7 +34,7 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
             self.compression,
             self.compression_level,
             self.bloom_kind,
-            self.bloom_filter_fpp,
+            self.bloom_filter_fpp or USUAL_FPP,
             self.bloom_entries,
             self.bloom_max_entries,
         )
