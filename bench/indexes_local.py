@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
@@ -24,7 +24,7 @@ import pyarrow as pa
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite
+from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges
 from pipeline.hudi.index.base import Located, LookupCost
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -35,7 +35,8 @@ from pipeline.policies import ExternalStorePolicy, IndexType, LookupPolicy
 from pipeline.storage.local import LocalStorage
 
 ORDER: Final = "_binlake_order"
-INDEXES: Final[tuple[IndexType, ...]] = ("global_bloom", "global_simple", "in_memory", "external")
+INDEXES: Final[tuple[IndexType, ...]] = ("record_index", "global_bloom", "global_simple", "in_memory", "external")
+_TYPE: Final = "merge_on_read"
 _FURTHER: Final = 6
 
 
@@ -96,7 +97,7 @@ def build(root: Path, layout: Layout) -> HudiTable:
     """The table with its metadata table; a base file a file group, four columns beside the key."""
     names = [f"c{i}" for i in range(_FURTHER)]
     schema = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in names), (ORDER, pa.int64())])
-    config = TableConfig("bench", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "global_bloom"))
+    config = TableConfig("bench", ("id",), ORDER, 0, kind=TableKind(_TYPE, "record_index"))
     table = HudiTable.create(LocalStorage(root, fsync=False), config, schema, MetadataConfig())
     instant = table.begin()
     context = table.write_context(instant)
@@ -107,7 +108,8 @@ def build(root: Path, layout: Layout) -> HudiTable:
         filled = {name: random.integers(0, 1 << 40, len(keys)) for name in names}
         rows = pa.table({RECORD_KEY_FIELD: keys, "id": keys, **filled, ORDER: np.full(len(keys), number)})
         group = FileGroupWrite("", 0, f"{uuid5(NAMESPACE_URL, str(number))}-0", upserts=rows)
-        results += writer.write(table.storage, group)
+        changed = KeyChanges("", group.file_id, keys, keys[:0])
+        results += [replace(result, keys=changed) for result in writer.write(table.storage, group)]
     table.commit(instant, results)
     return table
 
@@ -118,8 +120,8 @@ def measure(root: Path, layout: Layout, updates: int, inserts: int, indexes: Seq
     for index in indexes:
         for keys in ("uniform", "recent", "new"):
             table = HudiTable.open(LocalStorage(root / "t", fsync=False))
-            table.config = TableConfig("bench", ("id",), ORDER, 0, kind=TableKind("merge_on_read", index))
-            table.config = table.config.with_metadata_partitions(("files", "column_stats", "bloom_filters"))
+            kept = [p for p in table.config.metadata_partitions if p != "record_index" or index == "record_index"]
+            table.config = replace(table.config.with_metadata_partitions(tuple(kept)), kind=TableKind(_TYPE, index))
             store = ExternalStorePolicy(store="lmdb", path=str(root / f"lmdb-{keys}"))
             opened = open_index(table, LookupPolicy(external=store))
             answers: list[Located] = []

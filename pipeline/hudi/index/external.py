@@ -85,6 +85,8 @@ class ExternalIndex:
         self._names = _Names(hashlib.sha256(table.storage.uri.encode()).hexdigest()[:16].encode() + b"/")
         #: Whether instants completed that are not pending any more.
         self._completed: dict[str, bool] = {_READ: True}
+        #: A generation, and the completion time up to which the store was told of every commit.
+        self._until = "", ""
 
     def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
         """As ``KeyIndex.locate``; ``bytes_read`` counts the entries, and the table's files if they were read again.
@@ -180,9 +182,11 @@ class ExternalIndex:
         """The generation that knows all commits of the table; the keys are read from the table if there is none."""
         state = self._state()
         if state is not None:
-            changes = changes_since(self._table, state.since)
+            since = self._until[1] if self._until[0] == state.generation else state.since
+            until, changes = latest_change(self._table), changes_since(self._table, since)
             told = self._store.get_many([self._names.told(state.generation, c.requested_time) for c in changes])
             if all(told):
+                self._until = state.generation, until
                 return state.generation
         return self._read_table(cost)
 
