@@ -118,7 +118,7 @@ class LakeTable:
         metadata = metadata_config(rules)
         schema = table_schema(target, columns)
         table = HudiTable.create(storage, table_config(target), schema, metadata, locking, rules.conflicts)
-        return cls(storage, table, rules, keyless=None if target.key else KeylessState())
+        return cls(storage, table, rules, keyless=None if target.key or target.kind.appends else KeylessState())
 
     def _load(self) -> None:
         table, recorded = self.table, self.recorded

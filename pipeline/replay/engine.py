@@ -20,6 +20,7 @@ from pipeline.source.dump_read import read_dump, record_bytes
 from pipeline.source.offsets import OffsetRange
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import run_shares
+from pipeline.tasks.append_parcels import append_parcels
 from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, Item, TaskFailed
 from pipeline.tasks.write_parcels import write_parcels
@@ -70,6 +71,7 @@ class LocalEngine:
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
         """See pipeline.stream.engine.Engine; each range stands for a file."""
         items = read_and_decode(self._place, plan, [self._files[r.topic.removeprefix(FILE)] for r in ranges])
+        items = append_parcels(plan, 0, items)
         return list(write_parcels(plan, items) if shuffle else items)
 
 

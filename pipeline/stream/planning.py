@@ -61,8 +61,9 @@ class Planner:
         notes, self._notes = self._notes, []
         return notes
 
-    def plan(self, batch: Batch, *, shuffle: bool) -> BatchPlan:
-        """The plan for the tasks of a batch; with ``shuffle``, an instant begins for every table they may write.
+    def plan(self, batch: Batch, *, shuffle: bool, append: bool = False) -> BatchPlan:
+        """The plan for the tasks of a batch; with ``shuffle``, an instant begins for every table they may write, with
+        ``append`` for every append table.
 
         Raises BinlakeError.
         """
@@ -78,7 +79,7 @@ class Planner:
             lake_uri=settings.lake.uri,
             lake_options=settings.lake.storage_options(),
             only=batch.only,
-            writers=self._writers(starts) if shuffle else {},
+            writers=self._writers(starts, all_kinds=shuffle) if shuffle or append else {},
             max_quarantined=settings.quarantine.max_records_per_batch,
             ddl=ddl,
         )
@@ -109,12 +110,14 @@ class Planner:
             state = dataclasses.replace(state, columns=(*known, *names))
         return state
 
-    def _writers(self, topics: Iterable[str]) -> dict[str, TableWriter]:
+    def _writers(self, topics: Iterable[str], *, all_kinds: bool) -> dict[str, TableWriter]:
         """Begin an instant for every known table that these topics have fed before and whose file groups tasks can
         compute."""
         writers: dict[str, TableWriter] = {}
         apart = self._policy.ledger.behind.keys() | self._lessons.refused.keys()
         for source in self._policy.tables_of(topics) - apart:
+            if not all_kinds and self._settings.table_rules(source).kind != "append":
+                continue
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is not None and table.keyless is None and not table.table.config.kind.looks_up:
                 try:

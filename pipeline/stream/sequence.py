@@ -43,6 +43,8 @@ from pipeline.tasks.plan import BatchPlan
 from pipeline.upsert.truncates import Truncates
 
 _PASSES = 4
+#: From this size on, tasks write the rows of append tables themselves: they need no shuffle for it.
+_APPEND_IN_TASKS_BYTES = 4 << 20
 _THREADS = 8
 
 
@@ -171,7 +173,8 @@ class BatchSequence:
         for attempt in range(_PASSES):
             size_bytes = batch.ranges.records * self._mean_bytes
             shuffle = attempt == 0 and size_bytes > self._settings.batch.shuffle_above_bytes
-            plan = self._planner.plan(batch, shuffle=shuffle)
+            append = attempt == 0 and size_bytes > _APPEND_IN_TASKS_BYTES
+            plan = self._planner.plan(batch, shuffle=shuffle, append=append)
             try:
                 outcome = Outcome.of(engine.run(plan, batch.ranges, shuffle=shuffle))
             except Exception:

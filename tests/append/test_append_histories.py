@@ -28,8 +28,8 @@ from tests.stream.test_exactly_once import runner
 from tests.stream.topic_log import LocalEngine, TopicLog
 
 #: File groups of about three batches each.
-SMALL = {"files": {"target_bytes": 9000, "small_bytes": 6000}}
-COMPACTED = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 2}}
+SMALL: dict[str, Any] = {"files": {"target_bytes": 9000, "small_bytes": 6000}}
+COMPACTED: dict[str, Any] = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 2}}
 #: For each batch the regions of its rows, and whether tasks write it.
 BATCHES = st.lists(
     st.tuples(st.lists(st.sampled_from(["eu", "us", "asia"]), min_size=1, max_size=5), st.booleans()),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ from pipeline.hudi.files.view import file_slices
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.settings import Settings
 from pipeline.settings.problems import SettingsError
+from pipeline.source.offsets import OffsetRange
 from pipeline.storage import open_storage
+from pipeline.stream import sequence
+from pipeline.tasks.plan import BatchPlan, Item, Written
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, read_ourselves
 from tests.stream.test_exactly_once import row, runner
@@ -99,3 +104,28 @@ def test_truncate_leaves_the_rows(tmp_path: Path) -> None:
 def test_what_an_append_table_cannot_have(tmp_path: Path, rules: dict[str, Any], why: str) -> None:
     with pytest.raises(SettingsError, match=why):
         append_settings(tmp_path, **rules)
+
+
+def test_tasks_write_without_a_shuffle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "_APPEND_IN_TASKS_BYTES", 0)
+    log, stream = TopicLog(), runner(append_settings(tmp_path), open_storage(str(tmp_path)))
+    engine = _Watched(log)
+    for batch in range(2):
+        insert(log, batch)
+        stream.run(batch, log.end(), 0, engine)
+    assert engine.seen == [(False, []), (False, ["shop/logs"])]  # before the first batch there is no table
+    assert sorted(read_ourselves(tmp_path / "shop" / "logs").column("id").to_pylist()) == [0, 1]
+
+
+@dataclass
+class _Watched(LocalEngine):
+    """``seen``: of each plan, whether it is shuffled, and the tables that tasks write."""
+
+    seen: list[tuple[bool, list[str]]] = field(default_factory=list)
+
+    def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
+        """See pipeline.stream.engine.Engine."""
+        self.seen.append((shuffle, [*plan.writers]))
+        items = super().run(plan, ranges, shuffle=shuffle)
+        assert any(isinstance(item, Written) for item in items) == bool(plan.writers)
+        return items

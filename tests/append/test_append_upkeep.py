@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, settin
 KINDS = pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
 
 
-def fed(place: Path, batches: int, **rules: object) -> TopicLog:
+def fed(place: Path, batches: int, **rules: Any) -> TopicLog:  # noqa: ANN401 - any YAML value
     """A lake whose append table has had so many batches of five rows."""
     log, stream = TopicLog(), runner(append_settings(place, **rules), open_storage(str(place)))
     for batch in range(batches):

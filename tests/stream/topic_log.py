@@ -65,7 +65,8 @@ class LocalEngine:
         """See pipeline.stream.engine.Engine."""
         self.calls += 1
         items = decode_records(plan, self.log.read(ranges))
-        return list(write_parcels(plan, append_parcels(plan, 0, items)) if shuffle else items)
+        items = append_parcels(plan, 0, items)
+        return list(write_parcels(plan, items) if shuffle else items)
 
 
 def event(table: str, op: str, pos: int, row: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
