@@ -36,7 +36,7 @@ def resync_request(
     CorruptDataError, StorageError.
     """
     debezium = settings.source.debezium
-    if settings.source.format in ("canal", "maxwell"):
+    if settings.source.format in ("canal", "maxwell", "json", "avro"):
         raise UnsupportedError(
             f"a table of format {settings.source.format} cannot be fetched anew by a signal",
             do_next="load the table again under a new path",

@@ -228,8 +228,11 @@ class SourceSettings(Section):
     def _plain_tables(
         cls, plain: tuple[PlainTopicsSettings, ...], info: ValidationInfo
     ) -> tuple[PlainTopicsSettings, ...]:
-        if problem := plain_problem(info.data.get("format"), plain):
+        form, registry = info.data.get("format"), info.data.get("registry")
+        if problem := plain_problem(form, plain):
             raise mistake(problem)
+        if form == "avro" and registry is not None and registry.url is None and not all(e.schema_file for e in plain):
+            raise mistake("format avro needs registry.url, or a schema_file in every entry")
         return plain
 
     @field_validator("registry")

@@ -16,11 +16,12 @@ from bench.aged_hudi import age
 from bench.events import Shape, events
 from bench.kafka_load import table_events
 from bench.model import digest, expected, expected_of_loaded, newest, rows_of
+from bench.ours import settings_for
 from bench.report import compared_by, overview, table, times_as_good, write_report
 from bench.spec import Batch, Recorder, Spec, read_batches
 from bench.suite import Plan, Suite, in_turns, read_runs, writers_of
 from bench.summary import freshness, over_rounds, percentile, summarise
-from bench.workloads import INGEST, Workload, on_large_table
+from bench.workloads import COPY_ON_WRITE, INDEXED, INGEST, Workload, on_large_table
 from pipeline.hudi.read import TableReader
 from pipeline.source.offsets import Offsets
 
@@ -235,3 +236,11 @@ def test_the_model_of_a_loaded_table_is_that_of_all_its_events() -> None:
     everything = list(table_events(work, shape))
     assert len({key for key, _ in everything[:3_000]}) == 3_000
     assert expected_of_loaded(everything, shape, work.loaded) == expected(newest(everything), shape)
+
+
+@pytest.mark.parametrize("name", [*INDEXED, COPY_ON_WRITE])
+def test_our_settings_for_large_tables_name_their_kind(tmp_path: Path, name: str) -> None:
+    work = on_large_table(name, rows=6_000, files=3, batch=500, batches=2)
+    found = settings_for(Spec("binlake", work, "h:1", tmp_path)).tables.defaults
+    assert (found.index.type, found.type, found.buckets) == (work.index, work.table_type, 3)
+    assert found.files.target_bytes < 200_000

@@ -43,6 +43,7 @@ def test_topics_are_one_pattern_or_several() -> None:
         ([ENTRY | {"metadata_columns": {"size": "o"}}], {}, "metadata_columns"),
         ([ENTRY | {"schema_file": "a.avsc"}], {}, "schema_file is for format avro"),
         ([ENTRY], {"form": "avro"}, "the writer's schema gives the columns"),
+        ([ENTRY | {"columns": "infer"}], {"form": "avro"}, "needs registry.url, or a schema_file"),
         ([ENTRY | {"key": []}], {}, "name its key, or set kind: append"),
         ([ENTRY], {"kind": "append", "index": {"type": "none"}}, "a table of kind append has no key"),
         ([ENTRY], {"partition": {"column": "day"}}, "cannot leave its partition: take day into the key"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any
+
+import fastavro
 
 from tests.replay.dumped import HOUR, Record, as_json, replay, write
 from tests.stream.test_fanout import World
@@ -22,7 +26,7 @@ class PlainWorld(World):
     """A stream of JSON topics ``clicks-eu`` and ``clicks-us``."""
 
     def __init__(self, path: Path, *entries: dict[str, Any], **sections: Any) -> None:  # noqa: ANN401
-        source = {"format": "json", "plain": list(entries)}
+        source = {"format": "json", "plain": list(entries), **sections.pop("source", {})}
         super().__init__(path, [], kafka={"topics": ["clicks-eu", "clicks-us"]}, source=source, **sections)
 
     def say(self, value: dict[str, Any] | bytes | None, key: dict[str, Any] | None = None, topic: str = "eu") -> None:
@@ -116,3 +120,46 @@ def test_a_dump_of_plain_topics_is_replayed_once(tmp_path: Path) -> None:
     for _ in range(2):
         replay(here.settings)
         assert here.clicks("id", "n") == {(0, 9), (2, None)}
+
+
+def test_rows_without_a_key_are_added_once(tmp_path: Path) -> None:
+    entry = {key: value for key, value in INFERRED.items() if key != "key"} | {"metadata_columns": {"offset": "o"}}
+    here = PlainWorld(tmp_path, entry, tables={"defaults": {"kind": "append"}})
+    for i in range(4):
+        here.say({"n": 1, "page": f"p{i % 2}"})
+    here.say(None, {"id": 1})
+    here.feed()
+    (tmp_path / "lake/.binlake/shop/ledger.json").unlink()
+    here.start()
+    here.say({"n": 1, "page": "p0", "more": {"a": 1}})
+    here.say({"n": "x"})
+    here.feed()
+    old = {(1, f"p{i % 2}", None, i) for i in range(4)}
+    assert here.clicks("n", "page", "more", "o") == old | {(1, "p0", '{"a": 1}', 5)}
+    assert here.quarantined() == [("web.clicks", "bad_value")]
+
+
+def test_avro_records_of_a_file_schema_widen_the_table(tmp_path: Path) -> None:
+    schema: dict[str, Any] = {
+        "type": "record",
+        "name": "Click",
+        "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "int"}],
+    }
+
+    def body(row: dict[str, Any]) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+        return out.getvalue()
+
+    file = tmp_path / "click.avsc"
+    file.write_text(json.dumps(schema))
+    entry = INFERRED | {"schema_file": str(file)}
+    here = PlainWorld(tmp_path, entry, source={"format": "avro", "plain": [entry]})
+    here.say(body({"id": 1, "n": 1}))
+    here.feed()
+    schema["fields"] = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}, {"name": "s", "type": "string"}]
+    file.write_text(json.dumps(schema))
+    here.start()
+    here.say(body({"id": 2, "n": 1 << 40, "s": "x"}))
+    here.feed()
+    assert here.clicks("id", "n", "s") == {(1, 1, None), (2, 1 << 40, "x")}
