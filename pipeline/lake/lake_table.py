@@ -20,6 +20,7 @@ from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.files.append import open_groups
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.index.base import KeyIndex
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.locking.ownership import Locking
@@ -31,7 +32,7 @@ from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.definition import base_file_form, metadata_config, table_config, table_schema
-from pipeline.lake.group_names import group_names
+from pipeline.lake.group_names import group_names, place_of
 from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
@@ -148,6 +149,10 @@ class LakeTable:
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
         self.names = group_names(table, self.rules.path)
+
+    def place_of(self, piece: FileSlice) -> tuple[str, int]:
+        """The partition path and the bucket of a file slice. Raises ConfigError for a file group of no bucket."""
+        return place_of(self.table, piece, self.rules.path)
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have

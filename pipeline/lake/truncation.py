@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
@@ -98,7 +97,7 @@ def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
 
 def _place(table: LakeTable, piece: FileSlice) -> Place:
     looks_up = table.table.config.kind.looks_up
-    return piece.partition_path, LOOKED_UP_BUCKET if looks_up else bucket_of_file_id(piece.file_id)
+    return (piece.partition_path, LOOKED_UP_BUCKET) if looks_up else table.place_of(piece)
 
 
 def _add(groups: dict[Place, pa.Table], place: Place, gone: pa.Table) -> None:

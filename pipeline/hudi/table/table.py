@@ -303,18 +303,21 @@ class HudiTable(TableState):
         said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
+        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)
+        self._rings.begin(self.config, new_partitions)
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
             metadata=_body(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
-            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
+            new_partitions=new_partitions,
         )
         completed = apply_commit(self.storage, plan)
         self.timeline.record(completed)
         self.timeline.remember(completed, plan.metadata)
         self._known_partitions.update(partitions)
         self.schema = columns
-        self._take_in_buckets()
+        if replaced is not None:
+            self._take_in_buckets()
         return plan.completion_time
 
     def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:

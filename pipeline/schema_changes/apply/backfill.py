@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
@@ -155,7 +154,7 @@ def _restate(
         return []
 
     def write(piece: FileSlice) -> Sequence[WriteResult]:
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        place = table.place_of(piece)
         done = _restated(table, piece, context.arrow_schema, news, gone, keyless)
         deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
         if anew:
