@@ -374,7 +374,8 @@ class LakeTable:
             nonlocal record
             self._take_over(record.stream, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
-            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None else {}
+            counts = replacement is not None and not self.table.config.kind.hashes
+            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
             return {**record.to_extra(), **stated}
 
         replaced = replacement.groups if replacement is not None else None

@@ -173,7 +173,7 @@ class TableState:
                 i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
             ]
             self.schema = self._read_schema()
-            self._take_in_buckets()
+            self.take_in_buckets()
             self._index = None
         return bool(changed)
 
@@ -242,7 +242,9 @@ class TableState:
         if latest is not None and is_time(latest):
             self._clock.observe(latest)
 
-    def _take_in_buckets(self) -> None:
+    def take_in_buckets(self) -> None:
+        """Take in the bucket counts and the hash rings that count as of the timeline. Raises CorruptDataError,
+        StorageError."""
         counted = with_buckets_of(self.config, self.timeline)
         self._settled = self._settled and counted == self.config
         self.config = self._rings.taken_in(counted, self.timeline)
