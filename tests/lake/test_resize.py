@@ -21,14 +21,14 @@ from pipeline.lake.resize import Wanted, proposed, resize, rings_of
 from tests.judges.agreement import assert_judges_agree
 from tests.lake.test_rebucket import KEEP, ids, in_turn, inserts, stored
 from tests.model import Change, Delivered, Shape
-from tests.upsert.ingest import STREAM, TOPIC, Ingest, rows_of
+from tests.upsert.ingest import STREAM, TOPIC, Ingest, Kind, rows_of
 from tests.upsert.test_route import row
 
 SHAPE = Shape(("id",))
 
 
 def lake(path: Path, shape: Shape = SHAPE) -> Ingest:
-    return Ingest.at(path, shape, index="consistent_bucket")
+    return Ingest.at(path, shape, kind=Kind(index="consistent_bucket"))
 
 
 def opened(here: Ingest) -> LakeTable:
@@ -151,3 +151,25 @@ def test_other_buckets_are_refused(tmp_path: Path, buckets: tuple[int, ...], why
     with pytest.raises(ConfigError, match=why):
         resized(here, Wanted("", buckets))
     assert not opened(here).table.timeline.pending()
+
+
+def test_fsck_knows_the_rings(tmp_path: Path) -> None:
+    here = lake(tmp_path)
+    here.run(inserts(0, 20))
+    storage, table = here.root.sub(here.rules.path), opened(here)
+    ring = rings_of(table).ring("")
+    halves = ring.split(0, ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"))
+    assert halves is not None
+    orphan = ring.resized("20260101000000000", halves)
+    storage.write(hashing_file("", orphan.instant), orphan.to_bytes())
+    (found,) = errors(here)
+    assert found.endswith("the timeline does not know: a Hudi writer may count it")
+    assert rings_of(opened(here)).count("") == 2
+    storage.write(hashing_file("", orphan.instant, COMMIT_SUFFIX), b"")
+    (found,) = errors(here)
+    assert "is no node of its partition's hash ring" in found
+    storage.write(hashing_file("", orphan.instant), b"{}")
+    assert any("hashing metadata cannot be read" in found for found in errors(here))
+    storage.delete_tree(HASHING_PATH)
+    (found,) = errors(here)
+    assert found.startswith(".: a partition has no hashing metadata")
