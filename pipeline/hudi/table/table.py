@@ -201,7 +201,7 @@ class HudiTable(TableState):
         check_clock(self.timeline, self.config.name)
         if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
             raise ForeignActionError(
-                f"another {busy[0].action} is pending",
+                "another replacecommit or clustering is pending",
                 do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
                 instant=busy[0].requested_time,
                 table=self.config.name,
