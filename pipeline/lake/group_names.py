@@ -7,6 +7,7 @@ from dataclasses import replace
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.bucket import bucket_of_file_id, next_file_id
 from pipeline.hudi.definition.bucketing import GroupNames
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.table.table import HudiTable
 
 
@@ -27,11 +28,12 @@ def group_names(table: HudiTable, path: str) -> GroupNames:
     if not table.config.kind.computed:
         return computed
     named: dict[tuple[str, int], str] = {}
-    for (partition_path, file_id), instant in table.timeline.replaced().items():
+    simple = {} if table.config.kind.hashes else table.timeline.replaced()
+    for (partition_path, file_id), instant in simple.items():
         if file_id[:8].isdigit() and file_id == computed.of(partition_path, bucket := bucket_of_file_id(file_id)):
             named[partition_path, bucket] = next_file_id(table.config.name, partition_path, bucket, instant)
     for piece in table.file_slices():
-        place = (piece.partition_path, bucket_of_file_id(piece.file_id))
+        place = place_of(table, piece, path)
         if place[1] >= (count := computed.bucketing.count(place[0])):
             raise ConfigError(
                 f"another writer wrote rows to bucket {place[1]} of a table of {count} buckets",
@@ -43,3 +45,20 @@ def group_names(table: HudiTable, path: str) -> GroupNames:
         if piece.file_id != computed.of(*place) or place in named:
             named[place] = piece.file_id
     return replace(computed, named=named)
+
+
+def place_of(table: HudiTable, piece: FileSlice, path: str) -> tuple[str, int]:
+    """The partition path and the bucket of a file slice. Raises ConfigError for a file group of no bucket.
+
+    Arguments as ``group_names``.
+    """
+    try:
+        return piece.partition_path, table.config.bucketing.bucket_of(piece.partition_path, piece.file_id)
+    except ValueError as error:
+        raise ConfigError(
+            f"another writer wrote rows to a file group that is no bucket ({error})",
+            do_next="stop that writer, whose index differs, and load the table again under a new path",
+            table=path,
+            partition=piece.partition_path,
+            file_group=piece.file_id,
+        ) from error

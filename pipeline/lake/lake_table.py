@@ -15,7 +15,6 @@ from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
@@ -33,7 +32,7 @@ from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.definition import base_file_form, metadata_config, table_config, table_schema
-from pipeline.lake.group_names import group_names
+from pipeline.lake.group_names import group_names, place_of
 from pipeline.lake.merging_check import joined_merging
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
@@ -151,6 +150,13 @@ class LakeTable:
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
         self.names = group_names(table, self.rules.path)
+
+    def place_of(self, piece: FileSlice) -> tuple[str, int]:
+        """The partition path and the bucket of a file slice; ``LOOKED_UP_BUCKET`` where the index looks keys up. Raises
+        ConfigError for a file group of no bucket."""
+        if self.table.config.kind.looks_up:
+            return piece.partition_path, LOOKED_UP_BUCKET
+        return place_of(self.table, piece, self.rules.path)
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -277,11 +283,6 @@ class LakeTable:
         groups = open_groups(self.table.file_slices(), sizes)
         return AppendWriter(context, sizes, groups, kind.copies, base_file_form(self.rules))
 
-    def place_of(self, piece: FileSlice) -> tuple[str, int]:
-        """The (partition path, bucket) of a file group; ``LOOKED_UP_BUCKET`` where the index looks keys up."""
-        looks_up = self.table.config.kind.looks_up
-        return piece.partition_path, LOOKED_UP_BUCKET if looks_up else bucket_of_file_id(piece.file_id)
-
     @property
     def key_index(self) -> KeyIndex:
         """The index that finds its rows, opened once; only of a table that looks keys up."""
@@ -377,7 +378,8 @@ class LakeTable:
             nonlocal record
             self._take_over(record.stream, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
-            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None else {}
+            counts = replacement is not None and not self.table.config.kind.hashes
+            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
             return {**record.to_extra(), **stated}
 
         replaced = replacement.groups if replacement is not None else None

@@ -26,7 +26,9 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.actions.hashing_files import confirm_rings, write_rings
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, buckets_of
+from pipeline.hudi.definition.consistent import HashingMetadata
 from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
@@ -113,8 +115,17 @@ def rebucket(
     if table.table.config.bucketing == wanted:
         return Rebucketed(None)
     instant = table.table.begin_replace()
+
+    def planned() -> list[Unit]:
+        return units(table.table.file_slices(), table.table.config.bucketing, wanted)
+
+    return carry_out(Mover(table, wanted, instant, config, map_units, planned), stream)
+
+
+def carry_out(mover: Mover, stream: str) -> Rebucketed:
+    """Steps 2 to 5. Errors as ``rebucket``."""
+    table, instant = mover.table, mover.instant
     with table.undone_on_error(instant):
-        mover = _Mover(table, wanted, instant, config, map_units)
         for _ in range(_ROUNDS):
             table.table.refresh()
             if not mover.move_changed():
@@ -131,21 +142,32 @@ def rebucket(
 
 
 @dataclass
-class _Mover:
-    """The move of one table under one instant."""
+class Mover:
+    """The move of one table under one instant.
+
+    Args:
+        table: open for writing.
+        wanted: its buckets from the instant on.
+        instant: of the pending replacecommit.
+        config: how base files are written, and how long deletes are kept.
+        map_units: where the work runs.
+        planned: what is to be moved as of the table's last refresh.
+        rings: the hash rings of the partitions that are resized.
+    """
 
     table: LakeTable
     wanted: Bucketing
     instant: str
     config: CompactionConfig
     map_units: MapUnits
+    planned: Callable[[], list[Unit]]
+    rings: tuple[HashingMetadata, ...] = ()
     moved: dict[tuple[str, int], MovedUnit] = field(default_factory=dict)
     again: int = 0
 
     def move_changed(self) -> int:
         """Move the units that are new or have other files than when they were moved. Returns their number."""
-        hudi = self.table.table
-        planned = units(hudi.file_slices(), hudi.config.bucketing, self.wanted)
+        planned = self.planned()
         stale = [unit for unit in planned if not self._is_moved(unit)]
         self.again += sum(unit.place in self.moved for unit in stale)
         for done in self.map_units(partial(move, self.table.storage, self._context()), stale) if stale else ():
@@ -216,7 +238,9 @@ class _Mover:
         record = CommitRecord(rebucket_stream(stream), 0, Counts(), table.source, table.origin)
         replacement = Replacement({path: tuple(sorted(ids)) for path, ids in groups.items()}, self.wanted)
         results = [result for done in self.moved.values() for result in done.results]
+        write_rings(table.storage, self.rings)
         table.commit(self._write_context(), results, record, replacement=replacement)
+        confirm_rings(table.storage, self.rings)
 
     def done(self, locked_s: float) -> Rebucketed:
         """What was done."""

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from pipeline.clock import parse_instant
 from pipeline.decode.changes import Op
-from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
@@ -92,7 +91,7 @@ class LiveKeys:
     def _of(self, place: Place) -> set[str]:
         if place not in self._live:
             table = self._table.table
-            mine = [p for p in table.file_slices() if (p.partition_path, bucket_of_file_id(p.file_id)) == place]
+            mine = [piece for piece in table.file_slices() if self._table.place_of(piece) == place]
             read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
             self._live[place] = {key for keys in read for key in keys}
         return self._live[place]

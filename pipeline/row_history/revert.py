@@ -171,7 +171,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
         wanted.setdefault((row.path, bucket), []).append(row)
     paths = sorted({path for path, _ in wanted})
     groups = {
-        (files.partition_path, files.newest.bucket): files
+        table.place_of(files.newest): files
         for files in group_files(table.table, lambda path: {b for at, b in wanted if at == path}, paths)
     }
     found: dict[tuple[str, str], Present] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.hudi.definition.bucketing import Bucketing, bucketing_of
+from pipeline.hudi.definition.consistent import ConsistentBuckets
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.settings import TableRules
 
@@ -14,4 +15,6 @@ def kind_of(rules: TableRules) -> TableKind:
 
 def first_bucketing(rules: TableRules) -> Bucketing:
     """The buckets of a new lake table with these rules."""
+    if kind_of(rules).hashes:
+        return ConsistentBuckets(rules.buckets)
     return bucketing_of(rules.buckets, tuple(rules.index.partition_buckets.items()))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.cli.commands.rows.rebucket import wanted_buckets
+from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import PartitionBuckets, SimpleBuckets
 from tests.cli.fed_lake import BY_PROCESS, FedLake
 from tests.stream.topic_log import event
@@ -31,7 +32,7 @@ def test_the_stream_goes_on_after_its_next_batch_ran_again(lake: FedLake) -> Non
     lake.feed(2)
     lake.check()
     assert lake.table().config.bucket_count == 5
-    assert {piece.bucket for piece in lake.table().file_slices()} <= set(range(5))
+    assert {bucket_of_file_id(piece.file_id) for piece in lake.table().file_slices()} <= set(range(5))
     lake.start()
     lake.feed(1)
     lake.check()
@@ -80,3 +81,27 @@ def test_a_late_event_brings_no_deleted_row_back(tmp_path: Path, tables: dict[st
     lake.check()
     lake.feed(1)
     lake.check()
+
+
+def test_single_buckets_are_split_and_merged(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path, {"index": {"type": "consistent_bucket"}})
+    lake.feed(4)
+    looked = lake.run("rebucket", "shop.a", "--split", "0", "--dry-run")
+    assert looked.stdout == "shop.a (no partition): bucket 0 to split\n", looked.output
+    assert lake.run("rebucket", "shop.a", "--split", "0").exit_code == 0
+    lake.batch()
+    lake.catch_up()
+    lake.check()
+    assert lake.table().config.bucketing.count("") == 3
+    assert "buckets 0, 1 to merge" in lake.run("rebucket", "shop.a", "--auto").stdout
+    lake.batch()
+    lake.catch_up()
+    lake.check()
+    assert lake.table().config.bucketing.count("") == 2
+    assert "nothing to split" in lake.run("rebucket", "shop.a", "--auto").stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--buckets", "2", "--auto"], ["--merge", "x"], ["--split", "0"]])
+def test_other_options_are_refused(lake: FedLake, options: list[str]) -> None:
+    lake.feed(1)
+    assert lake.run("rebucket", "shop.a", *options).exit_code != 0

@@ -19,6 +19,7 @@ from tests.crash_points.story import Place
 from tests.crash_points.works import (
     Batch,
     Rebucketed,
+    Resized,
     Restored,
     Upkeep,
     clean_up,
@@ -40,6 +41,7 @@ LOOKED_UP_COMPACTED = {"defaults": {**_COMPACTED, **_LOOKED_UP}}
 LOOKED_UP_COPIES = {"defaults": {"type": "copy_on_write", **_LOOKED_UP}}
 UNINDEXED = {"defaults": {"metadata": {"enabled": False}}}
 COPIED = {"defaults": {"type": "copy_on_write", "retention": {"commits": 4}}}
+RINGS = {"defaults": {"index": {"type": "consistent_bucket"}}}
 #: How many points of each answer; None for all.
 _HERE = None if is_nightly() else 1
 _ELSEWHERE = scaled(5, least=1)
@@ -56,6 +58,8 @@ WORKS: dict[str, Work] = {
     "archival": Upkeep(put_away, compact_twice, keeps=0, more=UNINDEXED),
     "savepoints": Upkeep(hold),
     "other buckets": Rebucketed(clean_up),
+    "a split bucket": Resized(clean_up, more=RINGS),
+    "the first batch to hash rings": Batch(RINGS, first=True),
     "restore": Restored(go_back, keeps=2),
     "a batch of copy-on-write tables": Batch(COPIED, before=COPIED),
     "restore of copy-on-write tables": Restored(go_back, keeps=2, more=COPIED),

@@ -16,6 +16,7 @@ from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake
 from pipeline.lake.rebucket import rebucket
+from pipeline.lake.resize import Wanted, resize, rings_of
 from pipeline.storage import Storage
 from tests.crash_points.story import TABLES, Place, Rows, pasts, run_to, trouble, wrong_rows
 
@@ -126,6 +127,29 @@ class Rebucketed(Upkeep):
             table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
             if table is None or table.table.config.bucket_count != 3:
                 found.append(f"{name} has not three buckets")
+        return found
+
+
+@dataclass
+class Resized(Upkeep):
+    """The only bucket of every partition of both tables is split. Their rows and pasts stay."""
+
+    def _each(self, place: Place, root: Storage, service: Service) -> None:
+        settings, lake = place.settings(**self.more), Lake(root)
+        for name in TABLES:
+            table = lake.get(settings.table_rules(SourceTable("shop", name)))
+            assert table is not None
+            paths = {piece.partition_path for piece in table.table.file_slices()}
+            whole = [Wanted(path, (0,)) for path in sorted(paths) if rings_of(table).count(path) == 1]
+            resize(table, whole, settings.name, CompactionConfig(), serially)
+
+    def go_on(self, place: Place) -> list[str]:
+        found = super().go_on(place)
+        lake = Lake(place.open())
+        for name in TABLES:
+            table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
+            if table is None or not any(len(ring.nodes) == 2 for ring in rings_of(table).partitions.values()):
+                found.append(f"{name} has no bucket that was split")
         return found
 
 

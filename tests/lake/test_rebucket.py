@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, SimpleBuckets
 from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_config_path
 from pipeline.hudi.services.archival import ArchivalConfig, archive
@@ -73,7 +74,7 @@ def test_rows_move_once_and_stay_as_they_are(tmp_path: Path, count: int) -> None
     assert table.table.config.bucket_count == count
     if done.instant is not None:
         assert done.rows == 40
-        assert {piece.bucket for piece in table.table.file_slices()} <= set(range(count))
+        assert {bucket_of_file_id(piece.file_id) for piece in table.table.file_slices()} <= set(range(count))
     report = fsck(here.root.sub(here.rules.path))
     assert [f for f in report.findings if f.severity.name == "ERROR"] == []
 

@@ -33,6 +33,13 @@ def test_copy_on_write_tables(plan: Plan, rounds: Sequence[Round]) -> None:
 
 
 @_SETTINGS
+@given(plans({**KEYED, **KEYLESS}, (0, 2), [Kind(index="consistent_bucket")]), ROUNDS)
+def test_tables_with_consistent_hashing(plan: Plan, rounds: Sequence[Round]) -> None:
+    with world(plan) as here:
+        here.live(rounds)
+
+
+@_SETTINGS
 @given(plans(KEYLESS, (0, 1, 2)), ROUNDS)
 def test_tables_without_a_key(plan: Plan, rounds: Sequence[Round]) -> None:
     with world(plan) as here:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from pipeline.cli.tables import Conf, TableName, table_storage
 from pipeline.cli.text import number, size, terminal
+from pipeline.hudi.definition.bucketing import Bucketing, bucket_or_none
 from pipeline.hudi.files.view import FileSlice, file_slices
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
@@ -51,7 +52,7 @@ def print_inspection(found: Inspection, console: Console, *, instants: int, slic
     """Print configuration, the newest instants, the largest slices and sums."""
     _print_config(found, console)
     _print_timeline(found.table, console, instants)
-    _print_slices(found.slices, console, slices)
+    _print_slices(found.slices, found.table.config.bucketing, console, slices)
 
 
 def _print_config(found: Inspection, console: Console) -> None:
@@ -104,7 +105,7 @@ def _counts(counts: Counts | None) -> str:
     return ", ".join(f"{k} {v}" for k, v in vars(counts).items() if v) if counts is not None else ""
 
 
-def _print_slices(slices: list[FileSlice], console: Console, limit: int) -> None:
+def _print_slices(slices: list[FileSlice], bucketing: Bucketing, console: Console, limit: int) -> None:
     base, log = sum(s.base_size for s in slices), sum(s.log_size for s in slices)
     files = sum(len(s.log_files) for s in slices)
     title = f"{len(slices)} file slices: {size(base)} in base files, {size(log)} in {number(files)} log files"
@@ -113,7 +114,8 @@ def _print_slices(slices: list[FileSlice], console: Console, limit: int) -> None
         grid.add_column(heading, justify="right")
     largest = sorted(slices, key=lambda s: s.base_size + s.log_size, reverse=True)[:limit]
     for s in sorted(largest, key=lambda s: (s.partition_path, s.file_id)):
-        bucket = "" if s.bucket is None else str(s.bucket)
+        held = bucket_or_none(bucketing, s.partition_path, s.file_id)
+        bucket = "" if held is None else str(held)
         base_size = size(s.base_size) if s.base_file else "-"
         grid.add_row(s.partition_path or ".", bucket, s.file_id, base_size, str(len(s.log_files)), size(s.log_size))
     console.print(grid)

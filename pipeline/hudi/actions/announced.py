@@ -14,8 +14,9 @@ from collections.abc import Collection
 from typing import Any
 
 from pipeline.hudi.actions.intent import GroupIntent, Intent
+from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pipeline.hudi.timeline.instant import REPLACE_COMMIT, RESTORE, Instant, State
+from pipeline.hudi.timeline.instant import CLUSTERING, REPLACE_COMMIT, RESTORE, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage, StorageNotFoundError
 
@@ -77,10 +78,17 @@ def pending_intent(storage: Storage, instant: Instant) -> Intent | None:
             continue
         if data:
             try:
-                return intent_of(instant, CommitMetadata.from_bytes(data, path))
+                return intent_of(instant, _announced(instant, state, data, path))
             except (ValueError, KeyError, TypeError):
                 return None
     return None
+
+
+def _announced(instant: Instant, state: State, data: bytes, path: str) -> CommitMetadata:
+    """The requested file of what replaces file groups has another form, with the same extra metadata."""
+    if state is State.REQUESTED and instant.action in (REPLACE_COMMIT, CLUSTERING):
+        return CommitMetadata(extra=decode_container(data, path).get("extraMetadata") or {})
+    return CommitMetadata.from_bytes(data, path)
 
 
 def _said(group: GroupIntent) -> tuple[str, str, list[str] | None, bool, bool]:

@@ -7,7 +7,8 @@ The order on storage makes it safe. After a crash these files remain, step by st
    start rolls it back.
 2. Markers, then data files, written by tasks (``write``). After any of them: files that no reader counts, for their
    instant is not completed, each named by a marker. The rollback deletes them.
-3. ``.hoodie_partition_metadata`` of partitions that are new. After it: a partition without rows.
+3. The hashing metadata (``table.rings``) and ``.hoodie_partition_metadata`` of partitions that are new. After either:
+   a partition without rows.
 4. ``<instant>_<completion>.deltacommit``, created exclusively, after checking that the instant is still ours: its
    inflight file exists and no completed file does. Before it nothing is visible, after it everything is. If the answer
    to this write is lost, the file is read back: if it has our bytes the commit is done; if it does not exist, it is
@@ -18,7 +19,7 @@ The order on storage makes it safe. After a crash these files remain, step by st
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -222,18 +223,27 @@ def _holds(storage: Storage, completed: Instant, body: bytes) -> bool:
         return False
 
 
+def create_files(storage: Storage, files: Mapping[str, bytes]) -> list[str]:
+    """Create files exclusively, several at once; returns the paths of those that exist already. Raises StorageError."""
+
+    def create(path: str) -> bool:
+        try:
+            storage.create(path, files[path])
+        except AlreadyExistsError:
+            return False
+        return True
+
+    if len(files) < 2:
+        return [path for path in files if not create(path)]
+    with ThreadPoolExecutor(min(_PARALLEL_CREATES, len(files))) as pool:
+        return [path for path, created in zip(files, pool.map(create, files), strict=True) if not created]
+
+
 def _create_partitions(storage: Storage, instant: str, partition_paths: Iterable[str]) -> None:
-    paths = list(partition_paths)
-    if len(paths) < 2:
-        for path in paths:
-            _create_partition(storage, instant, path)
-        return
-    with ThreadPoolExecutor(min(_PARALLEL_CREATES, len(paths))) as pool:
-        list(pool.map(lambda path: _create_partition(storage, instant, path), paths))
+    create_files(storage, dict(_partition_file(instant, path) for path in partition_paths))
 
 
-def _create_partition(storage: Storage, instant: str, partition_path: str) -> None:
+def _partition_file(instant: str, partition_path: str) -> tuple[str, bytes]:
     depth = partition_path.count("/") + 1 if partition_path else 0
     body = dump_properties({"commitTime": instant, "partitionDepth": str(depth)}, "partition metadata")
-    with contextlib.suppress(AlreadyExistsError):
-        storage.create(in_partition(partition_path, PARTITION_METADATA), body)
+    return in_partition(partition_path, PARTITION_METADATA), body

@@ -28,9 +28,9 @@ def is_time(instant: str) -> bool:
 
 def refuse_foreign(storage: Storage, timeline: Timeline) -> None:
     """Raise ForeignActionError while an action is pending that will replace file groups or restore the table. A pending
-    replacecommit of binlake takes in what others commit until it completes, so it excludes nobody."""
+    replacecommit or resize of binlake takes in what others commit until it completes, so it excludes nobody."""
     for pending in timeline.pending():
-        if pending.action in _FOREIGN and not (pending.action == REPLACE_COMMIT and _takes_in(storage, pending)):
+        if pending.action in _FOREIGN and not takes_in(storage, pending):
             raise ForeignActionError(
                 f"a {pending.action} is pending, and no other write to its file groups is allowed until it ends",
                 do_next="finish it or roll it back with the writer that began it, then start again",
@@ -38,7 +38,10 @@ def refuse_foreign(storage: Storage, timeline: Timeline) -> None:
             )
 
 
-def _takes_in(storage: Storage, pending: Instant) -> bool:
+def takes_in(storage: Storage, pending: Instant) -> bool:
+    """Whether a pending instant is a replacecommit or a resize of binlake. Raises CorruptDataError, StorageError."""
+    if pending.action not in (REPLACE_COMMIT, CLUSTERING):
+        return False
     announced = pending_intent(storage, pending)
     return announced is not None and announced.whole
 

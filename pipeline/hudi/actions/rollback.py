@@ -5,7 +5,7 @@ Order on storage (Hudi 1.2.0, ``BaseRollbackActionExecutor``), each step repeata
 1. ``<rollback>.rollback.requested`` with the plan (the files to delete), then ``.inflight``, empty. After a crash from
    here on, the next start finds the pending rollback and continues its plan.
 2. The metadata table's entries of the instant are undone (``metadata.services.rollback``), while it is still pending.
-   Then the data files named by the plan are deleted; none was ever visible.
+   Then the hash rings of a resize and the data files named by the plan are deleted; none was ever visible.
 3. The instant's inflight file is deleted, then its requested file.
 4. ``<rollback>_<completion>.rollback`` is created; then the markers are deleted.
 
@@ -24,11 +24,13 @@ from typing import Any, TypeAlias
 from pipeline.clock import InstantClock, monotonic_s
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.actions.hashing_files import delete_rings
 from pipeline.hudi.actions.late_completion import delete_late
+from pipeline.hudi.actions.preconditions import takes_in
 from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant, State
+from pipeline.hudi.timeline.instant import CLUSTERING, COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError, Storage
 
@@ -137,10 +139,15 @@ def roll_back_pending(
             timeline.archived([target])
         _execute(storage, timeline, clock, rollback, plan, undo_entries)
         rolled_back.append(plan.target_time)
-    for target in [i for i in timeline.pending() if i.action in _TARGETS and is_abandoned(i.requested_time)]:
+    for target in [i for i in timeline.pending() if _may_go(storage, i) and is_abandoned(i.requested_time)]:
         roll_back(storage, timeline, clock, target, undo_entries)
         rolled_back.append(target.requested_time)
     return rolled_back
+
+
+def _may_go(storage: Storage, pending: Instant) -> bool:
+    """Commits and replacecommits; a pending clustering of Hudi is left to Hudi, which may still carry it out."""
+    return pending.action in _TARGETS or (pending.action == CLUSTERING and takes_in(storage, pending))
 
 
 def roll_back(
@@ -186,6 +193,8 @@ def _execute(
     timeline.record(inflight)
     if undo_entries is not None:
         undo_entries(plan.target_time, rollback.requested_time)
+    if plan.target_action == CLUSTERING:
+        delete_rings(storage, plan.target_time)
     for partition, name in plan.files:
         storage.delete(in_partition(partition, name))
     if plan.target_action == REPLACE_COMMIT:

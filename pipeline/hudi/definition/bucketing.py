@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
+from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id, file_id
 from pipeline.hudi.definition.java_hash import Int32s
 
 
@@ -40,6 +40,10 @@ class Bucketing(Protocol):
         """The id that a new file group of a bucket gets."""
         ...
 
+    def bucket_of(self, partition_path: str, file_id: str) -> int:
+        """The bucket of a file group. Raises ValueError for the id of no bucket."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SimpleBuckets:
@@ -62,6 +66,10 @@ class SimpleBuckets:
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
         """See Bucketing."""
         return file_id(table_name, partition_path, bucket)
+
+    def bucket_of(self, partition_path: str, file_id: str) -> int:
+        """See Bucketing."""
+        return bucket_of_file_id(file_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,10 @@ class PartitionBuckets:
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
         """See Bucketing."""
         return file_id(table_name, partition_path, bucket)
+
+    def bucket_of(self, partition_path: str, file_id: str) -> int:
+        """See Bucketing."""
+        return bucket_of_file_id(file_id)
 
 
 def bucketing_of(number: int, rules: tuple[tuple[str, int], ...] = ()) -> SimpleBuckets | PartitionBuckets:
@@ -155,6 +167,14 @@ def buckets_of(
     where = pa.array(np.zeros(len(record_keys), dtype=np.int32))
     paths = pa.DictionaryArray.from_arrays(where, pa.array([partition_path], pa.string()))
     return bucketing.buckets(record_keys, key_fields, paths)
+
+
+def bucket_or_none(bucketing: Bucketing, partition_path: str, file_id: str) -> int | None:
+    """The bucket of a file group; None for a file group of no bucket: of another index, or replaced."""
+    try:
+        return bucketing.bucket_of(partition_path, file_id)
+    except ValueError:
+        return None
 
 
 def split_by_bucket(

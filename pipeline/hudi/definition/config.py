@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetadata
 from pipeline.hudi.definition.kind import BUCKET_ENGINE, INDEX, INDEX_TYPE, MERGE_MODE, TYPE, UNKNOWN, TableKind
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties, load_properties
@@ -78,6 +79,8 @@ class TableConfig:
     ``record_key_fields`` is empty for an append table. ``bucket_count`` is 0 for a table without buckets, and for one
     whose properties lack it (one made by another writer). ``partition_buckets``: the bucket counts of partitions by
     regular expression; ``bucket_count`` is that of all others. ``ordering_field`` is "" for a table without one.
+    ``rings``: with consistent hashing, the hashing metadata of partitions that are not as new ones are; it is not in
+    ``hoodie.properties``.
     """
 
     name: str
@@ -91,6 +94,7 @@ class TableConfig:
     metadata_partitions: tuple[str, ...] = ()
     kind: TableKind = field(default_factory=TableKind)
     partition_buckets: tuple[tuple[str, int], ...] = ()
+    rings: Mapping[str, HashingMetadata] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -114,10 +118,14 @@ class TableConfig:
     @property
     def bucketing(self) -> Bucketing:
         """Where rows go by their keys; one bucket for a table without buckets."""
+        if self.kind.hashes:
+            return ConsistentBuckets(self.bucket_count, self.rings)
         return bucketing_of(max(self.bucket_count, 1), self.partition_buckets)
 
     def with_bucketing(self, bucketing: Bucketing) -> TableConfig:
         """The same table with other buckets."""
+        if isinstance(bucketing, ConsistentBuckets):
+            return replace(self, bucket_count=bucketing.number, rings=bucketing.partitions)
         if isinstance(bucketing, PartitionBuckets):
             return replace(self, bucket_count=bucketing.default, partition_buckets=bucketing.rules)
         return replace(self, bucket_count=bucketing.count(""), partition_buckets=())
@@ -255,7 +263,7 @@ class TableConfig:
 
     def check_same_identity(self, other: TableConfig) -> None:
         """Raise ConfigError if the other config (settings, or the current file) would put rows into other files."""
-        free = {"metadata_partitions", "extra"}
+        free = {"metadata_partitions", "rings", "extra"}
         other = other.with_index_of(self)
         for item in fields(self):
             expected, actual = getattr(self, item.name), getattr(other, item.name)

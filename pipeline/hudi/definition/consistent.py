@@ -28,6 +28,11 @@ from pipeline.hudi.definition.xxhash32 import xxhash32
 MAX_PLACE: Final = 0x7FFFFFFF
 #: The instant of a partition's first metadata.
 FIRST_INSTANT: Final = "00000000000000"
+#: The folder of the metadata, relative to the table's root; a folder a partition path.
+HASHING_PATH: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
+#: Ends the name of a metadata file, and of the empty file that says that its resize has completed.
+META_SUFFIX: Final = ".hashing_meta"
+COMMIT_SUFFIX: Final = ".commit"
 #: Ends the id of a node's file group: a node has one file group.
 _SUFFIX: Final = "-0"
 
@@ -217,6 +222,12 @@ def hash_places(record_keys: pa.Array, key_fields: Sequence[str]) -> Int32s:
     """The place on the ring of each of n record keys, int32, at least 0. Arguments as ``bucket_ids``."""
     hashes = xxhash32(joined_key_values(record_keys, key_fields))
     return (hashes & np.uint32(MAX_PLACE)).astype(np.int32)
+
+
+def hashing_file(partition_path: str, instant: str, suffix: str = META_SUFFIX) -> str:
+    """The path of a partition's metadata file, or of the file that says that it counts (COMMIT_SUFFIX)."""
+    folder = f"{HASHING_PATH}/{partition_path}" if partition_path else HASHING_PATH
+    return f"{folder}/{instant}{suffix}"
 
 
 def children_json(nodes: Sequence[Node]) -> str:

@@ -71,6 +71,11 @@ class TableKind:
         return self.index in _COMPUTED
 
     @property
+    def hashes(self) -> bool:
+        """Whether the file groups of a partition are the nodes of a hash ring, which are split and merged."""
+        return self.index == "consistent_bucket"
+
+    @property
     def looks_up(self) -> bool:
         """Whether the file group of a record key is looked up when rows are written."""
         return not (self.computed or self.appends or self.index == UNKNOWN)

@@ -62,7 +62,7 @@ class FileSlice:
 
     @property
     def bucket(self) -> int | None:
-        """The bucket in the file id; None for a file group of another index."""
+        """The bucket in the file id; None for a file group without one. Nodes of a hash ring have none."""
         return int(self.file_id[:8]) if self.file_id[:8].isdigit() else None
 
     @property

@@ -110,9 +110,11 @@ class Pruning:
             return lookup
         keep = np.ones(len(self.slices.slices), dtype=np.bool_)
         held = total = 0
+        bucketing = self.config.bucketing
+        bucket_of = self.slices.buckets(bucketing)
         for path, mine in self.slices.by_partition().items():
-            count, wanted = self.config.bucketing.count(path), buckets.of(path)
-            numbers = self.slices.buckets[mine]
+            count, wanted = bucketing.count(path), buckets.of(path)
+            numbers = bucket_of[mine]
             if numbers.max(initial=0) >= count:
                 self.warn("bucket", f"a file group's bucket is not below the bucket count {count}")
                 return lookup

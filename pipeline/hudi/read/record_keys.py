@@ -14,6 +14,7 @@ from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
 from pipeline.hudi.definition.config import PARTITION_BUCKETS, TableConfig
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.keys import key_text, record_keys
+from pipeline.hudi.definition.kind import BUCKET_ENGINE
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read.filters.expressions import And, Compare, Constant, Filter, In, Op, Or, Value
 from pipeline.hudi.read.filters.literals import members
@@ -40,7 +41,10 @@ class KeyLookup:
             return None
         if not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
             return None
-        if properties.get("hoodie.index.bucket.engine") != "SIMPLE" or PARTITION_BUCKETS in config.extra:
+        if (
+            properties.get(BUCKET_ENGINE) != config.kind.properties().get(BUCKET_ENGINE)
+            or PARTITION_BUCKETS in config.extra
+        ):
             return None
         if properties.get(_HASH_FIELD) != ",".join(config.record_key_fields):
             return None

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.hudi.definition.bucketing import Bucketing, bucket_or_none
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.metadata.records.delta import FileKey
 from pipeline.hudi.read.filters.evaluate import Flags
@@ -41,11 +42,10 @@ class SliceFiles:
         """For every file whether it is a log file, bool array of m."""
         return np.array([name.startswith(".") for _, name in self.files], dtype=np.bool_)
 
-    @cached_property
-    def buckets(self) -> npt.NDArray[np.int64]:
-        """For every slice its bucket, int64 array of n; -1 for file groups of another index."""
-        numbers = [-1 if s.bucket is None else s.bucket for s in self.slices]
-        return np.array(numbers, dtype=np.int64)
+    def buckets(self, bucketing: Bucketing) -> npt.NDArray[np.int64]:
+        """For every slice its bucket, int64 array of n; -1 for file groups of no bucket."""
+        found = (bucket_or_none(bucketing, piece.partition_path, piece.file_id) for piece in self.slices)
+        return np.array([-1 if number is None else number for number in found], dtype=np.int64)
 
     def by_partition(self) -> dict[str, npt.NDArray[np.int64]]:
         """Partition path -> the numbers of its slices."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.hudi.definition.bucketing import bucket_or_none
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import read_base_file
 from pipeline.hudi.files.data_block import decode_data_block
@@ -80,7 +81,7 @@ def group_files(
         _group(table, piece, infos)
         for path, infos in listing.files(paths).items()
         for piece in slices_of_partition(path, infos, table.timeline)
-        if buckets is None or piece.bucket in buckets(path)
+        if buckets is None or bucket_or_none(table.config.bucketing, path, piece.file_id) in buckets(path)
     ]
 
 

@@ -28,6 +28,7 @@ from typing import Any
 from pipeline.clock import monotonic_s
 from pipeline.errors import CorruptDataError, LostOwnershipError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
+from pipeline.hudi.actions.hashing_files import delete_rings
 from pipeline.hudi.actions.rollback import RollbackPlan, roll_back
 from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
@@ -46,6 +47,7 @@ from pipeline.hudi.services.restore_plan import (
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 from pipeline.hudi.timeline.instant import (
+    CLUSTERING,
     REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
@@ -210,6 +212,8 @@ def _put_in_flight(table: HudiTable, restoring: Instant) -> list[str]:
 def _undo(storage: Storage, time: str, traces: _Traces) -> None:
     """Step 3 for one instant."""
     instants = traces.timeline.get(time, [])
+    if any(instant.identity[1] == REPLACE_COMMIT for instant in instants):
+        delete_rings(storage, time)
     _delete(storage, [instant for instant in instants if instant.completed])
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(storage.delete, (info.path for info in traces.data.get(time, []))))
@@ -228,6 +232,7 @@ def _take_in(table: HudiTable) -> None:
     """Remove the instants that are no longer in the timeline, with their schema and other metadata."""
     table.timeline.reload()
     table.generation += 1
+    table.take_in_buckets()
     last = table.timeline.last_completed()
     if last is not None:
         table.schema = table.schema_as_of(last.requested_time)
@@ -236,7 +241,7 @@ def _take_in(table: HudiTable) -> None:
 def _roll_back_begun(table: HudiTable) -> None:
     """Roll back the commits that others have begun since the restore was planned: a metadata table cannot be
     initialised with pending commits. They cannot complete any more, because their writers see the restore first."""
-    for begun in [i for i in table.timeline.pending() if i.action in (table.action, REPLACE_COMMIT)]:
+    for begun in [i for i in table.timeline.pending() if i.action in (table.action, REPLACE_COMMIT, CLUSTERING)]:
         roll_back(table.storage, table.timeline, table.clock, begun)
 
 

@@ -34,9 +34,10 @@ from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
 from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
 from pipeline.hudi.table.table_state import Begun, TableState
+from pipeline.hudi.timeline.clustering_plan import PlannedGroup, clustering_request
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
 from pipeline.hudi.timeline.history import HISTORY_PATH
-from pipeline.hudi.timeline.instant import REPLACE_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import Storage
@@ -187,24 +188,29 @@ class HudiTable(TableState):
         self._begun[inflight.requested_time] = begun
         return inflight.requested_time
 
-    def begin_replace(self) -> str:
+    def begin_replace(self, groups: Sequence[PlannedGroup] = ()) -> str:
         """Begin a replacecommit that takes in what others commit until it completes (``rebase``); returns its requested
-        time. Errors as ``begin``."""
+        time. Errors as ``begin``.
+
+        Args:
+            groups: the plan of a resize, which is a clustering until it completes; none for any other replacecommit.
+        """
         self._check_config()
         self.config.check_writable()
         refuse_foreign(self.storage, self.timeline)
         check_clock(self.timeline, self.config.name)
-        if busy := [i for i in self.timeline.pending() if i.action == REPLACE_COMMIT]:
+        if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
             raise ForeignActionError(
-                "another replacecommit is pending",
+                "another replacecommit or clustering is pending",
                 do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
                 instant=busy[0].requested_time,
                 table=self.config.name,
             )
-        body = announcement(WHOLE_TABLE)
-        inflight = begin_instant(
-            self.storage, self._clock, REPLACE_COMMIT, self.ownership, body, request_body=replace_request()
-        )
+        action, body, request = REPLACE_COMMIT, announcement(WHOLE_TABLE), replace_request()
+        if groups:  # the inflight file of a clustering is empty, so the requested file has the intent
+            action, body = CLUSTERING, b""
+            request = clustering_request(self.storage.uri, groups, intent_extra(WHOLE_TABLE, ()))
+        inflight = begin_instant(self.storage, self._clock, action, self.ownership, body, request_body=request)
         self.timeline.record(inflight)
         self.rebase(inflight.requested_time)
         return inflight.requested_time
@@ -303,18 +309,21 @@ class HudiTable(TableState):
         said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
         self._note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
+        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)
+        self._rings.begin(self.config, new_partitions)
         plan = CommitPlan(
             inflight=inflight,
             completion_time=self._clock.next(),
-            metadata=_body(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
-            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),
+            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
+            new_partitions=new_partitions,
         )
         completed = apply_commit(self.storage, plan)
         self.timeline.record(completed)
         self.timeline.remember(completed, plan.metadata)
         self._known_partitions.update(partitions)
         self.schema = columns
-        self._take_in_buckets()
+        if replaced is not None:
+            self.take_in_buckets()
         return plan.completion_time
 
     def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
@@ -404,7 +413,11 @@ class HudiTable(TableState):
 
 
 def _body(
-    stats: tuple[WriteStat, ...], extra: Mapping[str, str], replaced: Mapping[str, tuple[str, ...]] | None
+    inflight: Instant,
+    stats: tuple[WriteStat, ...],
+    extra: Mapping[str, str],
+    replaced: Mapping[str, tuple[str, ...]] | None,
 ) -> CommitMetadata:
-    operation = "UPSERT" if replaced is None else "INSERT_OVERWRITE"
+    overwrite = "CLUSTER" if inflight.action == CLUSTERING else "INSERT_OVERWRITE"
+    operation = "UPSERT" if replaced is None else overwrite
     return CommitMetadata(stats, extra, operation, replaced=replaced)

@@ -22,6 +22,7 @@ from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.initialise import write_properties
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.table.bucket_counts import with_buckets_of
+from pipeline.hudi.table.rings import Rings
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
@@ -65,10 +66,12 @@ class TableState:
         #: What this writer's commits may do beside those of others.
         self.policy = conflicts
         self.storage = fenced(storage, ownership.lock)
+        self._rings = Rings(self.storage)
         self.timeline = timeline
-        self.config = with_buckets_of(config, timeline)
+        counted = with_buckets_of(config, timeline)
         #: Whether ``hoodie.properties`` has the buckets that count.
-        self._settled = self.config == config
+        self._settled = counted == config
+        self.config = self._rings.taken_in(counted, timeline)
         self._properties = properties
         self._metadata_config = metadata
         self._index: MetadataTable | None = None
@@ -170,7 +173,7 @@ class TableState:
                 i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
             ]
             self.schema = self._read_schema()
-            self._take_in_buckets()
+            self.take_in_buckets()
             self._index = None
         return bool(changed)
 
@@ -239,10 +242,12 @@ class TableState:
         if latest is not None and is_time(latest):
             self._clock.observe(latest)
 
-    def _take_in_buckets(self) -> None:
+    def take_in_buckets(self) -> None:
+        """Take in the bucket counts and the hash rings that count as of the timeline. Raises CorruptDataError,
+        StorageError."""
         counted = with_buckets_of(self.config, self.timeline)
         self._settled = self._settled and counted == self.config
-        self.config = counted
+        self.config = self._rings.taken_in(counted, self.timeline)
 
     def settle_buckets(self) -> None:
         """Bring ``hoodie.properties`` in line with the buckets that count (``bucket_counts``): a run may have died
@@ -266,5 +271,6 @@ class TableState:
         counted = with_buckets_of(config, self.timeline)
         self.config.check_same_identity(counted)
         self._settled = counted == config
-        self.config, self._index = counted.with_index_of(self.config), None
+        self.config = self._rings.taken_in(counted.with_index_of(self.config), self.timeline)
+        self._index = None
         self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.definition.bucketing import buckets_of
+from pipeline.hudi.definition.bucketing import bucket_or_none, buckets_of
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
@@ -103,7 +103,7 @@ def _written(
         for turn in range(rounds):
             wanted = [bucket for bucket in range(count) if bucket % rounds == turn]
             rows = _rows_of(table, context, pieces, news, key, gone, wanted, pool)
-            held = {piece.bucket for piece in pieces}
+            held = {bucket_or_none(bucketing, path, piece.file_id) for piece in pieces}
             groups = [
                 FileGroupWrite(path, bucket, table.names.of(path, bucket), rows.get(bucket, _empty(context)))
                 for bucket in wanted

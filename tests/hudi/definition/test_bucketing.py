@@ -14,6 +14,7 @@ from pipeline.hudi.definition.bucketing import (
     GroupNames,
     PartitionBuckets,
     SimpleBuckets,
+    bucket_or_none,
     buckets_of,
     split_by_bucket,
 )
@@ -75,3 +76,8 @@ def test_hudis_file_of_counts_by_partition(tmp_path: Path) -> None:
         keys = read_file_slice(HudiTable.open(storage), piece, columns=["_hoodie_record_key"]).column(0)
         placed = buckets_of(bucketing, keys, ("id",), piece.partition_path)
         assert set(placed.tolist()) <= {piece.bucket}
+
+
+def test_a_file_group_of_another_index_has_no_bucket() -> None:
+    assert bucket_or_none(SimpleBuckets(2), "p", "e4c844d2-96f3-1148117e6880-0") is None
+    assert bucket_or_none(SimpleBuckets(2), "p", "00000012-96f3-1148117e6880-0") == 12

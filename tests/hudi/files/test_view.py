@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.files.view import FileSlice, file_slices, partition_paths
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
@@ -23,7 +24,7 @@ def test_log_files_in_commit_order_with_sizes(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     instants = [commit(table, upserts(range(20), order)) for order in range(3)]
     found = slices(table)
-    assert [s.bucket for s in found] == [0, 1]
+    assert [bucket_of_file_id(s.file_id) for s in found] == [0, 1]
     for item in found:
         assert item.partition_path == "day=d1"
         assert item.base_file is None
@@ -126,7 +127,7 @@ def test_the_golden_table() -> None:
     storage = open_storage((GOLDEN / "tbl_hudi120").as_uri())
     found = file_slices(storage, Timeline.load(storage))
     assert partition_paths(storage) == [f"region={r}/dt=2024-01-0{d}" for r in ("eu", "us") for d in (1, 2)]
-    assert [(s.bucket, s.base_file is not None, len(s.log_files)) for s in found] == [
+    assert [(bucket_of_file_id(s.file_id), s.base_file is not None, len(s.log_files)) for s in found] == [
         (0, True, 0),
         (1, True, 0),
         (0, True, 0),
@@ -136,11 +137,6 @@ def test_the_golden_table() -> None:
         (0, True, 1),
         (1, True, 0),
     ]
-
-
-def test_a_file_group_of_another_index_has_no_bucket() -> None:
-    assert FileSlice("", "e4c844d2-96f3-1148117e6880-0", None, ()).bucket is None
-    assert FileSlice("", "00000012-96f3-1148117e6880-0", None, ()).bucket == 12
 
 
 def test_a_file_group_is_seen_until_the_write_that_replaced_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage import open_storage
 from tests.hudi.golden_kinds import expected_rows, extracted, spelled
 
-KINDS = ("cow_replace", "cow_np_overwrite", "mor_partition_buckets")
+KINDS = ("cow_replace", "cow_np_overwrite", "mor_partition_buckets", "mor_consistent_bucket")
 
 
 @pytest.mark.parametrize("kind", KINDS)

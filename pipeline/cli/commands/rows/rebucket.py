@@ -7,18 +7,22 @@ from typing import Annotated
 
 import typer
 
+from pipeline.cli.commands.rows.resizing import Auto, Merge, Split, print_resizes, wanted_resizes
 from pipeline.cli.lake_options import LakeConf, Table, chosen_one, opened, say
 from pipeline.cli.text import duration, number, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
+from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.rebucket import plan_rebucket, rebucket
+from pipeline.lake.rebucket import Rebucketed, plan_rebucket, rebucket
+from pipeline.lake.resize import resize
 from pipeline.lake.table_services import compaction_config
 from pipeline.settings import CompactionSettings, Settings
 
-Buckets = Annotated[int, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
+Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
 Partition = Annotated[
     str | None,
     typer.Option("--partition", help="Only partitions whose path matches, as day=2026-*; all if not given."),
@@ -29,29 +33,53 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be mov
 def rebucket_table(
     conf: LakeConf,
     table: Table,
-    buckets: Buckets,
+    buckets: Buckets = None,
     partition: Partition = None,
+    split: Split = None,
+    merge: Merge = None,
+    auto: Auto = False,
     dry_run: DryRun = False,
     spark: OnSpark = False,
     threads: Threads = CORES,
 ) -> None:
     """Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time."""
+    if sum((buckets is not None, split is not None, merge is not None, auto)) != 1:
+        raise ConfigError(
+            "one of --buckets, --split, --merge and --auto is needed",
+            do_next="see binlake rebucket --help",
+        )
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
+    if buckets is None:
+        resizes = wanted_resizes(LakeTable.look(place.storage, place.rules), partition, split, merge, auto=auto)
+        print_resizes(place.name, resizes)
+        if resizes and not dry_run:
+            held, config = opened(settings, place, "rebucket"), _form(place)
+            with workers(settings, spark, threads) as map_tasks:
+                _print_done(place.name, resize(held, resizes, settings.name, config, map_tasks))
+        return
     if dry_run:
         looked = LakeTable.look(place.storage, place.rules)
         _print_plan(place.name, looked, wanted_buckets(looked.table.config.bucketing, buckets, partition))
         return
-    held = opened(settings, place, "rebucket")
-    config = compaction_config(place.rules, place.rules.compaction or CompactionSettings())
+    held, config = opened(settings, place, "rebucket"), _form(place)
     wanted = wanted_buckets(held.table.config.bucketing, buckets, partition)
     with workers(settings, spark, threads) as map_tasks:
         done = rebucket(held, wanted, settings.name, config, map_tasks)
     if done.instant is None:
         say(f"{place.name}: nothing to move, its partitions have these buckets")
         return
+    _print_done(place.name, done)
+
+
+def _form(place: CatalogTable) -> CompactionConfig:
+    """How base files are written."""
+    return compaction_config(place.rules, place.rules.compaction or CompactionSettings())
+
+
+def _print_done(name: str, done: Rebucketed) -> None:
     say(
-        f"{place.name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
+        f"{name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
         f"{number(done.made)}, {size(done.bytes_written)} written by the replacecommit {done.instant}"
     )
     say(f"  other writers waited {duration(done.locked_s * 1000)}; {done.again} parts moved again for their commits")

@@ -13,6 +13,7 @@ from pipeline.hudi.services.fsck.findings import Check, Finding, Report, Severit
 from pipeline.hudi.services.fsck.index_check import IndexCheck
 from pipeline.hudi.services.fsck.offsets_check import OffsetKeys, check_offsets
 from pipeline.hudi.services.fsck.record_index_check import check_record_index
+from pipeline.hudi.services.fsck.rings_check import check_rings
 from pipeline.hudi.services.fsck.timeline_check import check_timeline
 from pipeline.storage.base import Storage
 
@@ -33,7 +34,7 @@ def fsck(
     """
     evidence = Evidence.gather(storage, grace_ms)
     pass_over = _DataPass(evidence)
-    findings = [*evidence.findings, *check_timeline(evidence), *check_files(evidence)]
+    findings = [*evidence.findings, *check_timeline(evidence), *check_files(evidence), *check_rings(evidence)]
     findings += pass_over.index.open()
     findings += pass_over.index.listing()
     unknown = _unknown_schema(evidence)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
-from pipeline.hudi.definition.bucketing import buckets_of
+from pipeline.hudi.definition.bucketing import bucket_or_none, buckets_of
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.key_change import keyed_since, says_key
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
@@ -133,15 +133,15 @@ def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> It
 
 def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> Iterator[Finding]:
     """Rows whose key belongs to another bucket than their file: an update of the key does not find them."""
-    bucket = file.name.file_id[:8]
-    if not config.bucket_count or not bucket.isdigit() or not says_key(config):
+    bucket = bucket_or_none(config.bucketing, file.partition_path, file.name.file_id)
+    if not config.bucket_count or bucket is None or not says_key(config):
         return
     if file.name.instant < keyed_since(config):  # of an earlier key
         return
     for keys in content.record_keys():
         if keys.null_count == 0 and len(keys):
             buckets = buckets_of(config.bucketing, keys, config.record_key_fields, file.partition_path)
-            strays = int(np.count_nonzero(buckets != int(bucket)))
+            strays = int(np.count_nonzero(buckets != bucket))
             if strays:
                 yield Finding(
                     Severity.ERROR,

@@ -25,6 +25,7 @@ from pipeline.hudi.files.names import (
 )
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.hudi.table.bucket_counts import with_buckets_of
+from pipeline.hudi.table.rings import Rings
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
@@ -82,8 +83,9 @@ class Evidence:
         findings: list[Finding] = []
         config = _config(storage, findings)
         timeline = Timeline.load(storage)
-        with contextlib.suppress(CorruptDataError):  # the timeline's check reports it
+        with contextlib.suppress(CorruptDataError):  # the timeline's check reports it, or that of the rings
             config = with_buckets_of(config, timeline)
+            config = Rings(storage).taken_in(config, timeline)
         files = {info.path: info for info in storage.walk("")}
         evidence = cls(storage, config, timeline, files, grace_ms, findings=findings)
         evidence._read_commits()

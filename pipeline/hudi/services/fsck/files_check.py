@@ -198,7 +198,7 @@ def _unlisted_partitions(evidence: Evidence) -> Iterator[Finding]:
 
 def _shared_buckets(evidence: Evidence) -> Iterator[Finding]:
     """Two file groups in one bucket: a key is then updated in one and read from both (hudi#9303)."""
-    if not evidence.config.bucket_count:
+    if not evidence.config.bucket_count or evidence.config.kind.hashes:
         return
     groups: dict[tuple[str, str], set[str]] = {}
     for file in evidence.visible:

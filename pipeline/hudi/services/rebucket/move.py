@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from pipeline.hudi.definition.bucket import next_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
+from pipeline.hudi.definition.consistent import ConsistentBuckets
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.file_group_write import WriteResult
@@ -50,6 +51,8 @@ class MoveContext:
 
     def file_id(self, partition_path: str, bucket: int) -> str:
         """The id of the file group of a new bucket: none that a file group had before."""
+        if isinstance(self.bucketing, ConsistentBuckets):
+            return self.bucketing.file_id(self.table_name, partition_path, bucket)
         return next_file_id(self.table_name, partition_path, bucket, self.merging.instant)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 
+from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.services.compaction.plan import Operation
@@ -47,7 +48,7 @@ def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[U
         path = piece.partition_path
         if old.count(path) != new.count(path):
             step = gcd(old.count(path), new.count(path))
-            found.setdefault((path, (piece.bucket or 0) % step), []).append(piece)
+            found.setdefault((path, bucket_of_file_id(piece.file_id) % step), []).append(piece)
     return [_unit(place, pieces, old, new) for place, pieces in sorted(found.items())]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.hudi.definition.bucket import bucket_ids
+from pipeline.hudi.definition.bucket import bucket_ids, bucket_of_file_id
 from pipeline.hudi.files.file_group_write import write_file_group
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.services import compaction as metadata_compaction
@@ -273,7 +273,11 @@ def test_hudi_finds_the_base_files_in_the_index(tmp_path: Path, spark: SparkSess
         file = found.partition_path, str(found.base_file.name)
         assert index.files(found.partition_path)[file[1]] == found.base_size
         ids = [r["id"] for r in model.rows() if f"day={r['day']}" == found.partition_path]
-        keys = [str(i) for i in ids if int(bucket_ids(pa.array([str(i)]), ("id",), 2)[0]) == found.bucket]
+        keys = [
+            str(i)
+            for i in ids
+            if int(bucket_ids(pa.array([str(i)]), ("id",), 2)[0]) == bucket_of_file_id(found.file_id)
+        ]
         assert index.members(file, keys) == [True] * len(keys)
         assert sum(index.members(file, [f"none{n}" for n in range(200)])) < 5
         low, high, nulls, count = index.column_stats([file], "id")[file]

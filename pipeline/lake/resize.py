@@ -1,0 +1,152 @@
+"""Splits and merges single buckets of a table with consistent hashing while its stream goes on.
+
+The steps are those of ``lake.rebucket``. The instant is a clustering until it completes, with the plan of the new nodes
+in its requested file, as Hudi writes it. Before it completes, the new hash ring of each partition is written; it counts
+from the moment at which the instant is completed. A crash before leaves a pending clustering, which the table's next
+writer rolls back: the rings first, then the instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.clock import new_uuid
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetadata
+from pipeline.hudi.services.compaction import CompactionConfig
+from pipeline.hudi.services.rebucket.plan import Unit
+from pipeline.hudi.services.rebucket.resize import Resize, planned_groups, resize_units, rings_after
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
+
+#: A bucket is split if it is larger than so many times the target size of files.
+SPLIT_OVER = 2.0
+#: Neighbouring buckets are merged if they are together not larger than this part of the target size.
+MERGE_UNDER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A bucket of a partition to split, or neighbouring buckets to merge.
+
+    Args:
+        partition_path: of the partition.
+        buckets: their numbers: one to split, several in the ring's order to merge.
+    """
+
+    partition_path: str
+    buckets: tuple[int, ...]
+
+
+def rings_of(table: LakeTable) -> ConsistentBuckets:
+    """The hash rings of a table. Raises UnsupportedError for a table without."""
+    bucketing = table.table.config.bucketing
+    if not isinstance(bucketing, ConsistentBuckets):
+        raise UnsupportedError(
+            f"the table has no hash ring (index {table.table.config.kind.index})",
+            do_next="give --buckets, or make the table with the index consistent_bucket",
+            table=table.rules.path,
+        )
+    return bucketing
+
+
+def proposed(table: LakeTable, target_bytes: int) -> list[Wanted]:
+    """What the sizes of the buckets call for; a partition keeps its first number of buckets. Raises UnsupportedError,
+    CorruptDataError, StorageError.
+
+    Args:
+        table: open.
+        target_bytes: the target size of files (``files.target_bytes``).
+    """
+    bucketing = rings_of(table)
+    sizes: dict[str, dict[int, int]] = {}
+    for piece in table.table.file_slices():
+        path, bucket = table.place_of(piece)
+        sizes.setdefault(path, {})[bucket] = piece.base_size + piece.log_size
+    return [one for path in sorted(sizes) for one in _proposed(bucketing.ring(path), sizes[path], target_bytes)]
+
+
+def _proposed(ring: HashingMetadata, sizes: dict[int, int], target_bytes: int) -> list[Wanted]:
+    path, count = ring.partition_path, len(ring.nodes)
+    splits = [Wanted(path, (n,)) for n in range(count) if sizes.get(n, 0) > SPLIT_OVER * target_bytes]
+    spare, merges, at = count - ring.num_buckets, list[Wanted](), 0
+    while at + 1 < count and spare > 0:
+        end, total = at, sizes.get(at, 0)
+        while end + 1 < count and spare > end - at and total + sizes.get(end + 1, 0) <= MERGE_UNDER * target_bytes:
+            end += 1
+            total += sizes.get(end, 0)
+        if end > at:
+            merges.append(Wanted(path, tuple(range(at, end + 1))))
+            spare -= end - at
+        at = end + 1
+    return [*splits, *merges]
+
+
+def resize(
+    table: LakeTable, wanted: Sequence[Wanted], stream: str, config: CompactionConfig, map_units: MapUnits
+) -> Rebucketed:
+    """Split and merge buckets in one commit. Arguments and errors as ``rebucket``.
+
+    ``wanted``: none of them share a bucket. Raises ConfigError for buckets that cannot be split or merged,
+    UnsupportedError for a table without hash rings.
+    """
+    table.refresh(rebucket_stream(stream))
+    bucketing = rings_of(table)
+    changes = resizes(table, wanted)
+    if not changes:
+        return Rebucketed(None)
+    hudi = table.table
+    instant = hudi.begin_replace(planned_groups(hudi.file_slices(), changes))
+    after = rings_after(changes, instant)
+
+    def planned() -> list[Unit]:
+        current = rings_of(table)
+        if any(current.ring(one.ring.partition_path) != one.ring for one in changes):
+            raise OvertakenError(
+                "another writer has changed the hash ring since this resize began",
+                do_next="run the resize again",
+                instant=instant,
+                table=table.rules.path,
+            )
+        return resize_units(hudi.file_slices(), changes, after)
+
+    new = ConsistentBuckets(bucketing.number, {**bucketing.partitions, **after})
+    return carry_out(Mover(table, new, instant, config, map_units, planned, tuple(after.values())), stream)
+
+
+def resizes(table: LakeTable, wanted: Sequence[Wanted]) -> list[Resize]:
+    """The changes of the rings. Raises ConfigError for buckets that cannot be split or merged, UnsupportedError for a
+    table without hash rings."""
+    bucketing, taken, found = rings_of(table), set[tuple[str, int]](), list[Resize]()
+    for one in wanted:
+        ring = bucketing.ring(one.partition_path)
+        places = {(one.partition_path, bucket) for bucket in one.buckets}
+        if not places or max(one.buckets) >= len(ring.nodes) or len(places) < len(one.buckets) or places & taken:
+            raise _impossible(table, one, f"the partition has the buckets 0 to {len(ring.nodes) - 1}, each once")
+        taken |= places
+        found.append(_resize(table, ring, one))
+    return found
+
+
+def _resize(table: LakeTable, ring: HashingMetadata, wanted: Wanted) -> Resize:
+    if len(wanted.buckets) == 1:
+        halves = ring.split(wanted.buckets[0], (new_uuid(), new_uuid()))
+        if halves is None:
+            raise _impossible(table, wanted, "its range is a single hash value")
+        return Resize(ring, wanted.buckets, halves)
+    children = ring.merged(wanted.buckets, new_uuid())
+    if children is None:
+        raise _impossible(table, wanted, "buckets that are merged are neighbours, given in the ring's order")
+    return Resize(ring, wanted.buckets, children)
+
+
+def _impossible(table: LakeTable, wanted: Wanted, why: str) -> ConfigError:
+    numbers = ", ".join(map(str, wanted.buckets))
+    return ConfigError(
+        f"buckets {numbers} cannot be {'split' if len(wanted.buckets) == 1 else 'merged'}: {why}",
+        do_next="see the buckets with binlake inspect, and name others",
+        table=table.rules.path,
+        partition=wanted.partition_path,
+    )
