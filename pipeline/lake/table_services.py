@@ -111,9 +111,9 @@ class TableServices:
         run(table.table, compaction_config(table.rules, rule), self.map_tasks, now=True)
 
     def _copied_often(self, table: LakeTable) -> bool:
-        """Whether a copy-on-write table has had enough commits to look for superfluous slices: every commit makes some,
-        and to look for them lists the table's files."""
-        if not _copies(table.table):
+        """Whether a table whose commits rewrite base files has had enough of them to look for superfluous slices: every
+        commit may make some, and to look for them lists the table's files."""
+        if not (_copies(table.table) or table.table.config.kind.looks_up):
             return False
         count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
         return count % _COMMITS_A_CLEAN == 0

@@ -164,3 +164,17 @@ def test_a_lost_ledger_repeats_nothing(tmp_path: Path, table_type: TableType) ->
     feed(tmp_path, given, log, 2)
     assert slices(tmp_path) == before
     assert len(rows(tmp_path)) == 12
+
+
+def test_base_files_that_were_filled_up_are_cleaned(tmp_path: Path) -> None:
+    given, log = config(tmp_path, "simple", "merge_on_read", retention={"commits": 2}), first_rows()
+    feed(tmp_path, given, log, 0)
+    storage = open_storage(str(tmp_path), {"fsync": "false"})
+    made = runner(given, storage)
+    for number in range(1, 26):
+        put(log, 200 + number, 100 + number, "eu", "c")
+        made.run(number, log.end(), 0, LocalEngine(log))
+    made.close()
+    files = [info.path for info in storage.list("shop/accounts/region=eu") if info.path.endswith(".parquet")]
+    assert len(files) < 25
+    assert len(rows(tmp_path)) == 12 + 25

@@ -21,6 +21,7 @@ from pipeline.hudi.files.file_group_write import KeyChanges
 from pipeline.hudi.index.base import Located, LookupCost
 from pipeline.hudi.index.hits import Hits, located
 from pipeline.hudi.index.key_files import KeyFile, Longs, key_files, keys_held
+from pipeline.hudi.index.key_map import KeyMap
 from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.metered import Meter, MeteredStorage
 
@@ -123,10 +124,14 @@ class BaseFileIndex:
         cost.files += len(question.files)
         asked = [one for one in zip(question.files, candidates, strict=True) if len(one[1])]
 
+        wanted = KeyMap(1)  # made once: a hash table for each file would cost more than reading the files (measured)
+        wanted.put(question.keys, np.arange(len(question.keys), dtype=np.int64)[np.newaxis, :])
+
         def held(one: tuple[KeyFile, Longs]) -> Longs:
             file, places = one
-            wanted = question.keys.take(pa.array(places)) if len(places) < len(question.keys) else question.keys
-            return places[keys_held(storage, file.base, wanted)]
+            bounds = question.keys[int(places[0])].as_py(), question.keys[int(places[-1])].as_py()
+            found = keys_held(storage, file.base, wanted, bounds)
+            return found if len(places) == len(question.keys) else np.intersect1d(found, places, assume_unique=True)
 
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
             for (file, _), places in zip(asked, pool.map(held, asked), strict=True):

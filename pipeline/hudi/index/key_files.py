@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import open_base_file
 from pipeline.hudi.files.view import BaseFile, FileSlice
+from pipeline.hudi.index.key_map import KeyMap
 from pipeline.storage.base import Storage
 
 Longs: TypeAlias = npt.NDArray[np.int64]
+_NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,25 @@ def key_files(slices: list[FileSlice]) -> list[KeyFile]:
     return files
 
 
-def keys_held(storage: Storage, base: BaseFile, wanted: pa.Array) -> Longs:
+def keys_held(storage: Storage, base: BaseFile, wanted: KeyMap, bounds: tuple[str, str]) -> Longs:
     """Which of the wanted keys a base file holds.
 
     Args:
         storage: the table's root.
         base: the file.
-        wanted: n distinct record keys, ascending, string without nulls; n > 0.
+        wanted: the positions of the wanted record keys.
+        bounds: the least and the greatest key that the file may hold.
 
-    Returns their positions in ``wanted``, ascending. Raises CorruptDataError, StorageError.
+    Returns their positions, ascending. Raises CorruptDataError, StorageError.
     """
-    low, high = wanted[0].as_py().encode(), wanted[len(wanted) - 1].as_py().encode()
+    low, high = bounds[0].encode(), bounds[1].encode()
     found: list[Longs] = []
     with open_base_file(storage, base.path, [RECORD_KEY_FIELD], base.size) as rows:
         ranges = rows.key_ranges()
         numbers = [i for i, pair in enumerate(ranges) if pair is None or _meets(pair, low, high)]
         for table in rows.row_groups(numbers):
-            places = pc.index_in(table.column(RECORD_KEY_FIELD), value_set=wanted).drop_null()
-            found.append(np.asarray(places.to_numpy(), dtype=np.int64))
+            places = wanted.get(table.column(RECORD_KEY_FIELD).combine_chunks(), _NONE)[0]
+            found.append(places[places != _NONE])
     return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.java_hash import java_string_hash
-from pipeline.hudi.index.key_files import Longs
 
 Hashes = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 #: Entries of equal hash that are compared one by one, before all of them are searched at once.
 _STEPS: Final = 8
 #: A run is merged with the one before it if that has at most so many times its entries.

@@ -187,7 +187,7 @@ class _FilesSink:
         rows, size = self._sink.flushed
         self._bytes_a_row = size / rows if rows else self._bytes_a_row
         left = self._stored + self._log.expected_inserts - self._log.counts.deletes - self._taken
-        return size >= target and size + left * self._bytes_a_row > 2 * target
+        return rows > 0 and size >= target and size + left * self._bytes_a_row > 2 * target
 
     def _begin(self) -> None:
         outline, number = self._outline, len(self._made)

@@ -26,7 +26,16 @@ from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction import plan as compaction_plan
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.avro_container import decode_container
-from pipeline.hudi.timeline.instant import CLEAN, COMMIT, REPLACE_COMMIT, SAVEPOINT, WRITE_ACTIONS, Instant, State
+from pipeline.hudi.timeline.instant import (
+    CLEAN,
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    State,
+)
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import RetentionPolicy
 from pipeline.storage.base import FileInfo, Storage
@@ -61,15 +70,17 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     """Whether a clean may have slices to delete, as of the table's last refresh; at most one storage call.
 
     It may if a compaction, or a write that replaced file groups, has left the retention since the last clean, or a
-    savepoint was deleted. Call it at the end of a compaction: little else makes a slice superfluous.
+    savepoint was deleted. Call it at the end of a compaction: little else makes a slice superfluous; in tables that
+    look keys up, commits do that fill small files.
     """
     retained = oldest_retained(table.timeline, config)
     if retained is None:
         return False
+    rewriting = {COMMIT, DELTA_COMMIT} if table.config.kind.looks_up else {COMMIT}
     passed = [
         i.requested_time
         for i in table.timeline.completed()
-        if (i.action == COMMIT and i.requested_time < retained.requested_time)
+        if (i.action in rewriting and i.requested_time < retained.requested_time)
         or (i.action == REPLACE_COMMIT and i.requested_time <= retained.requested_time)
     ]
     cleans = table.timeline.completed_actions({CLEAN})
