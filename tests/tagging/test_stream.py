@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.services.compaction import CompactionConfig, run, schedule
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.audit import OFFSET_KEYS, audit
@@ -164,6 +165,28 @@ def test_a_lost_ledger_repeats_nothing(tmp_path: Path, table_type: TableType) ->
     feed(tmp_path, given, log, 2)
     assert slices(tmp_path) == before
     assert len(rows(tmp_path)) == 12
+
+
+@pytest.mark.parametrize("index", ["simple", "global_simple", "bloom"])
+def test_a_deleted_row_that_comes_back_while_its_file_group_is_compacted(tmp_path: Path, index: IndexType) -> None:
+    """The old base file still has its key, and the new one will not: the row must not go to a log file between them."""
+    given, log = config(tmp_path, index, "merge_on_read"), first_rows()
+    feed(tmp_path, given, log, 0)
+    put(log, 200, 0, "eu", "d")
+    put(log, 201, 3, "eu")
+    feed(tmp_path, given, log, 1)
+    storage = open_storage(str(tmp_path / "shop" / "accounts"), {"fsync": "false"})
+    assert schedule(HudiTable.open(storage), CompactionConfig(after_commits=1)) is not None
+    put(log, 300, 0, "eu", "c")
+    put(log, 301, 3, "eu")
+    feed(tmp_path, given, log, 2)
+    assert len(slices(tmp_path)["region=eu"]) == 2
+    run(HudiTable.open(storage), CompactionConfig(after_commits=1), lambda f, some: [f(one) for one in some], now=True)
+    put(log, 400, 0, "eu")
+    put(log, 401, 3, "eu")
+    feed(tmp_path, given, log, 3)
+    eu = "eu", "region=eu"
+    assert rows(tmp_path) == expected() | {0: ("at 400", *eu), 3: ("at 401", *eu)}
 
 
 def test_base_files_that_were_filled_up_are_cleaned(tmp_path: Path) -> None:
