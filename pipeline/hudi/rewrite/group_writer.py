@@ -80,7 +80,11 @@ class LogWriter:
         first = (group.partition_path, group.file_id) not in self.existing
         if first and self.context.base_from_rows is not None:
             return write_new_file_group(storage, self.context, group)
-        return [write_file_group(storage, self.context, group)]
+        written = write_file_group(storage, self.context, group)
+        if self.context.keeps_keys and group.deletes is None:  # new keys go into base files, so these rows are known
+            none = pa.array([], pa.string())
+            written = replace(written, keys=KeyChanges(group.partition_path, group.file_id, none, none))
+        return [written]
 
     def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
         """As ``GroupWriter.write_anew``; the deletes go to a log file over the base file."""

@@ -12,6 +12,8 @@ import pytest
 
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import FileGroupWrite
 from pipeline.hudi.files.view import file_slices
 from pipeline.hudi.index.open import open_index
 from pipeline.hudi.metadata.initialise import drop
@@ -22,6 +24,7 @@ from pipeline.hudi.metadata.records.places import Place, decode_place, encode_pl
 from pipeline.hudi.metadata.records.reader import MetadataReader
 from pipeline.hudi.metadata.records.record_index import RecordIndexGroups
 from pipeline.hudi.metadata.records.records import long_bytes
+from pipeline.hudi.rewrite.group_writer import LogWriter
 from pipeline.hudi.table.table import HudiTable
 from pipeline.policies import IndexType
 from pipeline.storage.local import LocalStorage
@@ -209,3 +212,16 @@ def test_hudi_rs_reads_the_table(tmp_path: Path) -> None:
         table.commit({(f"region={['eu', 'us', 'ap'][turn % 3]}", file_id(turn)): ([], [turn * 10])})
     ids = sorted(hudi_rs.snapshot(table.path).column("id").to_pylist())
     assert ids == sorted(int(key) for _, key in table.truth)
+
+
+def test_updates_in_a_log_file_change_no_key(tmp_path: Path) -> None:
+    """A writer that does not look rows up (a schema change) may write rows anew."""
+    table = KeyedTable(tmp_path / "t")
+    table.insert("eu", 1, [1, 2])
+    instant = table.table.begin()
+    context = replace(table.table.write_context(instant), keeps_keys=True)
+    rows = {"id": [2], "name": ["new"], "region": ["eu"], "ts": [9]}
+    upserts = pa.table({RECORD_KEY_FIELD: ["2"], **rows})
+    group = FileGroupWrite("region=eu", -1, file_id(1), upserts=upserts)
+    table.table.commit(instant, LogWriter(context).write(table.storage, group))
+    _check(table)
