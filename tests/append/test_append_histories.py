@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,6 +31,7 @@ from tests.stream.topic_log import LocalEngine, TopicLog
 #: File groups of about three batches each.
 SMALL: dict[str, Any] = {"files": {"target_bytes": 9000, "small_bytes": 6000}}
 COMPACTED: dict[str, Any] = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 2}}
+KINDS = ("merge_on_read", "copy_on_write")
 #: For each batch the regions of its rows, and whether tasks write it.
 BATCHES = st.lists(
     st.tuples(st.lists(st.sampled_from(["eu", "us", "asia"]), min_size=1, max_size=5), st.booleans()),
@@ -51,7 +53,7 @@ def faults(place: Path) -> list[str]:
     return [f"{f.what} ({f.where})" for f in [*findings, *audit(storage).errors]]
 
 
-@pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=scaled(6))
 @given(batches=BATCHES, indexed=st.booleans())
 def test_random_batches(kind: str, batches: list[tuple[list[str], bool]], indexed: bool) -> None:
@@ -129,8 +131,9 @@ class _Appended:
         return [f"{rows} for {wanted}" for rows in shown(Path(place.uri) / "shop" / "logs") if rows != wanted]
 
 
-@pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
-@pytest.mark.parametrize("by_tasks", [False, True], ids=["by the driver", "by tasks"])
+@pytest.mark.parametrize(
+    ("kind", "by_tasks"), [(k, t) for k, t in product(KINDS, (True, False)) if is_nightly() or t == (k == KINDS[0])]
+)
 def test_deaths_at_storage_calls(tmp_path: Path, kind: str, by_tasks: bool) -> None:
     work = _Appended({"type": kind, **COMPACTED}, by_tasks)
     assert Trial(work, local_places(tmp_path)).failures(None if is_nightly() else 1) == []

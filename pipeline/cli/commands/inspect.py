@@ -59,8 +59,9 @@ def _print_config(found: Inspection, console: Console) -> None:
     partition = ", ".join(config.partition_fields) or "none"
     name = f"{config.database}.{config.name}" if config.database else config.name
     console.print(f"{name} at {found.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
+    key = ", ".join(config.record_key_fields) or "none"
     facts = (
-        f"  key {', '.join(config.record_key_fields)}; partitioned by {partition}; {config.bucket_count} buckets; "
+        f"  key {key}; partitioned by {partition}; {config.bucket_count} buckets; "
         f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
     )
     console.print(facts, markup=False, highlight=False, soft_wrap=True)
