@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     place = given.work.absolute()
     plan = Plan([APPEND.name], given.writers.split(","), given.rounds, given.scale, given.results, place)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that broker and writer end with this program
     with EmbeddedKafka(place / "kafka", heap_mb=512, properties={"delete.topic.enable": "true"}) as kafka:
         Suite(plan, kafka.bootstrap_servers, facts()).ingest(APPEND.scaled(given.scale))
     text = table(read_runs(plan.log), given.scale)
