@@ -79,7 +79,7 @@ class Cell:
             "batches": Batch(more, before=more),
             "batches with upkeep": Batch({"defaults": {**rules, **_UPKEEP}}, before=more),
             "batches written by tasks": Batch({**more, "batch": {"shuffle_above_bytes": 0}}, before=more),
-            "compaction": Upkeep(compact, keeps=2 if copies else 4, more=more),
+            "compaction": Upkeep(compact, keeps=4 if not copies and "bucket" in self.kind.index else 2, more=more),
             "clean": Upkeep(clean_up, old, keeps=0, more=more),
             "archival": Upkeep(put_away, old, keeps=0, more=more),
             "savepoints": Upkeep(hold, more=more),
