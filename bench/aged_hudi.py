@@ -68,7 +68,7 @@ def _commit(table: HudiTable, shape: Shape, number: int, last: dict[bytes, bytes
     for bucket in range(buckets):
         chosen, away = (p.take(np.flatnonzero(at == bucket)) for p, at in zip((upserts, deletes), places, strict=True))
         if len(chosen) or len(away):
-            group = FileGroupWrite("", bucket, file_id(shape.table, "", bucket), chosen, away)
+            group = FileGroupWrite("", file_id(shape.table, "", bucket), chosen, away)
             results.append(write_file_group(table.storage, context, group))
     table.commit(instant, results)
     if (trouble := table.maintain()) is not None:

@@ -93,7 +93,7 @@ def build(path: Path, sizes: Sizes) -> None:
 
 def _commit(table: HudiTable, upserts: pa.Table) -> None:
     instant = table.begin()
-    group = FileGroupWrite("", 0, file_id(NAME, "", 0), upserts=upserts)
+    group = FileGroupWrite("", file_id(NAME, "", 0), upserts=upserts)
     table.commit(instant, [write_file_group(table.storage, table.write_context(instant), group)])
 
 

@@ -107,7 +107,7 @@ def build(root: Path, layout: Layout) -> HudiTable:
         random = np.random.default_rng(number)
         filled = {name: random.integers(0, 1 << 40, len(keys)) for name in names}
         rows = pa.table({RECORD_KEY_FIELD: keys, "id": keys, **filled, ORDER: np.full(len(keys), number)})
-        group = FileGroupWrite("", 0, f"{uuid5(NAMESPACE_URL, str(number))}-0", upserts=rows)
+        group = FileGroupWrite("", f"{uuid5(NAMESPACE_URL, str(number))}-0", upserts=rows)
         changed = KeyChanges("", group.file_id, keys, keys[:0])
         results += [replace(result, keys=changed) for result in writer.write(table.storage, group)]
     table.commit(instant, results)

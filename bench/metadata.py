@@ -83,7 +83,7 @@ class Measured:
         instant = table.begin()
         context = table.write_context(instant)
         groups = [
-            FileGroupWrite("", b, file_id("bench", "", b), upserts=rows.take(np.flatnonzero(buckets == b)))
+            FileGroupWrite("", file_id("bench", "", b), upserts=rows.take(np.flatnonzero(buckets == b)))
             for b in range(BUCKETS)
         ]
         table.commit(instant, list(self.pool.map(lambda g: write_file_group(table.storage, context, g), groups)))

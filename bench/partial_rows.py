@@ -81,7 +81,7 @@ def measure(case: Case, *, partial: bool, root: Path) -> Measured:
     base = values(case.rows, case.columns, rng)
     schema = pa.schema([("id", pa.string()), *((n, column.type) for n, column in base.items()), (ORDER, pa.int64())])
     table = HudiTable.create(LocalStorage(root, fsync=False), TableConfig("t", ("id",), ORDER, 1), schema)
-    place = FileGroupWrite("", 0, file_id("t", "", 0))
+    place = FileGroupWrite("", file_id("t", "", 0))
     _commit(table, replace(place, upserts=rows_of(np.arange(case.rows), base, whole=True)))
     keys = np.sort(rng.choice(case.rows, case.changed, replace=False))
     changes = values(case.changed, case.written if partial else case.columns, rng)

@@ -104,7 +104,7 @@ def _commit(table: HudiTable, rows: pa.Table) -> None:
         path = f"part={part}"
         for bucket in range(BUCKETS):
             chosen = rows.take(np.flatnonzero((parts == part) & (buckets == bucket)))
-            group = FileGroupWrite(path, bucket, file_id(NAME, path, bucket), upserts=chosen)
+            group = FileGroupWrite(path, file_id(NAME, path, bucket), upserts=chosen)
             results.append(write_file_group(table.storage, context, group))
     table.commit(instant, results)
 

@@ -54,7 +54,7 @@ def insert(table: HudiTable, ids: list[np.typing.NDArray[np.int64]]) -> float:
         rows = pa.table({"id": numbers, "amount": numbers / 7.0, ORDER: np.ones(len(numbers), dtype=np.int64)})
         rows = rows.add_column(0, RECORD_KEY_FIELD, rows.column("id").cast(pa.string())).sort_by(RECORD_KEY_FIELD)
         changes = KeyChanges("", name, rows.column(RECORD_KEY_FIELD).combine_chunks(), _NONE)
-        written = write_base_anew(table.storage, context, FileGroupWrite("", -1, name, upserts=rows))
+        written = write_base_anew(table.storage, context, FileGroupWrite("", name, upserts=rows))
         results += [dataclasses.replace(result, keys=changes) for result in written]
     started = monotonic_s()
     table.commit(instant, results)

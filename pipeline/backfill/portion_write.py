@@ -77,7 +77,7 @@ class PortionPlan:
         filled.counts.repeated = given.num_rows - rows.num_rows
         written: list[WriteResult] = []
         if self.writer is not None and (filled.changes or filled.inserts is not None):
-            group = FileGroupWrite(*place, name, filled.inserts, partials=filled.changes, only_inserts=True)
+            group = FileGroupWrite(place[0], name, filled.inserts, partials=filled.changes, only_inserts=True)
             written += write_group(self.storage, self.writer, group)
         return PortionResult(written, filled.counts)
 

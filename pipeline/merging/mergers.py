@@ -87,7 +87,7 @@ class StitchMerger:
         stored = self._stored(place, file_id, events, orders, partial)
         after = stitched(events, orders, partial, stored, self.layout)
         upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
-        write = FileGroupWrite(*place, file_id, upserts, deletes, after.partials, after.only_inserts)
+        write = FileGroupWrite(place[0], file_id, upserts, deletes, after.partials, after.only_inserts)
         return Merged(write, after.superseded, after.tombstones if len(after.tombstones) else None)
 
     def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders, partial: Flags) -> pa.Table:

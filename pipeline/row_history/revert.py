@@ -237,7 +237,7 @@ def _group(table: LakeTable, place: Place, rows: Sequence[RowRevert]) -> FileGro
     deletes = [row for row in ordered if row.undone.then is None]
     name = table.names.of(*place)
     return FileGroupWrite(
-        *place,
+        place[0],
         name,
         _upserts(upserts, table.table.schema) if upserts else None,
         _deletes(deletes) if deletes else None,

@@ -18,7 +18,6 @@ from pipeline.storage.base import Storage
 from pipeline.tagging.events import KeyEvents
 from pipeline.tagging.tag import GroupEvents, Tagged
 from pipeline.upsert.merge import group_write
-from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD
 
@@ -56,10 +55,9 @@ class TaggedWriter:
 
 def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
     """The events of a file group as upserts and deletes in key order."""
-    place = group.partition_path, LOOKED_UP_BUCKET
-    write = FileGroupWrite(*place, group.file_id)
+    write = FileGroupWrite(group.partition_path, group.file_id)
     if len(group.rows):
-        write = group_write(place, group.file_id, events.rows.take(pa.array(group.rows)))
+        write = group_write(group.partition_path, group.file_id, events.rows.take(pa.array(group.rows)))
     if not len(group.gone):
         return write
     moved = events.rows.select([KEY, "__order"]).take(pa.array(group.gone))

@@ -29,15 +29,15 @@ def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, i
     """
     keep = newest(rows, *codes_of(rows.column(KEY).combine_chunks()))
     kept = rows.take(pa.array(keep)) if len(keep) < len(rows) else rows
-    return group_write(place, file_id, kept), records(rows) - records(kept)
+    return group_write(place[0], file_id, kept), records(rows) - records(kept)
 
 
-def group_write(place: Place, file_id: str, newest_rows: pa.Table) -> FileGroupWrite:
+def group_write(partition_path: str, file_id: str, newest_rows: pa.Table) -> FileGroupWrite:
     """The rows of a file group as upserts and deletes in key order.
 
     Args:
-        place: partition path and bucket.
-        file_id: of the file group.
+        partition_path: of the file group.
+        file_id: its id.
         newest_rows: n rows as parcels hold them, no key twice, n > 0.
     """
     kept = newest_rows.take(pc.sort_indices(newest_rows.column(KEY)))
@@ -48,7 +48,7 @@ def group_write(place: Place, file_id: str, newest_rows: pa.Table) -> FileGroupW
     has_deletes = pc.any(deleted).as_py()
     upserts = values.filter(pc.invert(deleted)) if has_deletes else values
     deletes = values.select([KEY, ORDER_FIELD]).filter(deleted) if has_deletes else None
-    return FileGroupWrite(place[0], place[1], file_id, upserts if len(upserts) else None, deletes)
+    return FileGroupWrite(partition_path, file_id, upserts if len(upserts) else None, deletes)
 
 
 def records(rows: pa.Table) -> int:

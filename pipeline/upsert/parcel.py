@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import mmh3
 import pyarrow as pa
 
-from pipeline.hudi.files.append import NO_BUCKET
-
 #: The most bytes that one parcel aims at: Spark's rows and Python's pickles have limits.
 MAX_PARCEL_BYTES = 64 << 20
 #: The bucket of events that have no record key yet (tables without a key).
@@ -20,7 +18,7 @@ KEYLESS_BUCKET = -1
 #: The bucket of events of tables whose index is looked up: the driver finds their file groups (``tagging``).
 LOOKED_UP_BUCKET = -2
 #: The bucket of rows of append tables: they go to any open file group of their partition.
-APPEND_BUCKET = NO_BUCKET
+APPEND_BUCKET = -3
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,6 @@ def _group(table: HudiTable, partition: str, bucket: int, changes: list[Change])
     upserts, deletes = [c for c in changes if c.name is not None], [c for c in changes if c.name is None]
     return FileGroupWrite(
         partition,
-        bucket,
         file_id(table.config.name, partition, bucket),
         upserts=_keyed(upserts, pa.Table.from_pylist([row_of(c) for c in upserts], SCHEMA)) if upserts else None,
         deletes=_keyed(deletes, pa.table({ORDER: pa.array([c.order for c in deletes], pa.int64())}))

@@ -289,7 +289,7 @@ class World:
         rows = pa.Table.from_pylist([row | {ORDER_FIELD: order}], table.schema)
         rows = rows.add_column(0, RECORD_KEY_FIELD, pa.array([str(key)]))
         (bucket,) = bucket_ids(pa.array([str(key)]), ("id",), table.config.bucket_count)
-        group = FileGroupWrite("", int(bucket), file_id(table.config.name, "", int(bucket)), upserts=rows, deletes=None)
+        group = FileGroupWrite("", file_id(table.config.name, "", int(bucket)), upserts=rows, deletes=None)
         instant = table.begin()
         table.commit(instant, [write_file_group(table.storage, table.write_context(instant), group)])
         shown = {column: row.get(column) for column in self.lakes[name].columns}

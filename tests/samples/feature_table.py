@@ -124,7 +124,7 @@ class _Routed:
         if self.deletes:
             keys = sorted(self.deletes)
             deletes = pa.table({RECORD_KEY_FIELD: keys, ORDER: pa.array([WRITER_ORDER] * len(keys), pa.int64())})
-        return FileGroupWrite("", bucket, file_id(NAME, "", bucket), upserts, deletes, partials=self._partials())
+        return FileGroupWrite("", file_id(NAME, "", bucket), upserts, deletes, partials=self._partials())
 
     def _partials(self) -> tuple[pa.Table, ...]:
         """A table for each set of columns."""

@@ -167,7 +167,7 @@ def test_rows_in_a_bucket_that_the_table_does_not_have_stop_the_writer(tmp_path:
     other = here.table()
     instant = other.begin()
     gone = pa.table({RECORD_KEY_FIELD: ["7"], ORDER_FIELD: pa.array([1], pa.int64())})
-    wrong = FileGroupWrite("", 7, file_id(other.config.name, "", 7), deletes=gone)
+    wrong = FileGroupWrite("", file_id(other.config.name, "", 7), deletes=gone)
     other.commit(instant, [write_file_group(other.storage, other.write_context(instant), wrong)])
     files = sum(p.is_file() for p in (tmp_path / "shop/a").rglob("*"))
     told = here.update()

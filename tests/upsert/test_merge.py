@@ -56,7 +56,7 @@ def test_merge_against_a_dict(events: list[tuple[str, int, int, int]]) -> None:
         newest[key] = max(newest.get(key, (-1, -1, -1)), (order, at, row))
     write, superseded = merge(("p=1", 3), "id-0", parcel_rows(events))
     kept = {key: events[at] for key, (_, at, _) in newest.items()}
-    assert (write.partition_path, write.bucket, write.file_id) == ("p=1", 3, "id-0")
+    assert (write.partition_path, write.file_id) == ("p=1", "id-0")
     assert plain(write.upserts) == [
         {KEY: key, "v": newest[key][1], ORDER_FIELD: kept[key][2]} for key in sorted(kept) if kept[key][1] == Op.UPSERT
     ]

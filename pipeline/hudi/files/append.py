@@ -13,9 +13,6 @@ from pipeline.hudi.files.names import STEADY_TOKEN, parse_log_name
 from pipeline.hudi.files.view import BaseFile, FileSlice
 from pipeline.policies import FileSizePolicy
 
-#: ``FileGroupWrite.bucket`` of the file groups of append tables.
-NO_BUCKET = -3
-
 
 @dataclass(frozen=True, slots=True)
 class OpenGroup:

@@ -69,7 +69,6 @@ class FileGroupWrite:
     """
 
     partition_path: str
-    bucket: int
     file_id: str
     upserts: pa.Table | None = None
     deletes: pa.Table | None = None

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.hudi.definition.new_file_id import new_file_id
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.append import NO_BUCKET, OpenGroup, append_keys
+from pipeline.hudi.files.append import OpenGroup, append_keys
 from pipeline.hudi.files.base_file import rows_at_once
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, write_file_group
 from pipeline.hudi.files.names import in_partition, marker_path
@@ -100,7 +100,7 @@ class AppendWriter:
             room = self.sizes.target_bytes - (held.size if held is not None else 0)
             taken = rows.slice(at, rows_at_once(rows, rows.num_rows, max(room, 1) * _LEAST_COMPRESSION))
             name = new_file_id(self.context.table_name, self.context.instant, path, f"{number}.{piece}")
-            group = FileGroupWrite(path, NO_BUCKET, held.file_id if held else name, taken, only_inserts=True)
+            group = FileGroupWrite(path, held.file_id if held else name, taken, only_inserts=True)
             if held is None or self.copies:
                 yield self._base(storage, group, held.base if held is not None else None)
             else:

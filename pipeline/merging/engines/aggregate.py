@@ -56,12 +56,12 @@ class Aggregate:
         never counted, or rows of a second snapshot come."""
         rows, gone = split_truncated(rows)
         if not len(rows):
-            return Merged(with_truncated(FileGroupWrite(*place, file_id), gone), 0)
+            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), 0)
         fresh, reached = self.heights.counted(rows)
         counted = rows if fresh.all() else rows.filter(pa.array(fresh))
         again = records(rows) - records(counted)
         if not len(counted):
-            return Merged(with_truncated(FileGroupWrite(*place, file_id), gone), again, heights=reached)
+            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), again, heights=reached)
         events = sequence(counted)
         fields = [field for field in self.schema if field.name not in (ORDER_FIELD, STATE_FIELD)]
         names = [field.name for field in fields]
@@ -92,9 +92,7 @@ class Aggregate:
         rows = pa.table(columns)
         upserts, dead = rows.filter(lives), rows.filter(pc.invert(lives)).select([KEY, ORDER_FIELD])
         gone = dead.filter(pa.array(stored.alive[after[:, 0] <= 0]))
-        return FileGroupWrite(
-            place[0], place[1], file_id, upserts if len(upserts) else None, gone if len(gone) else None
-        )
+        return FileGroupWrite(place[0], file_id, upserts if len(upserts) else None, gone if len(gone) else None)
 
     def _column(
         self,

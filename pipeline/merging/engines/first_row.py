@@ -46,7 +46,7 @@ class FirstRow:
         rows, gone = split_truncated(rows)
         reached = FactHeights({_ALL: FeedHeight(newest)})
         if not len(rows):
-            return Merged(with_truncated(FileGroupWrite(*place, file_id), gone), 0, heights=reached)
+            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), 0, heights=reached)
         events = sequence(rows)
         first = events.first(events.upserts)
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [ROW_GROUP.order_field])
@@ -58,5 +58,5 @@ class FirstRow:
         columns |= {field.name: column_of(taken, field) for field in self.schema}
         columns[ORDER_FIELD] = pa.array(np.full(len(at), WRITER_ORDER, dtype=np.int64))
         columns[ROW_GROUP.order_field] = pa.array(events.orders[at])
-        write = FileGroupWrite(*place, file_id, pa.table(columns) if len(at) else None)
+        write = FileGroupWrite(place[0], file_id, pa.table(columns) if len(at) else None)
         return Merged(with_truncated(write, gone), records(rows) - len(at), heights=reached)

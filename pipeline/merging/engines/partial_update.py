@@ -141,7 +141,6 @@ def _write(
     upserts, dead = rows.filter(pa.array(lives & changed)), rows.filter(pa.array(~lives & changed))
     write = FileGroupWrite(
         place[0],
-        place[1],
         file_id,
         upserts if len(upserts) else None,
         dead.select([KEY, ORDER_FIELD]) if len(dead) else None,

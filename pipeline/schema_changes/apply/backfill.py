@@ -154,18 +154,19 @@ def _restate(
         return []
 
     def write(piece: FileSlice) -> Sequence[WriteResult]:
-        place = table.place_of(piece)
         done = _restated(table, piece, context.arrow_schema, news, gone, keyless)
         deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
         if anew:
             kept = read_deletes(table.table, piece)  # older rows that come late must not return
             deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
             rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
-            return write_anew(table.storage, writer, FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes)))
+            return write_anew(
+                table.storage, writer, FileGroupWrite(piece.partition_path, piece.file_id, rows, _sorted(deletes))
+            )
         rows = done.after.filter(pa.array(done.changed & ~done.removed))
         if not len(rows) and not len(deletes):
             return ()
-        group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
+        group = FileGroupWrite(piece.partition_path, piece.file_id, _sorted(rows), _sorted(deletes))
         return write_group(table.storage, writer, group)
 
     pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()

@@ -105,7 +105,7 @@ def _written(
             rows = _rows_of(table, context, pieces, news, key, gone, wanted, pool)
             held = {bucket_or_none(bucketing, path, piece.file_id) for piece in pieces}
             groups = [
-                FileGroupWrite(path, bucket, table.names.of(path, bucket), rows.get(bucket, _empty(context)))
+                FileGroupWrite(path, table.names.of(path, bucket), rows.get(bucket, _empty(context)))
                 for bucket in wanted
                 if bucket in rows or bucket in held
             ]

@@ -68,12 +68,12 @@ class LookedUpTable:
         changes: list[KeyChanges] = []
         for place, keys in bases.items():
             rows = _rows(place, sorted(set(keys)), self.order)
-            results += write_base_anew(self.table.storage, context, FileGroupWrite(place[0], 0, place[1], upserts=rows))
+            results += write_base_anew(self.table.storage, context, FileGroupWrite(place[0], place[1], upserts=rows))
             lived = self.holds.get(place, set()) - self.dead.get(place, set())
             changes.append(_changes(place, set(keys) - lived, lived - set(keys)))
         for place, keys in (deletes or {}).items():
             rows = _rows(place, sorted(set(keys)), self.order).select([RECORD_KEY_FIELD, ORDER])
-            group = FileGroupWrite(place[0], 0, place[1], deletes=rows)
+            group = FileGroupWrite(place[0], place[1], deletes=rows)
             results.append(write_file_group(self.table.storage, context, group))
             changes.append(_changes(place, set(), set(keys)))
         results = [replace(result, inserts=result.is_base) for result in results]

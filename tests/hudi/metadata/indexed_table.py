@@ -144,7 +144,6 @@ class IndexedTable:
         return [
             FileGroupWrite(
                 partition,
-                bucket,
                 file_id("t", partition, bucket),
                 _keyed(upserts, schema) if upserts else None,
                 _keyed(gone, pa.schema([schema.field(ORDER)])) if gone else None,

@@ -152,7 +152,6 @@ def _group(name: str, partition: str, bucket: int, events: Mapping[int, Event]) 
             parts.setdefault(tuple(sorted(event.cells)), {})[key] = event
     return FileGroupWrite(
         partition,
-        bucket,
         file_id(name, partition, bucket),
         upserts=_whole_rows(whole) if whole else None,
         partials=tuple(_partial_rows(names, mine) for names, mine in parts.items()),

@@ -105,7 +105,7 @@ def test_every_type_at_its_ends(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     for _ in range(2):
         instant = table.begin()
         upserts = pa.Table.from_pylist(rows, schema).add_column(0, "_hoodie_record_key", pa.array(["0", "1", "2"]))
-        group = FileGroupWrite("", 0, file_id(table.config.name, "", 0), upserts)
+        group = FileGroupWrite("", file_id(table.config.name, "", 0), upserts)
         table.commit(instant, [write_file_group(table.storage, table.write_context(instant), group)])
         assert_judges_agree(tmp_path, rows, spark=hudi_spark)
     compact(table)
@@ -179,7 +179,7 @@ def test_a_new_column(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     wide = SCHEMA.append(pa.field("extra", pa.string()))
     context = table.write_context(instant, wide)
     row = {**row_of(Change(1, 200, "wide")), "extra": "x", "_hoodie_record_key": "1"}
-    group = FileGroupWrite("day=d1", 0, file_id("t1", "day=d1", 0), pa.Table.from_pylist([row], _keyed(wide)))
+    group = FileGroupWrite("day=d1", file_id("t1", "day=d1", 0), pa.Table.from_pylist([row], _keyed(wide)))
     table.commit(instant, [write_file_group(table.storage, context, group)], schema=wide)
     model = Model()
     model.apply(HISTORY[0] + [Change(1, 200, "wide")])

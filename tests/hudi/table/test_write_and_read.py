@@ -124,7 +124,7 @@ def _context(schema: pa.Schema) -> WriteContext:
 
 
 def _one_row(**columns: pa.Array) -> FileGroupWrite:
-    return FileGroupWrite("", 0, "00000000-x-0", pa.table({"_hoodie_record_key": ["1"], **columns}))
+    return FileGroupWrite("", "00000000-x-0", pa.table({"_hoodie_record_key": ["1"], **columns}))
 
 
 def test_a_column_outside_the_schema_is_refused() -> None:
@@ -145,7 +145,7 @@ def test_nulls_where_none_are_allowed_are_refused() -> None:
 
 def test_a_file_group_without_rows_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="without upserts and deletes"):
-        encode_log_file(_context(SCHEMA), FileGroupWrite("", 0, "00000000-x-0"))
+        encode_log_file(_context(SCHEMA), FileGroupWrite("", "00000000-x-0"))
 
 
 def test_missing_columns_are_null(tmp_path: Path) -> None:

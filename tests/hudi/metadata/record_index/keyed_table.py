@@ -101,7 +101,7 @@ class KeyedTable:
     def _write(
         self, context: WriteContext, path: str, name: str, inserted: list[int], deleted: list[int]
     ) -> list[WriteResult]:
-        group = FileGroupWrite(path, -1, name)
+        group = FileGroupWrite(path, name)
         keys = KeyChanges(
             path, name, pa.array(map(str, inserted), pa.string()), pa.array(map(str, deleted), pa.string())
         )

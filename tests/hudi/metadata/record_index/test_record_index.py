@@ -222,6 +222,6 @@ def test_updates_in_a_log_file_change_no_key(tmp_path: Path) -> None:
     context = replace(table.table.write_context(instant), keeps_keys=True)
     rows = {"id": [2], "name": ["new"], "region": ["eu"], "ts": [9]}
     upserts = pa.table({RECORD_KEY_FIELD: ["2"], **rows})
-    group = FileGroupWrite("region=eu", -1, file_id(1), upserts=upserts)
+    group = FileGroupWrite("region=eu", file_id(1), upserts=upserts)
     table.table.commit(instant, LogWriter(context).write(table.storage, group))
     _check(table)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pipeline.hudi.definition.bucket import file_id
+from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
 from pipeline.hudi.services.fsck import Check, Repair, Severity
 from pipeline.hudi.table.table import HudiTable
@@ -108,12 +108,12 @@ def test_two_file_groups_in_one_bucket(plain: Path) -> None:
     instant = table.begin()
     context = table.write_context(instant)
     (group, *_) = lake.groups(table, lake.upserts([1], 9))
-    other = FileGroupWrite(group.partition_path, group.bucket, group.file_id[:-3] + "7-0", group.upserts, None)
+    other = FileGroupWrite(group.partition_path, group.file_id[:-3] + "7-0", group.upserts, None)
     assert other.file_id != group.file_id
     table.commit(instant, [write_file_group(table.storage, context, other)])
     (only,) = told(plain)
     assert (only.severity, only.repair) == (Severity.ERROR, None)
-    assert f"bucket {group.bucket:08d} has 2 file groups" in only.what
+    assert f"bucket {bucket_of_file_id(group.file_id):08d} has 2 file groups" in only.what
 
 
 def test_rows_in_the_wrong_bucket(plain: Path) -> None:
@@ -121,10 +121,8 @@ def test_rows_in_the_wrong_bucket(plain: Path) -> None:
     instant = table.begin()
     context = table.write_context(instant)
     (group, *_) = lake.groups(table, lake.upserts([1], 9))
-    swapped = 1 - group.bucket
-    stray = FileGroupWrite(
-        group.partition_path, swapped, file_id("t1", group.partition_path, swapped), group.upserts, None
-    )
+    swapped = 1 - bucket_of_file_id(group.file_id)
+    stray = FileGroupWrite(group.partition_path, file_id("t1", group.partition_path, swapped), group.upserts, None)
     table.commit(instant, [write_file_group(table.storage, context, stray)])
     (only,) = told(plain)
     assert "1 of 1 rows belong to another bucket" in only.what
