@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.files.names import new_file_id, parse_base_name
+from pipeline.hudi.definition.new_file_id import new_file_id
+from pipeline.hudi.files.names import parse_base_name
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import FileSizePolicy

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import mmh3
+import hashlib
+import uuid
 
 
-def new_file_id(table_name: str, instant: str, partition_path: str, number: str) -> str:
-    """The id of a file group that a commit creates: a stable digest in the shape of a UUID, then ``-0``.
+def new_file_id(table_name: str, instant: str, partition_path: str, *number: str) -> str:
+    """The id of a file group that a commit creates: ``<uuid>-0``, as Hudi's.
 
     Every attempt of every task computes the same id, so a retried task overwrites its own file.
 
@@ -14,8 +15,8 @@ def new_file_id(table_name: str, instant: str, partition_path: str, number: str)
         table_name: of the table.
         instant: of the commit.
         partition_path: of the file group.
-        number: distinguishes the groups that the commit creates in the partition.
+        number: distinguishes the groups that the commit creates in the partition; one text or several.
     """
-    text = f"{table_name}\n{instant}\n{partition_path}\n{number}"
-    digest = mmh3.mmh3_x64_128_digest(text.encode()).hex()
-    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}-0"
+    text = "\n".join((table_name, instant, partition_path, *number))
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return f"{uuid.UUID(bytes=digest, version=4)}-0"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import uuid
 from dataclasses import dataclass
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -68,16 +66,6 @@ def parse_base_name(name: str) -> BaseFileName | None:
 def parse_data_name(name: str) -> LogFileName | BaseFileName | None:
     """The parts of the name of a log or base file; None for any other file."""
     return parse_log_name(name) or parse_base_name(name)
-
-
-def new_file_id(*place: str) -> str:
-    """The id of a new file group that no bucket names, ``<uuid>-0`` as Hudi's: the same for the same place, so that an
-    attempt that runs again replaces its own files.
-
-    ``place``: what tells the file group from all others: the table, the instant, the partition path, a number.
-    """
-    digest = hashlib.blake2b("\n".join(place).encode(), digest_size=16).digest()
-    return f"{uuid.UUID(bytes=digest, version=4)}-0"
 
 
 def in_partition(partition_path: str, name: str) -> str:

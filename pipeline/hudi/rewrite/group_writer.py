@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.hudi.definition.new_file_id import new_file_id
 from pipeline.hudi.files.file_group_write import (
     FileGroupWrite,
     KeyChanges,
@@ -185,8 +184,7 @@ def _file_ids(context: WriteContext, group: FileGroupWrite) -> Callable[[int], s
     def name(number: int) -> str:
         if number == 0:
             return group.file_id
-        place = "\n".join((context.table_name, context.instant, group.partition_path, group.file_id, str(number)))
-        return f"{uuid.UUID(bytes=hashlib.blake2b(place.encode(), digest_size=16).digest(), version=4)}-0"
+        return new_file_id(context.table_name, context.instant, group.partition_path, group.file_id, str(number))
 
     return name
 
