@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.decode.changes import SourceTable, TableSchema
-from pipeline.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
+from pipeline.errors import ConfigError, LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
-from pipeline.hudi.actions.intent import GroupIntent, Intent
+from pipeline.hudi.actions.intent import GroupIntent
 from pipeline.hudi.definition.bucketing import Bucketing, GroupNames
 from pipeline.hudi.definition.key_change import with_first_key, with_key
 from pipeline.hudi.definition.merging import Merging
-from pipeline.hudi.files.append import open_groups
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.files.view import FileSlice
-from pipeline.hudi.index.base import KeyIndex
-from pipeline.hudi.index.open import open_index
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.read.slice import read_file_slice
-from pipeline.hudi.rewrite.append import AppendWriter
-from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services import cleaning
 from pipeline.hudi.services.restore import finish_pending_restores
 from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.definition import base_file_form, metadata_config, table_config, table_schema
-from pipeline.lake.group_names import group_names, place_of
-from pipeline.lake.merging_check import joined_merging
-from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
-from pipeline.merging.mergers import CopyMerger, PlainMerger, merger_of
-from pipeline.merging.plain_deletes import keep_plain_deletes
-from pipeline.merging.row_states import SliceRowStates
-from pipeline.merging.state_cache import StateCache
-from pipeline.merging.states import Merger
-from pipeline.merging.stitch import Partial
+from pipeline.lake.buckets.group_names import group_names, place_of
+from pipeline.lake.definition import metadata_config, table_config, table_schema
+from pipeline.lake.table_writers import WritableTable
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.entries import Entry
@@ -51,13 +37,10 @@ from pipeline.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from pipeline.storage import Storage
 from pipeline.tasks.plan import TableReport
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
-from pipeline.upsert.kind_rules import first_bucketing
 from pipeline.upsert.parcel import LOOKED_UP_BUCKET
 from pipeline.upsert.route import KEY
 from pipeline.upsert.target import ORDER_FIELD, Target, differing_keys
 from pipeline.upsert.truncates import NOTHING_TRUNCATED, Truncates
-
-_log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
 _ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
@@ -77,30 +60,22 @@ class Replacement:
 
 
 @dataclass
-class LakeTable:
+class LakeTable(WritableTable):
     """One open table. ``positions``: stream -> offsets below which everything is applied.
 
-    ``names``: the ids of its file groups.
-    ``base_from_rows``: as in ``WriteContext``. ``ddl``: the statements that its commits record.
-    ``snapshots``: the places at which its snapshot rows were read. ``heights``: how far its facts are counted.
+    ``names``: the ids of its file groups. ``ddl``: the statements that its commits record. ``snapshots``: the places at
+    which its snapshot rows were read.
     """
 
-    storage: Storage
-    table: HudiTable
-    rules: TableRules
     source: SourceTable | None = None
     origin: SourceTable | None = None
     positions: Mapping[str, Offsets] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
     names: GroupNames = field(init=False)
-    base_from_rows: int | None = None
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
-    heights: FactHeights = NOTHING_COUNTED
     _seen: int = 0
-    _states: StateCache = field(default_factory=StateCache)
-    _index: KeyIndex | None = None
 
     def __post_init__(self) -> None:
         self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
@@ -249,114 +224,6 @@ class LakeTable:
         if (why := differing_keys(self.table.schema, columns, key)) is not None:
             raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
         return evolved(self.table.schema, columns, self.rules.schema_changes)
-
-    def begin(self, schema: pa.Schema, intent: Intent | None = None) -> WriteContext:
-        """Start an instant whose files have the columns of ``schema`` (see ``schema_with``). ``intent`` and errors as
-        ``HudiTable.begin``."""
-        return self.context(self.table.begin(intent), schema)
-
-    def context(self, instant: str, schema: pa.Schema) -> WriteContext:
-        """The write context of an instant, for files with the columns of ``schema``, and the order columns of groups
-        that are new."""
-        hidden = [name for name in self.merging.hidden_fields if name not in schema.names]
-        if hidden:
-            schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
-        level = self.rules.compression_level if self.rules.compression == "zstd" else None
-        context = self.table.write_context(instant, schema, self.rules.compression, level)
-        keeps_keys = self.table.config.kind.keeps_keys
-        return dataclasses.replace(context, base_from_rows=self.base_from_rows, keeps_keys=keeps_keys)
-
-    @property
-    def own_bucketing(self) -> Bucketing | None:
-        """Its buckets, if they are not those of the settings: they count for new tables."""
-        known = self.table.config.bucketing
-        if self.table.config.kind.looks_up:
-            return None
-        return known if known != first_bucketing(self.rules) else None
-
-    def append_writer(self, context: WriteContext) -> AppendWriter | None:
-        """What adds rows to an append table, on its file groups of now; None for any other table. Raises
-        CorruptDataError, StorageError."""
-        kind, sizes = self.table.config.kind, self.rules.files
-        if not kind.appends:
-            return None
-        groups = open_groups(self.table.file_slices(), sizes)
-        return AppendWriter(context, sizes, groups, kind.copies, base_file_form(self.rules))
-
-    @property
-    def key_index(self) -> KeyIndex:
-        """The index that finds its rows, opened once; only of a table that looks keys up."""
-        if self._index is None:
-            self._index = open_index(self.table, self.rules.index)
-        return self._index
-
-    @property
-    def merging(self) -> Merging:
-        """How the table's writer merges. Raises CorruptDataError."""
-        return Merging.of(self.table.config)
-
-    def become(self, wanted: Merging) -> None:
-        """Take in the groups of ``wanted``, for all writers from their next instant on (``merging.joined``). The next
-        commit brings their order columns. Raises ConfigError if the table cannot have them, StorageError."""
-        if joined_merging(self.table.config, wanted, self.rules.path) == self.merging:
-            return
-        with self.table.exclusively():
-            merging = joined_merging(self.table.config, wanted, self.rules.path)
-            if merging.groups and not self.merging.by_writer:
-                keep_plain_deletes(self.table, merging.groups[0])
-            self.table.adopt(merging.on(self.table.config))
-
-    def merger(self, schema: pa.Schema, heights: FactHeights | None = None) -> Merger:
-        """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
-        CorruptDataError, UnsupportedError, StorageError.
-
-        ``heights``: how far facts are counted; None for the table's own.
-        """
-        merging = self.merging
-        if not merging.by_writer:
-            forgets = self.table.config.kind.copies and self.table.config.kind.computed
-            return CopyMerger(self.storage, self.table.timeline) if forgets else PlainMerger()
-        partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
-        known = self.heights if heights is None else heights
-        return merger_of(merging, self.table.config, schema, self.row_states(schema), partial, known)
-
-    def row_states(self, schema: pa.Schema) -> SliceRowStates:
-        """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises
-        CorruptDataError, StorageError."""
-        slices = {piece.file_id: piece for piece in self.table.file_slices()}
-        return SliceRowStates(self.storage, self.table.timeline, schema, self.merging, slices, self._states)
-
-    def group_writer(self, context: WriteContext) -> GroupWriter:
-        """How an instant writes file groups, upon the table's state of now. Raises CorruptDataError, StorageError."""
-        if not self.table.config.kind.copies:
-            firsts = context.base_from_rows is not None
-            existing = {(s.partition_path, s.file_id) for s in self.table.file_slices()} if firsts else set()
-            return LogWriter(context, frozenset(existing))
-        return self.base_writer(context)
-
-    def base_writer(self, context: WriteContext) -> BaseWriter:
-        """How an instant rewrites base files, upon the table's state of now. Raises CorruptDataError, StorageError."""
-        kind, rules = self.table.config.kind, self.rules
-        bases = {s.file_id: s.base_file for s in self.table.file_slices() if s.base_file is not None}
-        sizes = None if kind.computed else rules.files
-        keeps_deletes = kind.computed and not self.merging.by_writer
-        return BaseWriter(context, bases, sizes, keeps_deletes, base_file_form(rules))
-
-    @contextlib.contextmanager
-    def undone_on_error(self, instant: str) -> Iterator[None]:
-        """Roll an instant back before an error goes on, unless its outcome is unknown or another writer owns it."""
-        try:
-            yield
-        except (CommitUnknownError, LostOwnershipError):
-            raise
-        except BinlakeError:
-            try:
-                self.table.abort(instant)
-            except BinlakeError as error:
-                fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
-                text = "%s: %s was not rolled back; the next start does it: %s"
-                _log.warning(text, self.rules.path, instant, error, extra=fields)
-            raise
 
     def commit(
         self,

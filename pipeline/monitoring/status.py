@@ -13,7 +13,7 @@ from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.bucket_sizes import BucketAdvice, bucket_advice
+from pipeline.lake.buckets.bucket_sizes import BucketAdvice, bucket_advice
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.hudi.files.names import BaseFileName
 from pipeline.hudi.files.view import BaseFile, FileSlice
-from pipeline.lake.bucket_sizes import BucketAdvice, bucket_advice
+from pipeline.lake.buckets.bucket_sizes import BucketAdvice, bucket_advice
 from tests.hudi.lake import new_table
 
 PLANNED = 1000

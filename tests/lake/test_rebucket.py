@@ -21,8 +21,8 @@ from pipeline.hudi.services.fsck import fsck
 from pipeline.hudi.services.rebucket.move import MovedUnit
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.restore import restore
+from pipeline.lake.buckets.rebucket import Rebucketed, rebucket
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.rebucket import Rebucketed, rebucket
 from pipeline.settings.index import IndexSettings
 from tests.model import Change, Delivered, Shape
 from tests.upsert.ingest import STREAM, TOPIC, Ingest, rows_of

@@ -15,9 +15,9 @@ from pipeline.hudi.services.rebucket.move import MovedUnit
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.buckets.rebucket import Rebucketed
+from pipeline.lake.buckets.resize import Wanted, proposed, resize, rings_of
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.rebucket import Rebucketed
-from pipeline.lake.resize import Wanted, proposed, resize, rings_of
 from tests.judges.agreement import assert_judges_agree
 from tests.lake.test_rebucket import KEEP, ids, in_turn, inserts, stored
 from tests.model import Change, Delivered, Shape

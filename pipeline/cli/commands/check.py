@@ -25,7 +25,7 @@ from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.bucket_sizes import PLANNED_BYTES, bucket_advice
+from pipeline.lake.buckets.bucket_sizes import PLANNED_BYTES, bucket_advice
 from pipeline.lake.merging_check import compare_merging
 from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings

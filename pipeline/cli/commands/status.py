@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
 from pipeline.cli.text import duration, number, size, terminal
 from pipeline.clock import now_ms
-from pipeline.lake.bucket_sizes import PLANNED_BYTES
+from pipeline.lake.buckets.bucket_sizes import PLANNED_BYTES
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status

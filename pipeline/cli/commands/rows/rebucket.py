@@ -15,10 +15,10 @@ from pipeline.errors import ConfigError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
+from pipeline.lake.buckets.rebucket import Rebucketed, plan_rebucket, rebucket
+from pipeline.lake.buckets.resize import resize
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.rebucket import Rebucketed, plan_rebucket, rebucket
-from pipeline.lake.resize import resize
 from pipeline.lake.table_services import compaction_config
 from pipeline.settings import CompactionSettings, Settings
 

@@ -8,8 +8,8 @@ import typer
 
 from pipeline.cli.lake_options import say
 from pipeline.errors import ConfigError
+from pipeline.lake.buckets.resize import Wanted, proposed, rings_of
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.resize import Wanted, proposed, rings_of
 
 Split = Annotated[int | None, typer.Option("--split", help="With consistent hashing: the bucket to split.", min=0)]
 Merge = Annotated[str | None, typer.Option("--merge", help="With consistent hashing: neighbouring buckets, as 2,3.")]

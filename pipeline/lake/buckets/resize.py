@@ -1,9 +1,9 @@
 """Splits and merges single buckets of a table with consistent hashing while its stream goes on.
 
-The steps are those of ``lake.rebucket``. The instant is a clustering until it completes, with the plan of the new nodes
-in its requested file, as Hudi writes it. Before it completes, the new hash ring of each partition is written; it counts
-from the moment at which the instant is completed. A crash before leaves a pending clustering, which the table's next
-writer rolls back: the rings first, then the instant.
+The steps are those of ``lake.buckets.rebucket``. The instant is a clustering until it completes, with the plan of the
+new nodes in its requested file, as Hudi writes it. Before it completes, the new hash ring of each partition is written;
+it counts from the moment at which the instant is completed. A crash before leaves a pending clustering, which the
+table's next writer rolls back: the rings first, then the instant.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetada
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.rebucket.resize import Resize, planned_groups, resize_units, rings_after
+from pipeline.lake.buckets.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
 
 #: A bucket is split if it is larger than so many times the target size of files.
 SPLIT_OVER = 2.0
