@@ -155,7 +155,7 @@ TABLES = (
     Mutant(
         "foreign-action", "nothing is written beside a pending clustering or restore", "pending actions are not seen",
         "pipeline/hudi/table/table.py",
-        "        refuse_foreign(self.timeline)\n",
+        "        refuse_foreign(self.storage, self.timeline)\n",
         "",
         (_WRITERS,),
     ),
@@ -206,14 +206,18 @@ TABLES = (
         "pipeline/hudi/table/table.py",
         "        self._note(instant, files, columns)\n"
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
+        "        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)\n"
+        "        self._rings.begin(self.config, new_partitions)\n"
         "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),\n"
-        "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
+        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),\n"
+        "            new_partitions=new_partitions,\n        )\n"
         "        completed = apply_commit(self.storage, plan)\n",
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
+        "        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)\n"
+        "        self._rings.begin(self.config, new_partitions)\n"
         "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=CommitMetadata(stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}),\n"
-        "            new_partitions=tuple(p for p in partitions if p not in self._known_partitions),\n        )\n"
+        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),\n"
+        "            new_partitions=new_partitions,\n        )\n"
         "        completed = apply_commit(self.storage, plan)\n        self._note(instant, files, columns)\n",
         ("tests/hudi/table/test_metadata_commits.py::test_the_order_of_calls",),
     ),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from pipeline.errors import BinlakeError, LostOwnershipError, UnsupportedError
+from pipeline.errors import LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.announced import announcement, intent_extra
 from pipeline.hudi.actions.commit import CommitPlan, apply_commit, begin_instant, withdraw
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
@@ -26,14 +26,11 @@ from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_confi
 from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
 from pipeline.hudi.locking.ownership import Locking, Ownership
-from pipeline.hudi.metadata.commit_entries import added_files, changed_keys
 from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
-from pipeline.hudi.metadata.records.delta import MetadataDelta
-from pipeline.hudi.metadata.services import rollback as metadata_rollback
-from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
+from pipeline.hudi.metadata.services.tidy import recover
+from pipeline.hudi.table.metadata_keeping import MetadataKeeping
 from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
-from pipeline.hudi.table.table_state import Begun, TableState
+from pipeline.hudi.table.table_state import Begun
 from pipeline.hudi.timeline.clustering_plan import PlannedGroup, clustering_request
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
 from pipeline.hudi.timeline.history import HISTORY_PATH
@@ -50,7 +47,7 @@ _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
 Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 
 
-class HudiTable(TableState):
+class HudiTable(MetadataKeeping):
     """One writer's view of a table. Not for use from several threads at once.
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
@@ -129,38 +126,6 @@ class HudiTable(TableState):
         settings = metadata or MetadataConfig()
         return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
 
-    def keep_metadata(self, settings: MetadataConfig | None) -> bool:
-        """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings
-        require.
-
-        Args:
-            settings: its settings; None for no metadata table.
-
-        Returns whether it was changed. An initialisation reads the data files once. Raises ConfigError for a table
-        with pending commits, UnsupportedError for one that binlake cannot write to, CorruptDataError, StorageError.
-        """
-        self.config.check_writable()
-        self._metadata_config = settings or MetadataConfig()
-        if self._is_kept(settings):
-            return False
-        with self.exclusively():
-            self._check_config()
-            return not self._is_kept(settings) and self._keep(settings)
-
-    def _is_kept(self, settings: MetadataConfig | None) -> bool:
-        partitions = kept_partitions(self.config, settings) if settings is not None else []
-        return set(partitions) == set(self.config.metadata_partitions)
-
-    def _keep(self, settings: MetadataConfig | None) -> bool:
-        if self.config.metadata_partitions:
-            self.config = drop(self.storage, self.config)
-        if settings is not None:
-            self.config = initialise(
-                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
-            )
-        self._index, self._properties = None, self.storage.stat(PROPERTIES_PATH)
-        return True
-
     def begin(self, intent: Intent | None = None) -> str:
         """Begin a commit on the current state of the table; returns the requested time of its inflight instant.
 
@@ -172,10 +137,7 @@ class HudiTable(TableState):
         now has another table's identity or the clock is far behind the timeline, UnsupportedError for a table that
         binlake cannot write to, ForeignActionError while an action of Hudi on its file groups is pending.
         """
-        self._check_config()
-        self.config.check_writable()
-        refuse_foreign(self.storage, self.timeline)
-        check_clock(self.timeline, self.config.name)
+        self._check_may_begin()
         if not self._begun:
             self._foreign_writes.clear()
         begun = Begun(len(self._foreign_writes), self.schema, intent is not None and intent.whole)
@@ -195,10 +157,7 @@ class HudiTable(TableState):
         Args:
             groups: the plan of a resize, which is a clustering until it completes; none for any other replacecommit.
         """
-        self._check_config()
-        self.config.check_writable()
-        refuse_foreign(self.storage, self.timeline)
-        check_clock(self.timeline, self.config.name)
+        self._check_may_begin()
         if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
             raise ForeignActionError(
                 "another replacecommit or clustering is pending",
@@ -214,6 +173,13 @@ class HudiTable(TableState):
         self.timeline.record(inflight)
         self.rebase(inflight.requested_time)
         return inflight.requested_time
+
+    def _check_may_begin(self) -> None:
+        """Raise what ``begin`` does for a table that no instant may begin on."""
+        self._check_config()
+        self.config.check_writable()
+        refuse_foreign(self.storage, self.timeline)
+        check_clock(self.timeline, self.config.name)
 
     def rebase(self, instant: str) -> None:
         """Note that a pending instant of ours is based on the table as of the last refresh."""
@@ -346,22 +312,6 @@ class HudiTable(TableState):
         self._begun.pop(instant, None)
         self.ownership.end(instant)
 
-    def maintain(self) -> str | None:
-        """Run the metadata table's services after a commit, if they are due.
-
-        Returns the reason if they fail: the commits stay valid, and the next call tries again.
-        """
-        try:
-            if self.metadata_table is None or not is_due(self.metadata_table):
-                return None
-            with self.exclusively():
-                if self.metadata_table is not None:
-                    maintain(self.metadata_table)
-        except BinlakeError as error:
-            self._index = None
-            return f"the metadata table's services failed: {error}"
-        return None
-
     def rollback_pending(self) -> list[str]:
         """Roll back pending commits and delta commits of dead writers, and finish their rollbacks.
 
@@ -378,23 +328,6 @@ class HudiTable(TableState):
                 recover(self.metadata_table)
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
         return rolled_back
-
-    def _indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
-        index = self.metadata_table
-        return index.columns_under(schema) if index is not None and index.columns else None
-
-    def _note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
-        """Record a commit in the metadata table: the written files, and base files of new file groups."""
-        index = self.metadata_table
-        if index is not None and results:
-            added = added_files(index, self.config.name, instant, results, columns)
-            keys = changed_keys(instant, results) if index.record_index is not None else ()
-            index.apply(instant, MetadataDelta(added, keys=keys), columns)
-
-    def _undo_entries(self, instant: str, rollback: str) -> None:
-        """Undo the metadata table's entries of an instant that is being rolled back."""
-        if self.metadata_table is not None:
-            metadata_rollback.roll_back(self.metadata_table, instant, rollback)
 
     def _inflight(self, instant: str) -> Instant:
         inflight = self.timeline.find(instant)
