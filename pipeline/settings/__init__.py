@@ -19,15 +19,14 @@ from pipeline.settings.sections import (
     StateSettings,
 )
 from pipeline.settings.table_names import path_name
-from pipeline.settings.tables import (
+from pipeline.settings.table_rules import (
     CompactionSettings,
     MetadataSettings,
     PartitionSettings,
     RetentionSettings,
-    SourceName,
     TableRules,
-    TablesSettings,
 )
+from pipeline.settings.tables import SourceName, TablesSettings
 
 __all__ = [
     "BatchSettings",

@@ -28,7 +28,8 @@ from pipeline.settings.sections import (
     SparkSettings,
     StateSettings,
 )
-from pipeline.settings.tables import SourceName, TableRules, TablesSettings
+from pipeline.settings.table_rules import TableRules
+from pipeline.settings.tables import SourceName, TablesSettings
 from pipeline.settings.templates import QUARANTINE_DIRECTORY, may_meet
 from pipeline.settings.types import looks_secret, plain
 from pipeline.validation import Section, mistake

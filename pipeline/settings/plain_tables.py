@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.policies import GLOBAL_INDEXES
 from pipeline.settings.plain import PlainTopicsSettings
-from pipeline.settings.tables import TableRules
+from pipeline.settings.table_rules import TableRules
 
 
 def plain_table_problem(entry: PlainTopicsSettings, rules: TableRules) -> str | None:

@@ -11,7 +11,7 @@ from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.services.cleaning import CleaningConfig
 from pipeline.hudi.services.compaction import CompactionConfig
-from pipeline.settings.tables import CompactionSettings, MetadataSettings, RetentionSettings
+from pipeline.settings.table_rules import CompactionSettings, MetadataSettings, RetentionSettings
 from pipeline.validation import Section
 
 PAIRS: list[tuple[Section, Section, type[FormatConfig]]] = [
