@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipeline.storage.base import FileInfo, Files, Names, Storage
+from pipeline.storage.base import Storage
+from pipeline.storage.passing import PassingStorage
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class MeteredStorage:
+class MeteredStorage(PassingStorage):
     """The same store, with what is read counted.
 
     Args:
@@ -32,13 +32,7 @@ class MeteredStorage:
         meter: counts.
     """
 
-    inner: Storage
     meter: Meter
-
-    @property
-    def uri(self) -> str:
-        """As the inner storage's."""
-        return self.inner.uri
 
     def read(self, path: str) -> bytes:
         """As the inner storage's, counted."""
@@ -47,38 +41,6 @@ class MeteredStorage:
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """As the inner storage's, counted."""
         return self.meter.count(self.inner.read_range(path, start, length))
-
-    def create(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
-        self.inner.create(path, data)
-
-    def write(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
-        self.inner.write(path, data)
-
-    def delete(self, path: str) -> bool:
-        """As the inner storage's."""
-        return self.inner.delete(path)
-
-    def delete_tree(self, prefix: str) -> None:
-        """As the inner storage's."""
-        self.inner.delete_tree(prefix)
-
-    def stat(self, path: str) -> FileInfo | None:
-        """As the inner storage's."""
-        return self.inner.stat(path)
-
-    def list(self, prefix: str, start_after: str | None = None) -> Files:
-        """As the inner storage's."""
-        return self.inner.list(prefix, start_after)
-
-    def list_dirs(self, prefix: str) -> Names:
-        """As the inner storage's."""
-        return self.inner.list_dirs(prefix)
-
-    def walk(self, prefix: str) -> Iterator[FileInfo]:
-        """As the inner storage's."""
-        return self.inner.walk(prefix)
 
     def sub(self, path: str) -> Storage:
         """The same store with its root further down, counted by the same meter."""

@@ -19,19 +19,6 @@ from pipeline.verify.settle import Look
 _SHOWN = 80
 
 
-#: The figures of portions that are added up.
-_SUMMED = (
-    "source_rows",
-    "changed_since",
-    "changing",
-    "ranges",
-    "ranges_differing",
-    "fetched",
-    "unsettled",
-    "repaired",
-)
-
-
 class Kind(StrEnum):
     """How a row differs."""
 

@@ -13,7 +13,8 @@ import pytest
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.bucket import bucket_of_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, SimpleBuckets
-from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_config_path
+from pipeline.hudi.definition.consistent import FIRST_INSTANT
+from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.compaction import CompactionConfig, run

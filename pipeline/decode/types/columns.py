@@ -19,6 +19,7 @@ from pipeline.decode.options import (
 )
 from pipeline.decode.types.connect_schema import ConnectField
 from pipeline.decode.types.mysql_types import (
+    INTEGER_BASES,
     MAX_LAKE_DECIMAL_DIGITS,
     UTC_MICROSECONDS,
     MysqlType,
@@ -27,7 +28,6 @@ from pipeline.decode.types.mysql_types import (
 )
 from pipeline.errors import UnsupportedError
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
 _BINARIES = frozenset({"binary", "varbinary", "blob"})
 _MILLISECOND_DIGITS = 3
 
@@ -77,7 +77,7 @@ def _wire(kind: MysqlType, form: JsonForm) -> tuple[str, int, int]:
 def _simple_wire(kind: MysqlType) -> str:
     if kind.base == "bool":
         return "bool"
-    if kind.base in _INTEGERS:
+    if kind.base in INTEGER_BASES:
         return "int"
     if kind.base in ("float", "double"):
         return "float32" if kind.base == "float" else "float64"
@@ -130,7 +130,7 @@ def column_from_connect(field: ConnectField, hint: MysqlType | None, form: JsonF
 def _refined(plain: Column, hint: MysqlType, form: JsonForm) -> Column:
     """MySQL's type decides the lake type where the wire supports it; if the two disagree, the message's type holds."""
     lake_type, text = hint.lake_type, hint.text or hint.base
-    if plain.wire in ("int", "bool") and hint.base in _INTEGERS:
+    if plain.wire in ("int", "bool") and hint.base in INTEGER_BASES:
         wrapped = plain.wire == "int" and hint.base == "bigint" and hint.unsigned
         stale = pa.types.is_int64(plain.lake_type) and pa.types.is_int32(lake_type)
         return plain if stale else Column(plain.name, "uint64_wrapped" if wrapped else plain.wire, lake_type, text)

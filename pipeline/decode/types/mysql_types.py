@@ -19,6 +19,8 @@ from pipeline.errors import UnsupportedError
 MAX_LAKE_DECIMAL_DIGITS = 38
 #: ``MysqlType.base`` of a column of which only nulls are known: it has no type yet.
 NULL_BASE = "null"
+#: Bases of types whose values are whole numbers.
+INTEGER_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 
 _CANONICAL = {

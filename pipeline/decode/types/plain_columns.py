@@ -6,10 +6,9 @@ import pyarrow as pa
 
 from pipeline.decode.changes import Column
 from pipeline.decode.inferred import InferredType
-from pipeline.decode.types.mysql_types import NULL_BASE, MysqlType, parse_type
+from pipeline.decode.types.mysql_types import INTEGER_BASES, NULL_BASE, MysqlType, parse_type
 from pipeline.decode.types.wires import DECIMAL_PLAIN, JSON_TEXT, NULL_ALONE, TEXT_OR_JSON
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
 _WIRES = {
     "decimal": DECIMAL_PLAIN,
     "float": "float32",
@@ -50,7 +49,7 @@ def plain_column(name: str, kind: MysqlType, zone: str, *, inferred: bool) -> Co
 
 
 def _wire(kind: MysqlType) -> str:
-    if kind.base in _INTEGERS:
+    if kind.base in INTEGER_BASES:
         return "uint64_number" if kind.base == "bigint" and kind.unsigned else "int"
     if kind.base == "bit":
         return "bool" if (kind.length or 1) == 1 else "bits_number"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pipeline.decode.changes import Column
 from pipeline.decode.options import CanalForm, Form, MaxwellForm
 from pipeline.decode.types.columns import column_from_mysql
-from pipeline.decode.types.mysql_types import MysqlType
+from pipeline.decode.types.mysql_types import INTEGER_BASES, MysqlType
 from pipeline.decode.types.wires import JSON_TEXT
 
 _TEMPORAL = {"date": "date_text", "time": "time_text", "datetime": "datetime_text", "timestamp": "timestamp_text"}
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
 _BINARIES = frozenset({"binary", "varbinary", "blob"})
 _CANAL = {"float": "float_text", "double": "float_text", "enum": "enum_place", "set": "set_bits", "geometry": "latin1"}
 _MAXWELL = {"float": "float32", "double": "float64", "set": "set_list", "geometry": "wkt", "json": JSON_TEXT}
@@ -35,7 +34,7 @@ def _column(name: str, kind: MysqlType, wire: str, zone: str) -> Column:
 
 
 def _canal_wire(kind: MysqlType) -> str:
-    if kind.base in _INTEGERS:
+    if kind.base in INTEGER_BASES:
         return "uint64_text" if kind.base == "bigint" and kind.unsigned else "int_text"
     if kind.base == "decimal":
         return "decimal_text"
@@ -47,7 +46,7 @@ def _canal_wire(kind: MysqlType) -> str:
 
 
 def _maxwell_wire(kind: MysqlType) -> str:
-    if kind.base in _INTEGERS:
+    if kind.base in INTEGER_BASES:
         return "uint64_number" if kind.base == "bigint" and kind.unsigned else "int"
     if kind.base == "decimal":
         return "decimal_exact"

@@ -26,7 +26,7 @@ from pipeline.hudi.definition.xxhash32 import xxhash32
 
 #: The greatest place on the ring.
 MAX_PLACE: Final = 0x7FFFFFFF
-#: The instant of a partition's first metadata.
+#: The instant of a partition's first metadata, and of a first ``.hashing_config`` file.
 FIRST_INSTANT: Final = "00000000000000"
 #: The folder of the metadata, relative to the table's root; a folder a partition path.
 HASHING_PATH: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"

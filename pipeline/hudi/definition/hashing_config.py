@@ -11,8 +11,6 @@ import json
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets
 from pipeline.hudi.definition.config import expressions_of
 
-#: Of a file that is made with its table.
-FIRST_INSTANT = "00000000000000"
 _FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 
 

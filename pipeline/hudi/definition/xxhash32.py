@@ -30,14 +30,25 @@ def xxhash32(texts: pa.Array) -> Uint32s:
     Args:
         texts: string or large_string array of n values; null hashes like the empty text.
     """
+    body, offsets = utf8_of(texts)
+    found = np.empty(len(texts), dtype=np.uint64)
+    _hash_all(body, offsets, found)
+    return found.astype(np.uint32)
+
+
+def utf8_of(texts: pa.Array) -> tuple[_Bytes, _Longs]:
+    """The UTF-8 bytes of n texts for compiled functions, uint8, not writable and never empty, and the offsets of the
+    texts in them, int64 of n + 1.
+
+    Args:
+        texts: string or large_string array of n values; a null has no bytes.
+    """
     large = texts.cast(pa.large_string())
     offsets = np.frombuffer(large.buffers()[1], dtype=np.int64)[large.offset : large.offset + len(large) + 1]
     data = large.buffers()[2]
     body = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
     body.flags.writeable = False
-    found = np.empty(len(large), dtype=np.uint64)
-    _hash_all(body, offsets.copy(), found)
-    return found.astype(np.uint32)
+    return body, offsets.copy()
 
 
 @compiled(ULONG(BYTES, LONG))

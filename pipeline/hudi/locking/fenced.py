@@ -12,14 +12,15 @@ from typing import cast
 
 from pipeline.hudi.locking.base import TableLock
 from pipeline.hudi.timeline.instant import TIMELINE_PATH, parse_name
-from pipeline.storage.base import FileInfo, Files, LeavesUnfinished, Names, Storage
+from pipeline.storage.base import FileInfo, LeavesUnfinished, Storage
+from pipeline.storage.passing import PassingStorage
 from pipeline.storage.paths import dir_path, join
 
 _TIMELINES = frozenset({TIMELINE_PATH, f".hoodie/metadata/{TIMELINE_PATH}"})
 
 
 @dataclass(frozen=True, slots=True)
-class FencedStorage:
+class FencedStorage(PassingStorage):
     """See the docstring of this module. It is pickled as its inner storage: tasks on executors write data files only.
 
     Args:
@@ -28,22 +29,8 @@ class FencedStorage:
         root: path of the storage's root below the table's.
     """
 
-    inner: Storage
     lock: TableLock
     root: str = ""
-
-    @property
-    def uri(self) -> str:
-        """The root as an absolute URI."""
-        return self.inner.uri
-
-    def read(self, path: str) -> bytes:
-        """As the inner storage's."""
-        return self.inner.read(path)
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        """As the inner storage's."""
-        return self.inner.read_range(path, start, length)
 
     def create(self, path: str, data: bytes) -> None:
         """As the inner storage's. Raises LostLockError for a completed instant if the lock is not held."""
@@ -51,34 +38,6 @@ class FencedStorage:
         if directory in _TIMELINES and (instant := parse_name(name)) is not None and instant.completed:
             self.lock.check()
         self.inner.create(path, data)
-
-    def write(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
-        self.inner.write(path, data)
-
-    def delete(self, path: str) -> bool:
-        """As the inner storage's."""
-        return self.inner.delete(path)
-
-    def delete_tree(self, prefix: str) -> None:
-        """As the inner storage's."""
-        self.inner.delete_tree(prefix)
-
-    def stat(self, path: str) -> FileInfo | None:
-        """As the inner storage's."""
-        return self.inner.stat(path)
-
-    def list(self, prefix: str, start_after: str | None = None) -> Files:
-        """As the inner storage's."""
-        return self.inner.list(prefix, start_after)
-
-    def list_dirs(self, prefix: str) -> Names:
-        """As the inner storage's."""
-        return self.inner.list_dirs(prefix)
-
-    def walk(self, prefix: str) -> Iterator[FileInfo]:
-        """As the inner storage's."""
-        return self.inner.walk(prefix)
 
     def sub(self, path: str) -> Storage:
         """The same store with its root further down, fenced as well."""

@@ -22,7 +22,8 @@ from pipeline.hudi.definition.config import (
     TableConfig,
     load_config,
 )
-from pipeline.hudi.definition.hashing_config import FIRST_INSTANT, hashing_config, hashing_config_path
+from pipeline.hudi.definition.consistent import FIRST_INSTANT
+from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
 from pipeline.hudi.definition.schema import avro_schema, check_evolution, value_schema
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult, write_stats
 from pipeline.hudi.locking.ownership import Locking, Ownership

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.compiled import BYTES, LONGS, NOTHING, ULONGS, compiled
+from pipeline.hudi.definition.xxhash32 import utf8_of
 
 _BASIS: Final = np.uint64(0xCBF29CE484222325)
 _PRIME: Final = np.uint64(0x100000001B3)
@@ -19,13 +20,9 @@ _Longs = npt.NDArray[np.int64]
 
 def hashes(texts: pa.Array) -> _Longs:
     """A hash of each text, int64 of n; null hashes like the empty text. FNV-1a, then the last step of MurmurHash3."""
-    large = texts.cast(pa.large_string())
-    offsets = np.frombuffer(large.buffers()[1], dtype=np.int64)[large.offset : large.offset + len(large) + 1]
-    data = large.buffers()[2]
-    body = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
-    body.flags.writeable = False
-    found = np.empty(len(large), dtype=np.uint64)
-    _hash_all(body, offsets.copy(), found)
+    body, offsets = utf8_of(texts)
+    found = np.empty(len(texts), dtype=np.uint64)
+    _hash_all(body, offsets, found)
     return found.view(np.int64)
 
 

@@ -58,7 +58,7 @@ class KeyGroup(FileGroup):
             for log in self.logs:
                 path = self.path(log.name)
                 for block in whole_blocks(self.storage.read(path), path):
-                    _add(runs, _entries_of(block, path, self.partition.value))
+                    _add(runs, _entries_of(block, path))
             self._runs = runs
         return self._runs
 
@@ -189,7 +189,7 @@ def deletions(keys: pa.Array) -> Entries:
     return Entries.sorted(keys, pa.array([None] * len(keys), pa.binary()).cast(VALUES))
 
 
-def _entries_of(block: LogBlock, path: str, partition: str) -> Entries:
+def _entries_of(block: LogBlock, path: str) -> Entries:
     if block.block_type is BlockType.DELETE:
         return deletions(decode_deletes(block.content, path).column(0).unique())
     if block.block_type is BlockType.HFILE_DATA:

@@ -39,16 +39,6 @@ def _md5(text: str) -> str:
     return base64.b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode("ascii")
 
 
-def column_id(column: str) -> str:
-    """The column's part of a key, 12 characters; every column_stats key of the column starts with it."""
-    return _xx64(column)
-
-
-def partition_id(partition_path: str) -> str:
-    """The partition's part of a key, 12 characters."""
-    return _xx64(partition_identifier(partition_path))
-
-
 def file_id(file_name: str) -> str:
     """The file's part of a key, 24 characters. ``file_name``: bare, with the leading dot of a log file."""
     return _md5(file_name)

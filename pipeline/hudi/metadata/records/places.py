@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipeline.clock import parse_instant
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.metadata.records.record_reader import READ_ERRORS, Cursor, is_current, parsed_schema
-from pipeline.hudi.metadata.records.records import RecordType, long_bytes, record_schema
+from pipeline.hudi.metadata.records.records import RecordType, long_bytes, record_schema, text_bytes
 
 _UUID = re.compile(r"^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(\d+))?$")
 #: ``fileIdEncoding``: the id as a UUID and a number, or as text.
@@ -52,11 +52,11 @@ def encode_place(place: Place, instant: str) -> bytes:
     return b"".join(
         (
             _HEAD,
-            _SOME + _text(place.partition_path),
+            _SOME + text_bytes(place.partition_path),
             _SOME + long_bytes(high),
             _SOME + long_bytes(low),
             _SOME + long_bytes(index),
-            _SOME + _text(text),
+            _SOME + text_bytes(text),
             _SOME + long_bytes(parse_instant(instant)),
             long_bytes(encoding),
             _TAIL,
@@ -144,8 +144,3 @@ def _place(partition: str, high: int, low: int, index: int, text: str, encoding:
 
 def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
-
-
-def _text(text: str) -> bytes:
-    data = text.encode()
-    return long_bytes(len(data)) + data

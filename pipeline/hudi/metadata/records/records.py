@@ -87,7 +87,8 @@ def long_bytes(value: int) -> bytes:
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))
 
 
-def _text(text: str) -> bytes:
+def text_bytes(text: str) -> bytes:
+    """An Avro string: its length in bytes, then the UTF-8 bytes."""
     data = text.encode()
     return long_bytes(len(data)) + data
 
@@ -107,7 +108,7 @@ def encode_listing(kind: RecordType, files: Listing) -> bytes:
     if files:
         parts.append(long_bytes(len(files)))
         for name, size in files.items():
-            parts += (_text(name), long_bytes(size or 0), _FLAGS[size is None])
+            parts += (text_bytes(name), long_bytes(size or 0), _FLAGS[size is None])
     parts.append(b"\x00" + bytes(4))
     return b"".join(parts)
 
@@ -119,8 +120,8 @@ def encode_bloom(record: BloomRecord) -> bytes:
             _head(RecordType.BLOOM_FILTERS),
             _NULL,
             _SOME,
-            _text(record.kind),
-            _text(record.timestamp),
+            text_bytes(record.kind),
+            text_bytes(record.timestamp),
             _bytes(record.filter),
             _FLAGS[record.deleted],
             bytes(3),
@@ -136,7 +137,6 @@ def decimal_bytes(number: int) -> bytes:
 
 _BOOLEAN, _INT, _LONG = b"\x02", b"\x04", b"\x06"
 _INT_TYPES = frozenset((ValueType.INT, ValueType.DATE, ValueType.TIME_MILLIS))
-_BYTES_TYPES = frozenset((ValueType.BYTES, ValueType.FIXED))
 
 
 def _wrapped(kind: ValueType, value: Value | None) -> bytes:
@@ -144,7 +144,7 @@ def _wrapped(kind: ValueType, value: Value | None) -> bytes:
     if value is None:
         return _NULL
     if isinstance(value, str):
-        return b"\x0e" + _text(value)
+        return b"\x0e" + text_bytes(value)
     if isinstance(value, bytes):
         return b"\x0c" + _bytes(value)
     if isinstance(value, bool):
@@ -158,12 +158,12 @@ def _wrapped(kind: ValueType, value: Value | None) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _column_bytes(column: str) -> bytes:
-    return _SOME + _text(column)
+    return _SOME + text_bytes(column)
 
 
 @lru_cache(maxsize=256)
 def _type_bytes(kind: ValueType, info: str | None) -> bytes:
-    return _SOME + long_bytes(kind) + (_NULL if info is None else _SOME + _text(info)) + bytes(2)
+    return _SOME + long_bytes(kind) + (_NULL if info is None else _SOME + text_bytes(info)) + bytes(2)
 
 
 _STATS_HEADS: Final = {
@@ -182,7 +182,7 @@ def encode_stats(kind: RecordType, record: StatsRecord) -> bytes:
     return b"".join(
         (
             _STATS_HEADS[kind],
-            _text(record.name),
+            text_bytes(record.name),
             _column_bytes(item.column),
             _wrapped(item.value_type, item.min),
             _wrapped(item.value_type, item.max),
