@@ -32,7 +32,7 @@ from pipeline.hudi.metadata.initialise import drop, initialise, kept_partitions
 from pipeline.hudi.metadata.records.delta import MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.metadata.services.tidy import is_due, maintain, recover
-from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
+from pipeline.hudi.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
 from pipeline.hudi.table.table_state import Begun, TableState
 from pipeline.hudi.timeline.clustering_plan import PlannedGroup, clustering_request
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
@@ -178,7 +178,8 @@ class HudiTable(TableState):
         check_clock(self.timeline, self.config.name)
         if not self._begun:
             self._foreign_writes.clear()
-        begun = Begun(len(self._foreign_writes), self.schema, intent is not None and intent.whole)
+        whole = intent is not None and intent.whole
+        begun = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
         body, check = b"", None
         if intent is not None:
             body, check = announcement(intent), partial(self._check_first, intent, begun)
@@ -275,7 +276,9 @@ class HudiTable(TableState):
         files = list(results)
         try:
             with self.exclusively():
-                begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
+                begun = self._begun.get(instant) or Begun(
+                    len(self._foreign_writes), self.schema, compactions=self.compactions()
+                )
                 mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
                 completed = self._commit(mine, begun, files, extra or {}, schema, replaced)
         except LostOwnershipError:
@@ -338,6 +341,7 @@ class HudiTable(TableState):
 
     def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
         check_completed(self, mine, begun)
+        check_compactions(self, mine, begun)
 
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
