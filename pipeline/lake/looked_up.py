@@ -1,4 +1,4 @@
-"""A table's part of a batch where the index is looked up: find the file groups of rows, write them, tell the index."""
+"""A table's part of a batch where the index is looked up: find the file groups of rows, and write them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 def write_looked_up(
     table: LakeTable, groups: Mapping[Place, pa.Table], context: WriteContext, pool: Executor
 ) -> tuple[list[Written], float]:
-    """Write the rows of a commit, and tell the index of them.
+    """Write the rows of a commit. Its ``LakeTable.commit`` tells the index of them.
 
     Args:
         table: open, on the state that the commit is based on.
@@ -47,7 +47,6 @@ def write_looked_up(
     writer = TaggedWriter(table.storage, table.group_writer(logs), table.base_writer(context))
     results = writer.write(tagged, pool)
     keep_deletes(table.table, context.instant, tagged.events, tagged.placed)
-    table.key_index.keep(context.instant, [result.keys for result in results if result.keys is not None])
     superseded = sum(map(records, by_path.values())) - tagged.applied
     path = table.rules.path
     return [Written(path, None, superseded), *(Written(path, result, 0) for result in results)], tag_ms

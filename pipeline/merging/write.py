@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult
-from pipeline.hudi.rewrite.group_writer import GroupWriter
+from pipeline.hudi.rewrite.group_writer import NO_KEYS, GroupWriter
 from pipeline.merging.deleted_keys import DeletedKeys
 from pipeline.merging.states import Merged
 from pipeline.merging.tombstones import write_tombstones
@@ -29,10 +31,13 @@ def write_group(storage: Storage, writer: GroupWriter, group: FileGroupWrite) ->
     return writer.write(storage, group)
 
 
-def write_anew(storage: Storage, writer: GroupWriter, group: FileGroupWrite) -> list[WriteResult]:
-    """Write all rows that a file group shall have. Arguments as ``write_merged``, errors as ``GroupWriter.write``."""
+def write_anew(
+    storage: Storage, writer: GroupWriter, group: FileGroupWrite, gone: pa.Array = NO_KEYS
+) -> list[WriteResult]:
+    """Write all rows that a file group shall have. ``gone`` as ``GroupWriter.write_anew``, other arguments as
+    ``write_merged``, errors as ``GroupWriter.write``."""
     _keep_deletes(storage, writer, group)
-    return writer.write_anew(storage, group)
+    return writer.write_anew(storage, group, gone)
 
 
 def _keep_deletes(storage: Storage, writer: GroupWriter, group: FileGroupWrite) -> None:

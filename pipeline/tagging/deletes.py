@@ -6,6 +6,7 @@ together (``merging.deleted_keys``), by what names a row in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.table.table import HudiTable
 from pipeline.merging.deleted_keys import DeletedKeys
-from pipeline.tagging.events import KeyEvents
+from pipeline.tagging.events import KeyEvents, names_of
 from pipeline.tagging.placing import Placed
 from pipeline.upsert.target import ORDER_FIELD
 
@@ -38,5 +39,27 @@ def keep_deletes(table: HudiTable, instant: str, events: KeyEvents, placed: Plac
         return
     deletes = events.take(placed.deletes)
     names = deletes.names(is_global=table.config.kind.is_global)
-    rows = pa.table({RECORD_KEY_FIELD: names, ORDER_FIELD: pa.array(deletes.orders)})
-    DeletedKeys.write(table.storage, DELETED, instant, rows)
+    _keep(table, instant, names, pa.array(deletes.orders))
+
+
+def keep_removed(table: HudiTable, instant: str, removed: Sequence[tuple[str, pa.Table]]) -> None:
+    """Write the deletes of a commit that no event made. Raises StorageError.
+
+    Args:
+        table: which looks keys up.
+        instant: of the commit, which has not completed.
+        removed: partition paths, each with rows of ``_hoodie_record_key`` and the ordering column that were deleted.
+    """
+    by_path = [(path, rows) for path, rows in removed if rows.num_rows]
+    if not by_path:
+        return
+    rows = pa.concat_tables([some for _, some in by_path])
+    paths = np.repeat(np.arange(len(by_path), dtype=np.int32), [some.num_rows for _, some in by_path])
+    named = pa.DictionaryArray.from_arrays(pa.array(paths), pa.array([path for path, _ in by_path], pa.string()))
+    keys = rows.column(RECORD_KEY_FIELD).combine_chunks()
+    names = names_of(keys, named, is_global=table.config.kind.is_global)
+    _keep(table, instant, names, rows.column(ORDER_FIELD).cast(pa.int64()))
+
+
+def _keep(table: HudiTable, instant: str, names: pa.Array, orders: pa.Array | pa.ChunkedArray) -> None:
+    DeletedKeys.write(table.storage, DELETED, instant, pa.table({RECORD_KEY_FIELD: names, ORDER_FIELD: orders}))

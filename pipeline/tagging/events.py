@@ -64,10 +64,7 @@ class KeyEvents:
     def names(self, *, is_global: bool) -> pa.Array:
         """What names a row in the whole table, string array of n: the record key, and before it the partition path if
         the index is not global."""
-        if is_global:
-            return self.keys
-        paths = self.paths.dictionary.take(self.paths.indices)
-        return pc.binary_join_element_wise(paths, self.keys, _BETWEEN)
+        return names_of(self.keys, self.paths, is_global=is_global)
 
     def take(self, chosen: Int64s) -> KeyEvents:
         """The events at these indexes."""
@@ -78,6 +75,19 @@ class KeyEvents:
     def records(self) -> int:
         """How many are records of their own."""
         return records(self.rows)
+
+
+def names_of(keys: pa.Array, paths: pa.DictionaryArray, *, is_global: bool) -> pa.Array:
+    """What names n rows in the whole table, string array (``KeyEvents.names``).
+
+    Args:
+        keys: string array of n record keys.
+        paths: the partition path of each, dictionary array of n strings.
+        is_global: whether a record key names a row of the whole table.
+    """
+    if is_global:
+        return keys
+    return pc.binary_join_element_wise(paths.dictionary.take(paths.indices), keys, _BETWEEN)
 
 
 def events_of(parcels: Sequence[Parcel]) -> KeyEvents:

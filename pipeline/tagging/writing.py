@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges, WriteResult
+from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter
 from pipeline.storage.base import Storage
 from pipeline.tagging.events import KeyEvents
@@ -47,10 +47,7 @@ class TaggedWriter:
         write = file_group_write(events, group)
         if group.takes_new:
             return self.bases.write(self.storage, write)
-        results = self.changes.write(self.storage, write)
-        if not self.changes.context.keeps_keys:
-            return results
-        return [r if r.keys is not None else replace(r, keys=_deleted(write)) for r in results]
+        return self.changes.write(self.storage, write)
 
 
 def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
@@ -64,11 +61,3 @@ def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
     moved = moved.rename_columns(_DELETES.names).cast(_DELETES)
     deletes = moved if write.deletes is None else pa.concat_tables([write.deletes.cast(_DELETES), moved])
     return replace(write, deletes=deletes.take(pc.sort_indices(deletes.column(KEY))))
-
-
-def _deleted(write: FileGroupWrite) -> KeyChanges:
-    """What a log file changes in the keys of its file group: it has no new ones, and its deletes count, for older ones
-    were left out."""
-    none = pa.array([], pa.string())
-    deleted = none if write.deletes is None else write.deletes.column(KEY).combine_chunks()
-    return KeyChanges(write.partition_path, write.file_id, none, deleted)

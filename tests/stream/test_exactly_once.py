@@ -13,6 +13,7 @@ from hudi import HudiTableBuilder
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError, TransientError
+from pipeline.hudi.locking.ownership import Locking
 from pipeline.lake.lake import Lake
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
@@ -48,9 +49,9 @@ def second_events(log: TopicLog) -> None:
     log.add("s.shop.orders", event("orders", "u", 1201, row(7, "seven")), {"id": 7})
 
 
-def runner(config: Settings, root: Storage) -> BatchRunner:
-    """What the start of a stream does, without Spark."""
-    lake = Lake(root)
+def runner(config: Settings, root: Storage, locking: Locking | None = None) -> BatchRunner:
+    """What the start of a stream does, without Spark. ``locking``: how it shares its tables; None for not at all."""
+    lake = Lake(root, locking)
     state = root.sub(f".binlake/{config.name}")
     ledger = Ledger.load(state, config.name) or recover(config, root, lake)
     for source in ledger.tables:

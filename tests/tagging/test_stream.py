@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.locking.choose import LockConfig
+from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.compaction import CompactionConfig, run, schedule
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake import looked_up
 from pipeline.lake.audit import OFFSET_KEYS, audit
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.policies import IndexType, TableType
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
+from pipeline.tagging.deletes import keep_deletes
 from tests.judges import hudi_rs
 from tests.logged import events
 from tests.stream.test_exactly_once import runner
@@ -187,6 +191,39 @@ def test_a_deleted_row_that_comes_back_while_its_file_group_is_compacted(tmp_pat
     feed(tmp_path, given, log, 3)
     eu = "eu", "region=eu"
     assert rows(tmp_path) == expected() | {0: ("at 400", *eu), 3: ("at 401", *eu)}
+
+
+@pytest.mark.parametrize("index", ["simple", "bloom"])
+def test_a_compaction_that_is_scheduled_between_lookup_and_commit(
+    tmp_path: Path, index: IndexType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch is written again: otherwise the row that comes back would be in a log file alone, and twice later."""
+    caplog.set_level("INFO", "pipeline")
+    given, log = config(tmp_path, index, "merge_on_read"), first_rows()
+    feed(tmp_path, given, log, 0)
+    put(log, 200, 0, "eu", "d")
+    feed(tmp_path, given, log, 1)
+    policy, storage = CompactionConfig(after_commits=1), open_storage(str(tmp_path / "shop" / "accounts"))
+    locking = Locking(LockConfig(), "compactor")
+    plans = []
+
+    def keep_then_schedule(*args: Any) -> None:  # noqa: ANN401 - the arguments of the wrapped function
+        keep_deletes(*args)
+        if not plans:
+            plans.append(schedule(HudiTable.open(storage, locking=locking), policy))
+
+    monkeypatch.setattr(looked_up, "keep_deletes", keep_then_schedule)
+    put(log, 300, 0, "eu", "c")
+    root = open_storage(str(tmp_path), {"fsync": "false"})
+    made = runner(given, root, Locking(LockConfig(), "stream"))
+    made.run(2, log.end(), 0, LocalEngine(log))
+    made.close()
+    assert plans != [None]
+    assert "overtaken" in events(caplog)
+    run(HudiTable.open(storage, locking=locking), policy, lambda f, some: [f(one) for one in some], now=True)
+    put(log, 400, 0, "eu")
+    feed(tmp_path, given, log, 3)
+    assert rows(tmp_path) == expected() | {0: ("at 400", "eu", "region=eu")}
 
 
 def test_base_files_that_were_filled_up_are_cleaned(tmp_path: Path) -> None:

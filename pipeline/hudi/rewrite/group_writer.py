@@ -6,12 +6,13 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.new_file_id import new_file_id
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import (
     FileGroupWrite,
     KeyChanges,
@@ -31,6 +32,8 @@ from pipeline.hudi.rewrite.merge import SortedLog
 from pipeline.policies import FileSizePolicy
 from pipeline.storage.base import Storage
 
+NO_KEYS: Final = pa.array([], pa.string())
+
 
 class GroupWriter(Protocol):
     """Writes file groups of one commit. Picklable, for tasks use it; the same write gives the same files."""
@@ -48,14 +51,22 @@ class GroupWriter(Protocol):
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
         """Write a file group's rows. Returns the files; none if no row changes.
 
+        Where the table keeps an index of its keys (``context.keeps_keys``), the results say which keys come and go:
+        deletes are of rows that live in this file group, and a log file gets no rows of new keys.
+
         Raises UnsupportedError for columns that the schema lacks, values it cannot hold, or partial rows of a new file
         group; CorruptDataError for a base file that cannot be read; StorageError.
         """
         ...
 
-    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+    def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """Write all rows that a file group shall have, whatever it has now: ``group.upserts``, a table without rows for
-        none. The file group begins a new file slice. Errors as ``write``."""
+        none. The file group begins a new file slice.
+
+        ``gone``: the keys of the rows that lived in the file group and are not in it any more, string array: the index
+        of the keys is told of them. ``group.deletes`` may have more, of rows that live elsewhere by now. Errors as
+        ``write``.
+        """
         ...
 
 
@@ -80,14 +91,12 @@ class LogWriter:
         if first and self.context.base_from_rows is not None:
             return write_new_file_group(storage, self.context, group)
         written = write_file_group(storage, self.context, group)
-        if self.context.keeps_keys and group.deletes is None:  # new keys go into base files, so these rows are known
-            none = pa.array([], pa.string())
-            written = replace(written, keys=KeyChanges(group.partition_path, group.file_id, none, none))
-        return [written]
+        deleted = NO_KEYS if group.deletes is None else _one(group.deletes.column(RECORD_KEY_FIELD))
+        return _stating(self.context, group, [written], deleted)
 
-    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+    def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """As ``GroupWriter.write_anew``; the deletes go to a log file over the base file."""
-        return write_base_anew(storage, self.context, group)
+        return _stating(self.context, group, write_base_anew(storage, self.context, group), gone)
 
 
 @dataclass(frozen=True)
@@ -118,10 +127,13 @@ class BaseWriter:
                 return []
         return self._write(storage, group, base, anew=False)
 
-    def write_anew(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
+    def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """As ``GroupWriter.write_anew``; a base file has no deletes."""
         refuse_partials(group)
-        return self._write(storage, replace(group, deletes=None), None, anew=True)
+        own, *further = self._write(storage, replace(group, deletes=None), None, anew=True)
+        if own.keys is not None:
+            own = replace(own, keys=replace(own.keys, deleted=gone))
+        return [own, *further]
 
     def _write(
         self, storage: Storage, group: FileGroupWrite, base: BaseFile | None, *, anew: bool
@@ -189,11 +201,24 @@ def _file_ids(context: WriteContext, group: FileGroupWrite) -> Callable[[int], s
     return name
 
 
+def _stating(
+    context: WriteContext, group: FileGroupWrite, results: list[WriteResult], deleted: pa.Array
+) -> list[WriteResult]:
+    """The files of a file group whose keys were all in it before; the first one says which are deleted."""
+    if not context.keeps_keys:
+        return results
+    told = (KeyChanges(group.partition_path, group.file_id, NO_KEYS, gone) for gone in (deleted, NO_KEYS))
+    return [replace(result, keys=keys) for result, keys in zip(results, told, strict=False)]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([*column.chunks, NO_KEYS])
+
+
 def _key_changes(group: FileGroupWrite, log: SortedLog, made: MadeBase) -> KeyChanges:
     """The keys of a further file are all new in its file group. Rows that went there are not deleted."""
     if made.keys is not None:
-        none = pa.array([], pa.string())
-        return KeyChanges(group.partition_path, made.name.file_id, made.keys.combine_chunks(), none)
+        return KeyChanges(group.partition_path, made.name.file_id, made.keys.combine_chunks(), NO_KEYS)
     inserted = log.winners.keys.filter(pa.array(log.inserted))
     inserted = inserted.filter(pc.less_equal(inserted, made.last_key))
     deleted = log.winners.keys.filter(pa.array(log.deleted))

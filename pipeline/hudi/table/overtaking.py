@@ -47,6 +47,24 @@ def check_completed(table: TableState, mine: Intent, begun: Begun) -> None:
             raise _overtaken(table, mine, conflict, "another writer has committed since this instant began")
 
 
+def check_compactions(table: TableState, mine: Intent, begun: Begun) -> None:
+    """Raise OvertakenError if a compaction of a merge-on-read table that looks keys up was scheduled since the instant
+    began, as of the last refresh.
+
+    The commit's rows were placed by the base files from before. A log file of the commit is in the slice after the
+    compaction: a row that was deleted in the slice before, and comes back in that log file, is in no base file then,
+    and the next lookup would insert it a second time. A base file of the commit would be older than the compaction's.
+    """
+    if mine.groups and (newer := table.compactions() - begun.compactions):
+        raise OvertakenError(
+            "another process scheduled a compaction since this instant looked up its keys",
+            do_next="roll it back and write again on the current state of the table",
+            instant=mine.instant,
+            table=table.config.name,
+            other=min(newer),
+        )
+
+
 def check_pending(table: TableState, requested: Instant, mine: Intent, begun: Begun, *, waits: bool) -> None:
     """The first check. Call it once the requested file with the intent exists.
 

@@ -30,7 +30,7 @@ from pipeline.hudi.locking.ownership import Locking, Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.services.tidy import recover
 from pipeline.hudi.table.metadata_keeping import MetadataKeeping
-from pipeline.hudi.table.overtaking import check_completed, check_pending, merged_schema
+from pipeline.hudi.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
 from pipeline.hudi.table.table_state import Begun
 from pipeline.hudi.timeline.clustering_plan import PlannedGroup, clustering_request
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
@@ -141,7 +141,8 @@ class HudiTable(MetadataKeeping):
         self._check_may_begin()
         if not self._begun:
             self._foreign_writes.clear()
-        begun = Begun(len(self._foreign_writes), self.schema, intent is not None and intent.whole)
+        whole = intent is not None and intent.whole
+        begun = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
         body, check = b"", None
         if intent is not None:
             body, check = announcement(intent), partial(self._check_first, intent, begun)
@@ -242,7 +243,9 @@ class HudiTable(MetadataKeeping):
         files = list(results)
         try:
             with self.exclusively():
-                begun = self._begun.get(instant) or Begun(len(self._foreign_writes), self.schema)
+                begun = self._begun.get(instant) or Begun(
+                    len(self._foreign_writes), self.schema, compactions=self.compactions()
+                )
                 mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
                 completed = self._commit(mine, begun, files, extra or {}, schema, replaced)
         except LostOwnershipError:
@@ -305,6 +308,7 @@ class HudiTable(MetadataKeeping):
 
     def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
         check_completed(self, mine, begun)
+        check_compactions(self, mine, begun)
 
     def abort(self, instant: str) -> None:
         """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""

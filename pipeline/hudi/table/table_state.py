@@ -24,7 +24,7 @@ from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.table.bucket_counts import with_buckets_of
 from pipeline.hudi.table.rings import Rings
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
-from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
+from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.policies import Conflicts
 from pipeline.storage.base import FileInfo, Storage
@@ -42,11 +42,13 @@ class Begun:
         seen: how many writes of other writers its writer knew.
         schema: the table's columns then.
         whole: whether its content depends on the whole table.
+        compactions: the requested times of the compactions that its writer knew, where they matter (``compactions``).
     """
 
     seen: int
     schema: pa.Schema
     whole: bool = False
+    compactions: frozenset[str] = frozenset()
 
 
 class TableState:
@@ -125,6 +127,16 @@ class TableState:
         """The overtaking writes of other writers that were taken in after the first ``since``; None for a change of
         ``hoodie.properties``."""
         return self._foreign_writes[since:]
+
+    def compactions(self) -> frozenset[str]:
+        """The requested times of all compactions, pending or completed, that the active timeline has as of the last
+        refresh; none for a table whose commits need not know them, because they look no keys up in base files that a
+        compaction rewrites."""
+        kind = self.config.kind
+        if kind.copies or not kind.looks_up:
+            return frozenset()
+        pending = [instant for instant in self.timeline.pending() if instant.action == COMPACTION]
+        return frozenset(i.requested_time for i in (*pending, *self.timeline.completed_actions((COMMIT,))))
 
     def is_ours(self, instant: str) -> bool:
         """Whether this object began a pending instant."""

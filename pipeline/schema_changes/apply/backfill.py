@@ -22,6 +22,7 @@ from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, W
 from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_deletes
+from pipeline.hudi.rewrite.group_writer import NO_KEYS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_services import TableServices
 from pipeline.merging.write import write_anew, write_group
@@ -38,6 +39,7 @@ from pipeline.schema_changes.apply.stored_rows import (
 from pipeline.schema_changes.rules.entries import Entry, gone_after
 from pipeline.schema_changes.rules.evolution import retyped
 from pipeline.schema_changes.rules.retyping import is_rewritten
+from pipeline.tagging.deletes import keep_removed
 from pipeline.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD
@@ -156,13 +158,14 @@ def _restate(
     def write(piece: FileSlice) -> Sequence[WriteResult]:
         done = _restated(table, piece, context.arrow_schema, news, gone, keyless)
         deletes = done.before.select([KEY, ORDER_FIELD]).filter(pa.array(done.removed))
+        removed.append((piece.partition_path, deletes))
         if anew:
+            lived = pa.concat_arrays([NO_KEYS, *deletes.column(KEY).chunks])
             kept = read_deletes(table.table, piece)  # older rows that come late must not return
             deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
             rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
-            return write_anew(
-                table.storage, writer, FileGroupWrite(piece.partition_path, piece.file_id, rows, _sorted(deletes))
-            )
+            group = FileGroupWrite(piece.partition_path, piece.file_id, rows, _sorted(deletes))
+            return write_anew(table.storage, writer, group, lived)
         rows = done.after.filter(pa.array(done.changed & ~done.removed))
         if not len(rows) and not len(deletes):
             return ()
@@ -170,10 +173,13 @@ def _restate(
         return write_group(table.storage, writer, group)
 
     pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
+    removed: list[tuple[str, pa.Table]] = []
     if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt
         return [result for piece in pieces for result in write(piece)]
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
+    if table.table.config.kind.looks_up:
+        keep_removed(table.table, context.instant, removed)
     return [result for of_piece in results for result in of_piece]
 
 
