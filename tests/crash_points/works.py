@@ -14,9 +14,10 @@ from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.bucket_sizes import Wanted
 from pipeline.lake.lake import Lake
 from pipeline.lake.rebucket import rebucket
-from pipeline.lake.resize import Wanted, resize, rings_of
+from pipeline.lake.resize import resize, rings_of
 from pipeline.storage import Storage
 from tests.crash_points.story import TABLES, Place, Rows, pasts, run_to, trouble, wrong_rows
 
