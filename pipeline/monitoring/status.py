@@ -13,7 +13,7 @@ from pipeline.hudi.locking import file_lock, storage_lock
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.buckets.bucket_sizes import BucketAdvice, bucket_advice
+from pipeline.lake.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.position.lease import SILENCE_S, StreamLease
@@ -90,6 +90,8 @@ class TableStatus:
         writers: the writers with a heartbeat.
         reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
         advice: another number of buckets, if theirs are far larger or smaller than planned.
+        resizes: buckets of hash rings to split and merge, by their sizes.
+        target_bytes: the size that these are compared with.
         undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
     """
 
@@ -110,6 +112,8 @@ class TableStatus:
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
     advice: BucketAdvice | None = None
+    resizes: list[Wanted] = field(default_factory=list)
+    target_bytes: int = 0
     undetermined: list[str] = field(default_factory=list)
 
 
@@ -156,6 +160,8 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
     slices = table.file_slices()
     status.advice = bucket_advice(table, slices)
+    status.target_bytes = place.rules.files.target_bytes
+    status.resizes = proposed(table, status.target_bytes, slices)
     for piece in slices:
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size

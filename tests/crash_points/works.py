@@ -14,8 +14,9 @@ from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.buckets.bucket_sizes import Wanted
 from pipeline.lake.buckets.rebucket import rebucket
-from pipeline.lake.buckets.resize import Wanted, resize, rings_of
+from pipeline.lake.buckets.resize import resize, rings_of
 from pipeline.lake.lake import Lake
 from pipeline.storage import Storage
 from tests.crash_points.story import TABLES, Place, Rows, pasts, run_to, trouble, wrong_rows

@@ -15,8 +15,9 @@ from pipeline.hudi.services.rebucket.move import MovedUnit
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.buckets.bucket_sizes import Wanted, proposed
 from pipeline.lake.buckets.rebucket import Rebucketed
-from pipeline.lake.buckets.resize import Wanted, proposed, resize, rings_of
+from pipeline.lake.buckets.resize import resize, rings_of
 from pipeline.lake.lake_table import LakeTable
 from tests.judges.agreement import assert_judges_agree
 from tests.lake.test_rebucket import KEEP, ids, in_turn, inserts, stored
@@ -137,11 +138,11 @@ def test_sizes_propose_splits_and_merges(tmp_path: Path) -> None:
     here.run(inserts(0, 40))
     table = opened(here)
     sizes = [piece.base_size + piece.log_size for piece in table.table.file_slices()]
-    assert proposed(table, max(sizes)) == []
-    assert proposed(table, min(sizes) // 3) == [Wanted("", (0,)), Wanted("", (1,))]
-    assert proposed(table, 1 << 30) == []  # a partition keeps its first number of buckets
+    assert proposed(table.table, max(sizes)) == []
+    assert proposed(table.table, min(sizes) // 3) == [Wanted("", (0,)), Wanted("", (1,))]
+    assert proposed(table.table, 1 << 30) == []  # a partition keeps its first number of buckets
     resized(here, Wanted("", (0,)))
-    assert proposed(opened(here), 1 << 30) == [Wanted("", (0, 1))]
+    assert proposed(opened(here).table, 1 << 30) == [Wanted("", (0, 1))]
 
 
 @pytest.mark.parametrize(("buckets", "why"), [((5,), "0 to 1"), ((1, 1), "0 to 1"), ((), "0 to 1")])

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.hudi.definition.consistent import HASHING_PATH
-from pipeline.lake.buckets.resize import Wanted, rings_of
+from pipeline.lake.buckets.bucket_sizes import Wanted
+from pipeline.lake.buckets.resize import rings_of
 from tests.judges.agreement import assert_judges_agree
 from tests.judges.hudi_spark import HudiSpark
 from tests.lake.test_rebucket import ids, inserts

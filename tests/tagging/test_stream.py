@@ -205,7 +205,7 @@ def test_a_compaction_that_is_scheduled_between_lookup_and_commit(
     feed(tmp_path, given, log, 1)
     policy, storage = CompactionConfig(after_commits=1), open_storage(str(tmp_path / "shop" / "accounts"))
     locking = Locking(LockConfig(), "compactor")
-    plans = []
+    plans: list[object] = []
 
     def keep_then_schedule(*args: Any) -> None:  # noqa: ANN401 - the arguments of the wrapped function
         keep_deletes(*args)

@@ -19,20 +19,22 @@ from pipeline.cli.commands.check_ddl import policies, statements
 from pipeline.cli.commands.check_kafka import KafkaProbe
 from pipeline.cli.engine_remarks import engine_remarks
 from pipeline.cli.options import SettingsFile
-from pipeline.cli.text import size, terminal
+from pipeline.cli.size_remarks import bucket_remark, ring_remark
+from pipeline.cli.text import terminal
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.definition.kind import UNKNOWN
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.buckets.bucket_sizes import PLANNED_BYTES, bucket_advice
+from pipeline.lake.buckets.bucket_sizes import bucket_advice, proposed
 from pipeline.lake.merging_check import compare_merging
 from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
 from pipeline.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
 from pipeline.upsert.fanout import destination, part_of
-from pipeline.upsert.kind_rules import first_bucketing
+from pipeline.upsert.kind_rules import first_bucketing, kind_of
 from pipeline.upsert.merging_rules import merging_of
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
@@ -193,7 +195,7 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         except BinlakeError as error:
             yield _failed("merge engine", error)
     yield _run("paths", partial(_check_paths, rules))
-    many = [table for table, r in rules.items() if r.buckets > MANY_BUCKETS]
+    many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
     if many:
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
         yield Check("buckets", Verdict.WARNING, detail)
@@ -235,13 +237,17 @@ def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -
     if check.verdict is not Verdict.OK:
         return check
     try:
-        advice = bucket_advice(HudiTable.open(lake.sub(rules.path)))
+        held = HudiTable.open(lake.sub(rules.path))
+        slices = held.file_slices() if held.config.kind.computed else ()
+        advice = bucket_advice(held, slices)
+        resizes = proposed(held, rules.files.target_bytes, slices)
     except BinlakeError as error:
         return _failed(check.name, error)
-    if advice is None:
-        return check
-    told = f"a bucket has {size(advice.mean_bytes)} of {size(PLANNED_BYTES)} planned: {advice.command('CONF', table)}"
-    return Check(check.name, Verdict.WARNING, told)
+    if advice is not None:
+        return Check(check.name, Verdict.WARNING, bucket_remark(advice, "CONF", table))
+    if resizes:
+        return Check(check.name, Verdict.WARNING, ring_remark(resizes, rules.files.target_bytes, "CONF", table))
+    return check
 
 
 def _check_paths(rules: Mapping[str, TableRules]) -> str:
@@ -262,8 +268,16 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     config = TableConfig.from_properties(properties)
     config.check_writable()
     partition = (rules.partition.field,) if rules.partition else ()
-    expected = {"partition": partition, "hive_style": rules.hive_style}
-    found = {"partition": config.partition_fields, "hive_style": config.hive_style}
+    wanted, kind = kind_of(rules), config.kind
+    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table is told its index
+        kind = replace(kind, index=wanted.index)
+    expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
+    found = {
+        "partition": config.partition_fields,
+        "hive_style": config.hive_style,
+        "type": kind.type,
+        "index": kind.index,
+    }
     differing = [
         f"{k} {found[k]} in the lake, {expected[k]} in the settings" for k in expected if found[k] != expected[k]
     ]
@@ -274,6 +288,8 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
             path=rules.path,
         )
     compare_merging(config, rules)
+    if not kind.computed:
+        return "rows are only added" if kind.appends else f"index {kind.index}, as in the lake"
     if config.bucketing != first_bucketing(rules):
         return f"{config.bucket_count} buckets in the lake, which count; {rules.buckets} in the settings"
     return f"{config.bucket_count} buckets, as in the lake"

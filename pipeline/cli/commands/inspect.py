@@ -12,6 +12,7 @@ from rich.table import Table
 from pipeline.cli.tables import Conf, TableName, table_storage
 from pipeline.cli.text import number, size, terminal
 from pipeline.hudi.definition.bucketing import Bucketing, bucket_or_none
+from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.files.view import FileSlice, file_slices
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
@@ -52,7 +53,8 @@ def print_inspection(found: Inspection, console: Console, *, instants: int, slic
     """Print configuration, the newest instants, the largest slices and sums."""
     _print_config(found, console)
     _print_timeline(found.table, console, instants)
-    _print_slices(found.slices, found.table.config.bucketing, console, slices)
+    config = found.table.config
+    _print_slices(found.slices, config.bucketing if config.has_buckets else None, console, slices)
 
 
 def _print_config(found: Inspection, console: Console) -> None:
@@ -62,12 +64,22 @@ def _print_config(found: Inspection, console: Console) -> None:
     console.print(f"{name} at {found.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
     key = ", ".join(config.record_key_fields) or "none"
     facts = (
-        f"  key {key}; partitioned by {partition}; {config.bucket_count} buckets; "
+        f"  {_kind(config)}; key {key}; partitioned by {partition}; "
         f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
     )
     console.print(facts, markup=False, highlight=False, soft_wrap=True)
     kept = ", ".join(config.metadata_partitions) or "none"
     console.print(f"  metadata table: {kept}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _kind(config: TableConfig) -> str:
+    """The table's type and index, as the settings name them."""
+    kind = config.kind
+    if kind.appends:
+        return f"{kind.type}; append: rows have no key"
+    buckets = f" of {config.bucket_count} buckets" if config.bucket_count else ""
+    more = f", {len(config.partition_buckets)} rules for partitions" if config.partition_buckets else ""
+    return f"{kind.type}; index {kind.index}{buckets}{more}"
 
 
 def _print_timeline(table: HudiTable, console: Console, limit: int) -> None:
@@ -105,7 +117,7 @@ def _counts(counts: Counts | None) -> str:
     return ", ".join(f"{k} {v}" for k, v in vars(counts).items() if v) if counts is not None else ""
 
 
-def _print_slices(slices: list[FileSlice], bucketing: Bucketing, console: Console, limit: int) -> None:
+def _print_slices(slices: list[FileSlice], bucketing: Bucketing | None, console: Console, limit: int) -> None:
     base, log = sum(s.base_size for s in slices), sum(s.log_size for s in slices)
     files = sum(len(s.log_files) for s in slices)
     title = f"{len(slices)} file slices: {size(base)} in base files, {size(log)} in {number(files)} log files"
@@ -114,7 +126,7 @@ def _print_slices(slices: list[FileSlice], bucketing: Bucketing, console: Consol
         grid.add_column(heading, justify="right")
     largest = sorted(slices, key=lambda s: s.base_size + s.log_size, reverse=True)[:limit]
     for s in sorted(largest, key=lambda s: (s.partition_path, s.file_id)):
-        held = bucket_or_none(bucketing, s.partition_path, s.file_id)
+        held = bucket_or_none(bucketing, s.partition_path, s.file_id) if bucketing is not None else None
         bucket = "" if held is None else str(held)
         base_size = size(s.base_size) if s.base_file else "-"
         grid.add_row(s.partition_path or ".", bucket, s.file_id, base_size, str(len(s.log_files)), size(s.log_size))

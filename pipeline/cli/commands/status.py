@@ -11,9 +11,9 @@ import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
+from pipeline.cli.size_remarks import bucket_remark, ring_remark
 from pipeline.cli.text import duration, number, size, terminal
 from pipeline.clock import now_ms
-from pipeline.lake.buckets.bucket_sizes import PLANNED_BYTES
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
@@ -122,8 +122,9 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
         if t.advice is not None:
-            told = f"a bucket has {size(t.advice.mean_bytes)}, {size(PLANNED_BYTES)} are planned"
-            say(f"  {t.name}: {told}: {t.advice.command(conf, t.name)}")
+            say(f"  {t.name}: {bucket_remark(t.advice, conf, t.name)}")
+        if t.resizes:
+            say(f"  {t.name}: {ring_remark(t.resizes, t.target_bytes, conf, t.name)}")
         for one in t.undetermined:
             say(f"  {t.name}: not determined: {one}")
 

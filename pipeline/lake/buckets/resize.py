@@ -9,7 +9,6 @@ table's next writer rolls back: the rings first, then the instant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pipeline.clock import new_uuid
 from pipeline.errors import ConfigError, UnsupportedError
@@ -18,26 +17,9 @@ from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetada
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.rebucket.resize import Resize, planned_groups, resize_units, rings_after
+from pipeline.lake.buckets.bucket_sizes import Wanted
 from pipeline.lake.buckets.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
 from pipeline.lake.lake_table import LakeTable
-
-#: A bucket is split if it is larger than so many times the target size of files.
-SPLIT_OVER = 2.0
-#: Neighbouring buckets are merged if they are together not larger than this part of the target size.
-MERGE_UNDER = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A bucket of a partition to split, or neighbouring buckets to merge.
-
-    Args:
-        partition_path: of the partition.
-        buckets: their numbers: one to split, several in the ring's order to merge.
-    """
-
-    partition_path: str
-    buckets: tuple[int, ...]
 
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:
@@ -50,38 +32,6 @@ def rings_of(table: LakeTable) -> ConsistentBuckets:
             table=table.rules.path,
         )
     return bucketing
-
-
-def proposed(table: LakeTable, target_bytes: int) -> list[Wanted]:
-    """What the sizes of the buckets call for; a partition keeps its first number of buckets. Raises UnsupportedError,
-    CorruptDataError, StorageError.
-
-    Args:
-        table: open.
-        target_bytes: the target size of files (``files.target_bytes``).
-    """
-    bucketing = rings_of(table)
-    sizes: dict[str, dict[int, int]] = {}
-    for piece in table.table.file_slices():
-        path, bucket = table.place_of(piece)
-        sizes.setdefault(path, {})[bucket] = piece.base_size + piece.log_size
-    return [one for path in sorted(sizes) for one in _proposed(bucketing.ring(path), sizes[path], target_bytes)]
-
-
-def _proposed(ring: HashingMetadata, sizes: dict[int, int], target_bytes: int) -> list[Wanted]:
-    path, count = ring.partition_path, len(ring.nodes)
-    splits = [Wanted(path, (n,)) for n in range(count) if sizes.get(n, 0) > SPLIT_OVER * target_bytes]
-    spare, merges, at = count - ring.num_buckets, list[Wanted](), 0
-    while at + 1 < count and spare > 0:
-        end, total = at, sizes.get(at, 0)
-        while end + 1 < count and spare > end - at and total + sizes.get(end + 1, 0) <= MERGE_UNDER * target_bytes:
-            end += 1
-            total += sizes.get(end, 0)
-        if end > at:
-            merges.append(Wanted(path, tuple(range(at, end + 1))))
-            spare -= end - at
-        at = end + 1
-    return [*splits, *merges]
 
 
 def resize(

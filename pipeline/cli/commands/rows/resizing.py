@@ -8,7 +8,8 @@ import typer
 
 from pipeline.cli.lake_options import say
 from pipeline.errors import ConfigError
-from pipeline.lake.buckets.resize import Wanted, proposed, rings_of
+from pipeline.lake.buckets.bucket_sizes import Wanted, proposed
+from pipeline.lake.buckets.resize import rings_of
 from pipeline.lake.lake_table import LakeTable
 
 Split = Annotated[int | None, typer.Option("--split", help="With consistent hashing: the bucket to split.", min=0)]
@@ -31,10 +32,10 @@ def wanted_resizes(
     Raises ConfigError for options that do not go together or text that is no list of numbers, UnsupportedError for a
     table without hash rings.
     """
-    if auto:
-        found = proposed(table, table.rules.files.target_bytes)
-        return [one for one in found if partition in (None, one.partition_path)]
     rings_of(table)
+    if auto:
+        found = proposed(table.table, table.rules.files.target_bytes)
+        return [one for one in found if partition in (None, one.partition_path)]
     path = partition or ""
     paths = {piece.partition_path for piece in table.table.file_slices()}
     if path not in paths:
