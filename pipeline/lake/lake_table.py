@@ -41,6 +41,7 @@ from pipeline.merging.row_states import SliceRowStates
 from pipeline.merging.state_cache import StateCache
 from pipeline.merging.states import Merger
 from pipeline.merging.stitch import Partial
+from pipeline.merging.tombstones import TombstoneFiles
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.entries import Entry
@@ -100,6 +101,8 @@ class LakeTable:
     heights: FactHeights = NOTHING_COUNTED
     _seen: int = 0
     _states: StateCache = field(default_factory=StateCache)
+    #: The files of deletes that were read before, of a table that looks keys up.
+    deleted_keys: TombstoneFiles = field(default_factory=TombstoneFiles)
     _index: KeyIndex | None = None
 
     def __post_init__(self) -> None:
