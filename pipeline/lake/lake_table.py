@@ -376,7 +376,7 @@ class LakeTable:
         newest commit recorded, so the newest commit always knows the positions of all streams.
         """
         whole = self._is_whole(context, record)
-        if self.table.config.kind.keeps_keys:
+        if results and self.table.config.kind.keeps_keys:
             self.key_index.keep(context.instant, [result.keys for result in results if result.keys is not None])
 
         def extra() -> Mapping[str, str]:
