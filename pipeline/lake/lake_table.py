@@ -27,6 +27,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.group_names import group_names, place_of
 from pipeline.lake.definition import metadata_config, table_config, table_schema
 from pipeline.lake.table_writers import WritableTable
+from pipeline.merging.tombstones import TombstoneFiles
 from pipeline.position.commit_record import CommitRecord
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.rules.entries import Entry
@@ -76,6 +77,8 @@ class LakeTable(WritableTable):
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     _seen: int = 0
+    #: The files of deletes that were read before, of a table that looks keys up.
+    deleted_keys: TombstoneFiles = field(default_factory=TombstoneFiles)
 
     def __post_init__(self) -> None:
         self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
@@ -240,7 +243,7 @@ class LakeTable(WritableTable):
         newest commit recorded, so the newest commit always knows the positions of all streams.
         """
         whole = self._is_whole(context, record)
-        if self.table.config.kind.keeps_keys:
+        if results and self.table.config.kind.keeps_keys:
             self.key_index.keep(context.instant, [result.keys for result in results if result.keys is not None])
 
         def extra() -> Mapping[str, str]:

@@ -40,7 +40,8 @@ def write_looked_up(
     if not by_path:
         return [], 0.0
     started = monotonic_s()
-    tagged = Tagger(table.table, table.key_index, table.rules.files, pool).tag(joined(by_path), context.instant)
+    tagger = Tagger(table.table, table.key_index, table.rules.files, pool, table.deleted_keys)
+    tagged = tagger.tag(joined(by_path), context.instant)
     tag_ms = (monotonic_s() - started) * 1000
     _log_lookup(table, tagged, tag_ms)
     logs = replace(context, base_from_rows=None)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.merging.columns import Flags
-from pipeline.merging.tombstones import Tombstones, write_tombstones
+from pipeline.merging.tombstones import TombstoneFiles, Tombstones, write_tombstones
 from pipeline.storage.base import Storage
 from pipeline.upsert.collapse import Int64s
 from pipeline.upsert.target import ORDER_FIELD
@@ -34,17 +34,18 @@ class DeletedKeys:
     orders: Int64s
 
     @classmethod
-    def of(cls, storage: Storage, timeline: Timeline, file_id: str) -> DeletedKeys:
+    def of(cls, storage: Storage, timeline: Timeline, file_id: str, files: TombstoneFiles | None = None) -> DeletedKeys:
         """Read them.
 
         Args:
             storage: the table's root.
             timeline: loaded; decides which deletes count.
             file_id: of the file group.
+            files: those of it that were read before; None to read all.
 
         Raises CorruptDataError, StorageError.
         """
-        rows = Tombstones(storage, timeline).counted(file_id)
+        rows = Tombstones(storage, timeline, files).counted(file_id)
         if rows is None or ORDER_FIELD not in rows.column_names:
             return cls(pa.array([], pa.string()), np.empty(0, dtype=np.int64))
         rows = rows.select([RECORD_KEY_FIELD, ORDER_FIELD]).filter(rows.column(ORDER_FIELD).is_valid())

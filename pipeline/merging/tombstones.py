@@ -10,7 +10,8 @@ restore takes tombstones back without touching them, and files may be merged at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.storage.base import Storage, StorageNotFoundError
+from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 
 #: The folder, relative to the table's root.
 TOMBSTONES_PATH: Final = ".hoodie/.binlake/tombstones"
@@ -53,6 +54,23 @@ def encode(rows: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
+@dataclass(slots=True)
+class TombstoneFiles:
+    """The files of one folder of tombstones that were read before and are still there: a file never changes, and every
+    commit of a table that looks keys up asks for all of them."""
+
+    _known: Mapping[FileInfo, pa.Table] = field(default_factory=dict)
+
+    def rows(self, storage: Storage, file_id: str) -> pa.Table | None:
+        """As ``all_rows``, always of the same folder."""
+        known = self._known
+        self._known = {
+            info: known[info] if info in known else decode(storage.read(info.path), info.path)
+            for info in storage.list(folder(file_id))
+        }
+        return pa.concat_tables(self._known.values(), promote_options="permissive") if self._known else None
+
+
 @dataclass(frozen=True, slots=True)
 class Tombstones:
     """Reads the tombstones of a table at one moment.
@@ -60,10 +78,12 @@ class Tombstones:
     Args:
         storage: the table's root.
         timeline: loaded; decides which rows count.
+        files: those that were read before, of one folder; None to read all.
     """
 
     storage: Storage
     timeline: Timeline
+    files: TombstoneFiles | None = None
 
     def of(self, file_id: str) -> pa.Table | None:
         """The newest tombstone of every key of a file group that has one; None for none. A key may live again: then its
@@ -92,7 +112,7 @@ class Tombstones:
     def _rows(self, file_id: str) -> pa.Table | None:
         for attempt in range(_ATTEMPTS):
             try:
-                return all_rows(self.storage, file_id)
+                return (self.files or TombstoneFiles()).rows(self.storage, file_id)
             except StorageNotFoundError:  # merged with others meanwhile: list again
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -102,8 +122,7 @@ class Tombstones:
 def all_rows(storage: Storage, file_id: str) -> pa.Table | None:
     """Every row of a file group's files, with the instants that deleted; None without files. Raises CorruptDataError,
     StorageError."""
-    tables = [decode(storage.read(info.path), info.path) for info in storage.list(folder(file_id))]
-    return pa.concat_tables(tables, promote_options="permissive") if tables else None
+    return TombstoneFiles().rows(storage, file_id)
 
 
 def decode(data: bytes, path: str) -> pa.Table:

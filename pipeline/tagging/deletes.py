@@ -15,6 +15,7 @@ import pyarrow as pa
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.table.table import HudiTable
 from pipeline.merging.deleted_keys import DeletedKeys
+from pipeline.merging.tombstones import TombstoneFiles
 from pipeline.tagging.events import KeyEvents, names_of
 from pipeline.tagging.placing import Placed
 from pipeline.upsert.target import ORDER_FIELD
@@ -23,10 +24,10 @@ from pipeline.upsert.target import ORDER_FIELD
 DELETED: Final = "deleted"
 
 
-def without_late(table: HudiTable, events: KeyEvents) -> KeyEvents:
+def without_late(table: HudiTable, events: KeyEvents, files: TombstoneFiles) -> KeyEvents:
     """The events that are not older than the delete of their row. Deletes too: an older one must not take the place of
-    the newer one. Raises CorruptDataError, StorageError."""
-    known = DeletedKeys.of(table.storage, table.timeline, DELETED)
+    the newer one. ``files``: of the table's deletes that were read before. Raises CorruptDataError, StorageError."""
+    known = DeletedKeys.of(table.storage, table.timeline, DELETED, files)
     if not len(known.keys):
         return events
     late = known.superseded(events.names(is_global=table.config.kind.is_global), events.orders)

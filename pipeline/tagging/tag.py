@@ -13,6 +13,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.index.base import KeyIndex, LookupCost
 from pipeline.hudi.services.compaction.plan import pending_compactions, read_plan
 from pipeline.hudi.table.table import HudiTable
+from pipeline.merging.tombstones import TombstoneFiles
 from pipeline.policies import FileSizePolicy
 from pipeline.tagging.deletes import without_late
 from pipeline.tagging.events import KeyEvents, newest_events
@@ -71,12 +72,14 @@ class Tagger:
         index: of the table.
         sizes: of base files.
         pool: file groups are read side by side.
+        deleted: the files of the table's deletes that were read before.
     """
 
     table: HudiTable
     index: KeyIndex
     sizes: FileSizePolicy
     pool: Executor
+    deleted: TombstoneFiles
 
     def tag(self, events: KeyEvents, instant: str) -> Tagged:
         """Where n events go, n > 0. Raises CorruptDataError, UnsupportedError, StorageError.
@@ -86,7 +89,7 @@ class Tagger:
             instant: of the commit.
         """
         is_global = self.table.config.kind.is_global
-        newest = without_late(self.table, newest_events(events, is_global=is_global))
+        newest = without_late(self.table, newest_events(events, is_global=is_global), self.deleted)
         located = self.index.locate(newest.keys, newest.paths.dictionary.take(newest.paths.indices))
         slices = self.table.file_slices()
         where = whereabouts(newest, located, self._doubts(), self._stored(slices))

@@ -11,10 +11,17 @@ from typing import Any
 
 import pytest
 
+from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.hudi.services.restore import restore
+from pipeline.hudi.table.table import HudiTable
+from pipeline.merging.deleted_keys import DeletedKeys
+from pipeline.merging.tombstones import TOMBSTONES_PATH, TombstoneFiles
 from pipeline.policies import IndexType, TableType
 from pipeline.storage import open_storage
+from pipeline.tagging.deletes import DELETED
+from tests.hudi.failing_storage import CountingStorage
 from tests.hypothesis_profile import is_nightly
 from tests.schema_changes.ddl_source import DdlSource, Follower
 
@@ -83,3 +90,48 @@ def test_statements_tell_the_index(tmp_path: Path, index: IndexType, table_type:
     checked(source, follower)
     source.put("t", 9, n=2, v="again")
     checked(source, follower)
+
+
+@pytest.mark.parametrize(("index", "table_type"), [("in_memory", "copy_on_write"), ("external", "merge_on_read")])
+def test_a_restore_takes_keys_back(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
+    """Rows that the restore takes away are new when they come again; rows that it brings back are found."""
+    source, follower = followed(tmp_path, index, table_type)
+    checked(source, follower)
+    storage = open_storage(str(tmp_path / "shop/t"))
+    first = HudiTable.open(storage).timeline.last_completed()
+    assert first is not None
+    source.delete("t", 1)
+    source.put("t", 12, n=12)
+    checked(source, follower)
+    restore(HudiTable.open(storage), first.requested_time, MetadataConfig())
+    follower.restart()
+    source.put("t", 1, n=21)
+    source.put("t", 2, n=22)
+    source.put("t", 12, n=32)
+    checked(source, follower)
+    source.delete("t", 12)
+    source.put("t", 1, n=31)
+    checked(source, follower)
+
+
+def test_files_of_deletes_are_read_once(tmp_path: Path) -> None:
+    source, follower = followed(tmp_path, "in_memory", "copy_on_write")
+    checked(source, follower)
+    for key in range(4):
+        source.delete("t", key)
+        checked(source, follower)
+    storage = CountingStorage(open_storage(str(tmp_path / "shop/t")))
+    known, timeline = TombstoneFiles(), HudiTable.open(storage).timeline
+    assert len(DeletedKeys.of(storage, timeline, DELETED, known).keys) == 4
+    assert _reads(storage) == 4
+    assert len(DeletedKeys.of(storage, timeline, DELETED, known).keys) == 4
+    assert _reads(storage) == 4
+    source.delete("t", 4)
+    checked(source, follower)
+    timeline.refresh()
+    assert len(DeletedKeys.of(storage, timeline, DELETED, known).keys) == 5
+    assert _reads(storage) == 5
+
+
+def _reads(storage: CountingStorage) -> int:
+    return sum(method == "read" and path.startswith(TOMBSTONES_PATH) for method, path in storage.calls)

@@ -17,6 +17,7 @@ from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.compaction import CompactionConfig, run, schedule
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake import looked_up
 from pipeline.lake.audit import OFFSET_KEYS, audit
 from pipeline.monitoring.progress import ProgressEvent
@@ -205,7 +206,7 @@ def test_a_compaction_that_is_scheduled_between_lookup_and_commit(
     feed(tmp_path, given, log, 1)
     policy, storage = CompactionConfig(after_commits=1), open_storage(str(tmp_path / "shop" / "accounts"))
     locking = Locking(LockConfig(), "compactor")
-    plans: list[object] = []
+    plans: list[Instant | None] = []
 
     def keep_then_schedule(*args: Any) -> None:  # noqa: ANN401 - the arguments of the wrapped function
         keep_deletes(*args)

@@ -41,7 +41,8 @@ class GroupIntent:
 
     @property
     def place(self) -> Place:
-        """The file group, whatever a writer calls it."""
+        """The file group, whatever a writer calls it. A UUID may begin with eight digits too: two such file groups of
+        one partition then count as one, and a commit waits or is written again without need."""
         bucket = self.file_id[:_BUCKET_DIGITS]
         return self.partition_path, bucket if bucket.isdigit() else self.file_id
 

@@ -61,11 +61,6 @@ class FileSlice:
     log_files: tuple[LogFile, ...]
 
     @property
-    def bucket(self) -> int | None:
-        """The bucket in the file id; None for a file group without one. Nodes of a hash ring have none."""
-        return int(self.file_id[:8]) if self.file_id[:8].isdigit() else None
-
-    @property
     def base_size(self) -> int:
         """Bytes of the base file."""
         return self.base_file.size if self.base_file is not None else 0
