@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
+from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges, WriteContext, WriteResult
 from pipeline.hudi.files.log_rows import Flags
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_deletes
@@ -161,12 +161,13 @@ def _restate(
             kept = read_deletes(table.table, piece)  # older rows that come late must not return
             deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
             rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
-            return write_anew(table.storage, writer, FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes)))
+            group = FileGroupWrite(*place, piece.file_id, rows, _sorted(deletes))
+            return _told(context, write_anew(table.storage, writer, group), done)
         rows = done.after.filter(pa.array(done.changed & ~done.removed))
         if not len(rows) and not len(deletes):
             return ()
         group = FileGroupWrite(*place, piece.file_id, _sorted(rows), _sorted(deletes))
-        return write_group(table.storage, writer, group)
+        return _told(context, write_group(table.storage, writer, group), done)
 
     pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
     if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt
@@ -174,6 +175,21 @@ def _restate(
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
     return [result for of_piece in results for result in of_piece]
+
+
+def _told(context: WriteContext, results: Sequence[WriteResult], done: _Restated) -> list[WriteResult]:
+    """The results with what changes in the record keys, where an index needs it: the rows that the statements remove
+    live, for they were read under the table's newest state. The first result is of the file group itself."""
+    if not context.keeps_keys:
+        return list(results)
+    none = pa.array([], pa.string())
+    gone = done.before.column(KEY).filter(pa.array(done.removed)).combine_chunks().cast(pa.string())
+    told = []
+    for number, one in enumerate(results):
+        inserted = one.keys.inserted if one.keys is not None else none
+        deleted = gone if number == 0 else none
+        told.append(replace(one, keys=KeyChanges(one.partition_path, one.file_id, inserted, deleted)))
+    return told
 
 
 @dataclass(frozen=True, slots=True)
