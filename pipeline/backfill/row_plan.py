@@ -12,6 +12,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.key_change import says_key
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.lake.lake_table import LakeTable
@@ -110,7 +111,8 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
 
 def _target(table: LakeTable, source: SourceTable) -> Target:
     config, rules = table.table.config, table.rules
-    if config.kind.appends or config.record_key_fields == (ROW_FIELD,) or not says_key(config):
+    refuse(config.kind, Operation.BACKFILL, str(source))
+    if config.record_key_fields == (ROW_FIELD,) or not says_key(config):
         raise UnsupportedError(
             "rows of a table without a key cannot be found by a backfill",
             do_next="give the table a key at the source, or compute the column in the settings (columns.computed)",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.actions.clean import read_plan
+from pipeline.hudi.definition import kind_support
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.services.compaction import (
-    NOTHING_TO_COMPACT,
     CompactedFile,
     CompactionConfig,
     CompactionJob,
@@ -113,8 +113,8 @@ def maintain(place: CatalogTable, locking: Locking, map_tasks: MapTasks, wanted:
 
 
 def _compact(table: HudiTable, rules: TableRules, map_tasks: MapTasks, wanted: Wanted, report: Report) -> None:
-    if table.config.kind.copies:
-        report.skipped = NOTHING_TO_COMPACT
+    if (refusal := kind_support.refusal(table.config.kind, kind_support.Operation.COMPACTION)) is not None:
+        report.skipped = refusal.why
         return
     config = compaction_config(rules, rules.compaction or CompactionSettings())
     if wanted.execute:

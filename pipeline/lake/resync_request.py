@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pipeline.clock import new_uuid, now_ms
 from pipeline.decode.changes import POSITION_BITS, SourceTable, ordering_value
 from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
@@ -70,12 +71,7 @@ def _origin(
             do_next="give it a key in tables.overrides, or load it again under a new path",
             table=str(table),
         )
-    if opened.config.kind.appends:
-        raise UnsupportedError(
-            "an append table cannot be fetched anew: its rows have no key, and none of them would be replaced",
-            do_next="load it again under a new path",
-            table=str(table),
-        )
+    refuse(opened.config.kind, Operation.RESYNC, str(table))
     if settings.table_rules(table).merge.engine != "newest":
         raise UnsupportedError(
             "a table with a merge engine cannot be fetched anew: its rows are not those of the source",

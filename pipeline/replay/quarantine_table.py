@@ -71,11 +71,14 @@ def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
 
 
 class LiveKeys:
-    """The record keys that have a live row, by file group; each file group is read once."""
+    """The record keys that have a live row, by what a key names a row in; each file group is read once.
+
+    That is a file group where it is computed from the key, else a partition, or the whole table if the index is global.
+    """
 
     def __init__(self, table: LakeTable) -> None:
         self._table = table
-        self._live: dict[Place, set[str]] = {}
+        self._live: dict[Place | None, set[str]] = {}
 
     def lack(self, parcels: Sequence[Parcel]) -> bool:
         """Whether any upsert of the parcels has a key without a live row and would create one. For a key with a live
@@ -83,15 +86,18 @@ class LiveKeys:
         for parcel in parcels:
             rows = unpack([parcel])
             upserts = rows.filter(pc.equal(rows.column("__op"), int(Op.UPSERT)))
-            live = self._of((parcel.partition_path, parcel.bucket)) if len(upserts) else set()
+            live = self._of(self._within((parcel.partition_path, parcel.bucket))) if len(upserts) else set()
             if not live.issuperset(upserts.column(KEY).to_pylist()):
                 return True
         return False
 
-    def _of(self, place: Place) -> set[str]:
+    def _within(self, place: Place) -> Place | None:
+        return None if self._table.table.config.kind.is_global else place
+
+    def _of(self, place: Place | None) -> set[str]:
         if place not in self._live:
             table = self._table.table
-            mine = [piece for piece in table.file_slices() if self._table.place_of(piece) == place]
+            mine = [piece for piece in table.file_slices() if self._within(self._table.place_of(piece)) == place]
             read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
             self._live[place] = {key for keys in read for key in keys}
         return self._live[place]

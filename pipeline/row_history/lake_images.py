@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.formats.trace import NO_TRACE
 from pipeline.errors import BadInputError, ConfigError, UnsupportedError
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.read.versions import GroupFiles, group_files
 from pipeline.merging.stored_versions import stored_versions
 from pipeline.row_history.commits import CommitKind
@@ -43,9 +44,10 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
         )
     found = Changes()
     for source, opened in tables.items():
-        if opened.table.keyless is not None or opened.table.table.config.kind.appends:
+        refuse(opened.table.table.config.kind, Operation.REVERT, str(source))
+        if opened.table.keyless is not None:
             raise UnsupportedError(
-                f"{source} has no key, so its rows cannot be told apart",
+                f"{source}: the rows have no key, so they cannot be told apart",
                 do_next="leave the table out: name the others by --table",
             )
         rows = [row for files in group_files(opened.table.table) for row in _rows(source, opened, files, first, last)]

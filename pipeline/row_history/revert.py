@@ -15,6 +15,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import WHOLE_TABLE
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.read.versions import GroupFiles, group_files
 from pipeline.lake.lake_table import LakeTable
@@ -92,6 +93,7 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
+    refuse(table.table.config.kind, Operation.REVERT, str(table.source))
     refuse_merged(table.table)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))

@@ -236,7 +236,7 @@ def _check_kinds(collected: _Collected) -> None:
     keyless = [other for other in collected.others if other.why == KEYLESS]
     if keyless:
         raise UnsupportedError(
-            f"{keyless[0].source} has no key, so its rows cannot be told apart",
+            f"{keyless[0].source}: the rows have no key, so they cannot be told apart",
             do_next="leave the table out: name the others by --table",
         )
 

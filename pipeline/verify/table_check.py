@@ -11,11 +11,13 @@ import pyarrow as pa
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, TransientError, UnsupportedError
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
 from pipeline.position.binlog_height import place_of
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
+from pipeline.upsert.kind_rules import kind_of
 from pipeline.verify.columns import ColumnPlan, plan_columns
 from pipeline.verify.compare import compare
 from pipeline.verify.coverage import Coverage
@@ -105,12 +107,7 @@ class TableCheck:
                 do_next="compare it with a query at the source",
                 table=str(name),
             )
-        if table.rules.kind == "append":
-            raise UnsupportedError(
-                "it is an append table: its rows have no key and stay when those of the source are changed",
-                do_next="compare the counts with a query at the source",
-                table=str(name),
-            )
+        refuse(kind_of(table.rules), Operation.VERIFY, str(name))
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pipeline.hudi.definition.kind import KnownIndex
+from pipeline.policies import IndexType, TableType
 from tests.crash_points.ddl_work import Statements
 from tests.crash_points.points import Work
 from tests.crash_points.replay_works import DumpReplay
@@ -28,14 +30,16 @@ Rules = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table: its type and its index."""
+    """A kind of table: its type and its index; ``none``: an append table."""
 
-    type: str
-    index: str
+    type: TableType
+    index: KnownIndex
 
     @property
     def rules(self) -> dict[str, Any]:
         """The rules of such a table. ``external``: a store in a folder of its own."""
+        if self.index == "none":
+            return {"kind": "append", "type": self.type}
         index: dict[str, Any] = {"type": self.index}
         if self.index == "external":
             index["external"] = {"store": "lmdb", "path": tempfile.mkdtemp(prefix="binlake-index-")}
@@ -45,7 +49,7 @@ class Kind:
         return f"{self.type}-{self.index}"
 
 
-INDEXES: Final = (
+INDEXES: Final[tuple[IndexType, ...]] = (
     "bucket",
     "consistent_bucket",
     "bloom",
@@ -57,7 +61,10 @@ INDEXES: Final = (
     "partitioned_record_index",
     "external",
 )
-KINDS: Final = tuple(Kind(type_, index) for type_ in ("merge_on_read", "copy_on_write") for index in INDEXES)
+TYPES: Final[tuple[TableType, ...]] = ("merge_on_read", "copy_on_write")
+KINDS: Final = tuple(Kind(type_, index) for type_ in TYPES for index in INDEXES)
+
+APPENDS: Final = (Kind("merge_on_read", "none"), Kind("copy_on_write", "none"))
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def test_a_table_without_a_key(tmp_path: Path) -> None:
             f"s.shop.{table}", bank.event(number, 0, Change(table, None, row)), {"id": 1} if number == 1 else None
         )
     bank.run_stream()
-    assert "shop.b has no key" in refused(bank, "--transaction", gtid(2)).what
+    assert "shop.b: the rows have no key" in refused(bank, "--transaction", gtid(2)).what
     lines = bank.json("why", "shop.b", "owner=a,balance=1.00")
     assert [line["fate"] for line in lines if line["kind"] == "version"] == ["live"]
     shown = bank.run("why", "shop.b", lines[0]["key"], "--kafka").output

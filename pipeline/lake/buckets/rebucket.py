@@ -31,6 +31,7 @@ from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, buck
 from pipeline.hudi.definition.consistent import HashingMetadata
 from pipeline.hudi.definition.hashing_config import hashing_config, hashing_config_path
 from pipeline.hudi.definition.key_change import says_key
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.services.compaction import CompactionConfig
@@ -86,10 +87,11 @@ def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[Unit]:
 def refuse_unmovable(table: LakeTable) -> None:
     """Raise UnsupportedError for a table whose rows have no bucket of their own."""
     config = table.table.config
-    if config.kind.index != "bucket" or not says_key(config):
+    refuse(config.kind, Operation.REBUCKET, table.rules.path)
+    if not says_key(config):
         raise UnsupportedError(
-            f"the table has no fixed buckets (index {config.kind.index})",
-            do_next="only tables with the index bucket have a bucket count",
+            "the table is between two record keys, so its rows have no bucket",
+            do_next="start the stream, which settles the key, and try again",
             table=table.rules.path,
         )
 

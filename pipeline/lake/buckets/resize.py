@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.clock import new_uuid
-from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.errors import ConfigError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetadata
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
 from pipeline.hudi.services.rebucket.resize import Resize, planned_groups, resize_units, rings_after
@@ -24,14 +25,10 @@ from pipeline.lake.lake_table import LakeTable
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:
     """The hash rings of a table. Raises UnsupportedError for a table without."""
-    bucketing = table.table.config.bucketing
-    if not isinstance(bucketing, ConsistentBuckets):
-        raise UnsupportedError(
-            f"the table has no hash ring (index {table.table.config.kind.index})",
-            do_next="give --buckets, or make the table with the index consistent_bucket",
-            table=table.rules.path,
-        )
-    return bucketing
+    config = table.table.config
+    refuse(config.kind, Operation.SPLIT, table.rules.path)
+    assert isinstance(config.bucketing, ConsistentBuckets)
+    return config.bucketing
 
 
 def resize(

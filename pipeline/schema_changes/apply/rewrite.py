@@ -23,6 +23,7 @@ from pipeline.hudi.actions.intent import WHOLE_TABLE
 from pipeline.hudi.definition.bucketing import bucket_or_none, buckets_of
 from pipeline.hudi.definition.key_change import with_key, without_key
 from pipeline.hudi.definition.keys import record_keys
+from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.files.view import FileSlice
 from pipeline.lake.lake_table import LakeTable
@@ -52,6 +53,7 @@ def rewrite(
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
     BinlakeError; the table is unchanged then, or its next opening brings it in order.
     """
+    refuse(table.table.config.kind, Operation.KEY_CHANGE, str(table.source))
     with table.table.exclusively():
         table.refresh(stream)
         if not key:

@@ -12,6 +12,7 @@ from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.decode.ddl.partitions import ChangePartitions
 from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.hudi.definition.column_names import lake_name
+from pipeline.hudi.definition.kind_support import Operation, refusal
 from pipeline.hudi.definition.merging import Merging
 from pipeline.lake.lake_table import LakeTable
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
@@ -81,6 +82,13 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
     by_writer = Merging.of(config).by_writer
+    refused = refusal(config.kind, Operation.KEY_CHANGE)
     return TableSchemaState(
-        schema, key, partition and lake_name(partition), table.rules, shard=column, by_writer=by_writer
+        schema,
+        key,
+        partition and lake_name(partition),
+        table.rules,
+        shard=column,
+        by_writer=by_writer,
+        keeps_key=refused.why if refused is not None else None,
     )

@@ -81,7 +81,8 @@ class TableSchemaState:
     otherwise.
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
     columns that the statement adds with values that its text does not determine. ``by_writer``: whether the table is
-    merged by its writer: its rows do not say which of their values are from before a statement.
+    merged by its writer: its rows do not say which of their values are from before a statement. ``keeps_key``: why a
+    table of its kind cannot get another key; None if it can.
     """
 
     schema: pa.Schema
@@ -98,6 +99,7 @@ class TableSchemaState:
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     unfilled: frozenset[str] = frozenset()
     by_writer: bool = False
+    keeps_key: str | None = None
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""

@@ -63,6 +63,8 @@ def give_key(
     lacking = [name for name in key if name in state.unfilled]
     if state.rules.schema_changes.key == "refuse":
         refuse(KEY_OF_TABLE, what, order, state, judged)
+    elif state.keeps_key is not None:
+        refuse(KEY_OF_TABLE, f"{what}, and {state.keeps_key}", order, state, judged)
     elif state.shard is not None:
         refuse(KEY_OF_TABLE, f"{what}, and it holds rows of several source tables", order, state, judged)
     elif lacking:
@@ -94,8 +96,12 @@ def _alters(step: Step, key: tuple[str, ...]) -> bool:
     return step.old is None or step.column.type is None or not keeps_values(step.old, step.column.type)
 
 
-def rewrite_texts(state: TableSchemaState, judged: Judged) -> None:
+def rewrite_texts(order: int, state: TableSchemaState, judged: Judged) -> None:
     """Write the lake table anew under the same key, whose values are other texts in their new types."""
-    judged.rewrite = KeyChange(state.key, held=True)
     columns = ", ".join(sorted(judged.rekeyed))
+    if state.keeps_key is not None:
+        what = f"the key is made of other texts of {columns}"
+        refuse(KEY_OF_TABLE, f"{what}, and {state.keeps_key}", order, state, judged)
+        return
+    judged.rewrite = KeyChange(state.key, held=True)
     say(judged, Verdict.REWRITE, f"the key is made of other texts of {columns}: the lake table is written anew")

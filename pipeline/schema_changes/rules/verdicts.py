@@ -110,7 +110,7 @@ def _judge_key(
     elif state.key != before:
         give_key(state.key, before, order, state, judged)
     if judged.rekeyed and judged.rewrite is None:
-        rewrite_texts(state, judged)
+        rewrite_texts(order, state, judged)
 
 
 def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:

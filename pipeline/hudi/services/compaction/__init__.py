@@ -27,12 +27,11 @@ from pipeline.hudi.services.compaction.pending import (
     unschedule,
 )
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation
-from pipeline.hudi.services.compaction.scheduling import NOTHING_TO_COMPACT, due, schedule
+from pipeline.hudi.services.compaction.scheduling import due, schedule
 from pipeline.hudi.services.compaction.service import run
 from pipeline.hudi.services.compaction.task import CompactedFile, CompactionContext, compact_file_group
 
 __all__ = [
-    "NOTHING_TO_COMPACT",
     "CompactedFile",
     "CompactionConfig",
     "CompactionContext",

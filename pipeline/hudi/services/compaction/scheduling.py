@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
-from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.commit import request
 from pipeline.hudi.actions.preconditions import refuse_foreign
+from pipeline.hudi.definition import kind_support
 from pipeline.hudi.files.view import FileSlice, LogFile
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
@@ -22,8 +22,6 @@ from pipeline.hudi.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Ins
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import AlreadyExistsError
 
-#: Why no compaction of a copy-on-write table is ever due.
-NOTHING_TO_COMPACT = "a copy-on-write table has no log files to compact"
 _ATTEMPTS = 5
 _MS_PER_MINUTE = 60_000
 
@@ -52,10 +50,7 @@ def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
     pending, LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    if table.config.kind.copies:
-        raise UnsupportedError(
-            NOTHING_TO_COMPACT, do_next="leave the table out: its commits write base files", table=table.config.name
-        )
+    kind_support.refuse(table.config.kind, kind_support.Operation.COMPACTION, table.config.name)
     with table.exclusively():
         return _schedule(table, config)
 
