@@ -25,8 +25,9 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.compaction.scheduling import schedule
 from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.lake.buckets.bucket_sizes import Wanted
 from pipeline.lake.buckets.rebucket import rebucket
-from pipeline.lake.buckets.resize import Wanted, resize
+from pipeline.lake.buckets.resize import resize
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.table_commit import TableInput, write_and_commit
