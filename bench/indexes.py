@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import facts
+from bench.loaded import Loaded
 from bench.suite import Plan, Suite, read_runs
 from bench.workloads import COPY_ON_WRITE, INDEXED, on_large_table
 from embedded.kafka import EmbeddedKafka
@@ -42,17 +43,26 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=50_000, help="events of a batch")
     parser.add_argument("--batches", type=int, default=5, help="measured ones, after two that warm up")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--load", action="store_true", help="only load the tables, and print how many files they have")
     parser.add_argument("--results", type=Path, default=_RESULTS)
     parser.add_argument("--work", type=Path, default=cache)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that broker and writer end with this program
     names = given.only.split(",")
     kafka = EmbeddedKafka(given.work.absolute() / "kafka", heap_mb=512, properties={"delete.topic.enable": "true"})
+    place, scale = given.work.absolute(), given.rows / 5_000_000
+    works = []
+    for name in names:
+        writers = [w for w in _WRITERS[name] if not given.writers or w in given.writers.split(",")]
+        work = on_large_table(name, rows=given.rows, files=given.files, batch=given.batch, batches=given.batches)
+        works.append((work, writers))
     with kafka:
-        for name in names:
-            writers = [w for w in _WRITERS[name] if not given.writers or w in given.writers.split(",")]
-            plan = Plan((), writers, given.rounds, given.rows / 5_000_000, given.results, given.work.absolute())
-            work = on_large_table(name, rows=given.rows, files=given.files, batch=given.batch, batches=given.batches)
+        if given.load:
+            loaded = Loaded(place, kafka.bootstrap_servers)
+            loaded.load(loaded.spec(work, writer) for work, writers in works for writer in writers)
+            return
+        for work, writers in works:
+            plan = Plan((), writers, given.rounds, scale, given.results, place)
             Suite(plan, kafka.bootstrap_servers, facts()).ingest(work)
     print(write_page(given.results))
 

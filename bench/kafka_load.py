@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -68,6 +68,17 @@ def table_events(work: Workload, shape: Shape) -> Iterator[tuple[bytes, bytes]]:
     """The content of one table's topic, from its first event to the last live one. Loaded rows come first."""
     count = work.age_events + work.events // work.tables + work.live_events
     return events(count, work.keys, shape=shape, loaded=work.loaded)
+
+
+def fill(bootstrap: str, work: Workload, topics: Mapping[str, Shape], upto: int, first: int = 0) -> None:
+    """Fill each topic up to its first ``upto`` events; ``first``: how many of the table's events come before."""
+    there = topic_ends(bootstrap, topics)
+    for topic, shape in topics.items():
+        if topic not in there:
+            create_topic(bootstrap, topic, work.topic_partitions)
+        have = sum(there.get(topic, {}).values())
+        if have < upto:
+            produce(bootstrap, topic, islice(table_events(work, shape), first + have, first + upto))
 
 
 class LiveProducer(threading.Thread):

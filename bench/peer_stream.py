@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from bench.events import Shape
+from bench.hudi_tagging import logged, tags
 from bench.peers import ADDING, DELETED, ORDER, Peer, Table
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
 from pipeline.position.checkpoint import planned_batch
@@ -43,6 +44,7 @@ def session_for(peer: Peer, spec: Spec) -> SparkSession:
         "spark.jars": ",".join(map(str, peer.jars())),
         "spark.sql.warehouse.dir": (spec.place / "warehouse").as_uri(),
         **peer.conf(spec.lake),
+        **(logged(spec.place) if tags(spec) else {}),
     }
     for name, value in conf.items():
         builder = builder.config(name, value)

@@ -87,7 +87,7 @@ class Hudi:
     def __init__(self, *, metadata: bool) -> None:
         self._metadata = str(metadata).lower()
         self._ageing = False
-        self._loading = 0
+        self._loading = 1
 
     def jars(self) -> list[Path]:
         return spark_packages(hudi=True)
@@ -102,7 +102,9 @@ class Hudi:
 
     def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
         self._ageing = ageing
-        self._loading = table.load_batch
+        if table.file_rows and ageing:  # bulk_insert sorts into so many files as Spark's shuffle has partitions
+            self._loading = max(1, table.load_batch // table.file_rows)
+            session.conf.set("spark.sql.shuffle.partitions", str(self._loading))
 
     def options(self, table: Table) -> dict[str, str]:
         """The options of one write."""
@@ -138,7 +140,7 @@ class Hudi:
         load = {
             "hoodie.datasource.write.operation": "bulk_insert",
             "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
-            "hoodie.bulkinsert.shuffle.parallelism": str(max(1, self._loading // table.file_rows)),
+            "hoodie.bulkinsert.shuffle.parallelism": str(self._loading),
         }
         return {
             "hoodie.parquet.small.file.limit": "0",

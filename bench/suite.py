@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from bench import others
-from bench.kafka_load import LiveProducer, create_topic, delete_topics, produce, table_events, times, topic_ends
+from bench.hudi_tagging import tagging_ms, tags
+from bench.kafka_load import LiveProducer, delete_topics, fill, table_events, times, topic_ends
+from bench.loaded import Loaded
 from bench.peers import PEERS
 from bench.process import WorkerFailed, run_worker, tree_bytes
 from bench.spec import Spec, read_batches
 from bench.summary import Metrics, freshness, summarise
-from bench.wanted import label_of, of_any_kind, wanted_of
+from bench.wanted import label_of, wanted_of
 from bench.workloads import INGEST, OTHERS, Workload
 
 WRITERS = ("binlake", *PEERS, "floor")
@@ -138,42 +140,30 @@ class Suite:
     def _by_kind(self, spec: Spec) -> Metrics:
         work = spec.workload
         if work.loaded:
-            return self._loaded(spec)
+            return self._on_loaded(spec)
         return self._aged(spec) if work.age else self._live(spec) if work.live_events else self._plain(spec)
 
-    def _loaded(self, spec: Spec) -> Metrics:
-        """Changes to a table that was loaded before, once per writer and kind of table; each run has a copy of it.
-
-        Loaded rows and changes are in two topics, which all writers share.
-        """
-        work, label = spec.workload, label_of(of_any_kind(spec.workload))
-        template = self._plan.work / "loaded" / f"{label_of(work)}-{spec.writer}"
-        load = dataclasses.replace(spec, prefix=f"{label}-load", ageing=True)
-        if not template.exists():
-            self._fill(load, upto=work.loaded)
-            run_worker(load)
-            for name in ("done", "batches.jsonl", "checkpoint"):
-                _remove(spec.place / name)
-            template.parent.mkdir(parents=True, exist_ok=True)
-            spec.place.rename(template)
-        changes = dataclasses.replace(spec, prefix=f"{label}-changes")
-        self._fill(changes, upto=work.events, first=work.loaded)
-        shutil.copytree(template, spec.place)  # to the path where it was created, so that paths in it stay valid
-        return self._run(changes)
+    def _on_loaded(self, spec: Spec) -> Metrics:
+        """Changes to a table that was loaded before: each run has a copy of it, and all writers share the topics."""
+        loaded = Loaded(self._plan.work, self._bootstrap)
+        changes = loaded.changes(spec)
+        shutil.copytree(loaded.table(spec), spec.place)
+        metrics = self._run(changes)
+        return metrics | ({"stage_tag_ms": tagging_ms(spec.place, spec.workload.warm_up)} if tags(spec) else {})
 
     def _all_of(self, work: Workload) -> int:
         return work.age_events + work.events // work.tables * work.tables + work.live_events
 
     def _plain(self, spec: Spec) -> Metrics:
         if spec.writer != "floor":  # the floor generates its own events
-            self._fill(spec, upto=spec.workload.events // spec.workload.tables)
+            fill(self._bootstrap, spec.workload, spec.topics(), upto=spec.workload.events // spec.workload.tables)
         return self._run(spec)
 
     def _live(self, spec: Spec) -> Metrics:
         """A live run: the live events begin when the warm-up is over."""
         work = spec.workload
         delete_topics(self._bootstrap, spec.topics())
-        self._fill(spec, upto=work.events)
+        fill(self._bootstrap, spec.workload, spec.topics(), upto=work.events)
         ((topic, shape),) = spec.topics().items()
         live = islice(table_events(work, shape), work.events, None)
         producer = LiveProducer(self._bootstrap, topic, live, work.live_per_s)
@@ -194,7 +184,7 @@ class Suite:
         spec = dataclasses.replace(spec, prefix=f"{label_of(work)}-{spec.writer}", until=0)
         if not template.exists():
             delete_topics(self._bootstrap, spec.topics())
-            self._fill(spec, upto=work.age_events)
+            fill(self._bootstrap, spec.workload, spec.topics(), upto=work.age_events)
             run_worker(dataclasses.replace(spec, ageing=True))
             template.parent.mkdir(parents=True, exist_ok=True)
             positions = topic_ends(self._bootstrap, spec.topics())
@@ -202,7 +192,7 @@ class Suite:
             for name in ("done", "batches.jsonl"):
                 (spec.place / name).unlink(missing_ok=True)
             spec.place.rename(template)
-        self._fill(spec, upto=work.age_events + work.events)
+        fill(self._bootstrap, spec.workload, spec.topics(), upto=work.age_events + work.events)
         shutil.copytree(template, spec.place)  # to the path where it was created, so that paths in it stay valid
         return self._run(spec)
 
@@ -217,16 +207,6 @@ class Suite:
             "peak_pss_mb": memory.pss / 2**20,
             "bytes_per_byte": written / wanted_of(spec.workload, self._plan.work)["bytes"],
         }
-
-    def _fill(self, spec: Spec, upto: int, first: int = 0) -> None:
-        """Fill each topic up to its first ``upto`` events; ``first``: how many of the table's events come before."""
-        work, there = spec.workload, topic_ends(self._bootstrap, spec.topics())
-        for topic, shape in spec.topics().items():
-            if topic not in there:
-                create_topic(self._bootstrap, topic, work.topic_partitions)
-            have = sum(there.get(topic, {}).values())
-            if have < upto:
-                produce(self._bootstrap, topic, islice(table_events(work, shape), first + have, first + upto))
 
     def _wrong(self, spec: Spec) -> str | None:
         found = json.loads((spec.place / "digests.json").read_text())
@@ -243,13 +223,6 @@ class Suite:
             log.write(line + "\n")
         told = error or ", ".join(f"{name} {value:,.1f}" for name, value in metrics.items() if "stage" not in name)
         print(f"{workload} | {writer} | round {number + 1} | {told}", flush=True)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _end_cut_line(log: Path) -> None:

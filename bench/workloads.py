@@ -88,6 +88,8 @@ INDEXED = {
     "index-simple": "simple",
     "index-record-index": "record_index",
 }
+#: Indexes of which Hudi's metadata table holds nothing of its own.
+LOOKED_UP_IN_FILES = ("bloom", "global_bloom", "simple")
 COPY_ON_WRITE = "copy-on-write"
 #: Rows that one commit loads.
 _LOAD_ROWS = 500_000

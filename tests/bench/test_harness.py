@@ -14,6 +14,7 @@ import pytest
 
 from bench.aged_hudi import age
 from bench.events import Shape, events
+from bench.hudi_tagging import tagging_ms
 from bench.kafka_load import table_events
 from bench.model import digest, expected, expected_of_loaded, newest, rows_of
 from bench.ours import settings_for
@@ -244,3 +245,33 @@ def test_our_settings_for_large_tables_name_their_kind(tmp_path: Path, name: str
     found = settings_for(Spec("binlake", work, "h:1", tmp_path)).tables.defaults
     assert (found.index.type, found.type, found.buckets) == (work.index, work.table_type, 3)
     assert found.files.target_bytes < 200_000
+
+
+def test_hudis_tagging_is_what_its_jobs_took_up_to_the_profile_without_reading_kafka(tmp_path: Path) -> None:
+    log = tmp_path / "events"
+    log.mkdir()
+    lines: list[object] = []
+    for batch, base in enumerate((0, 10_000)):
+        jobs = [
+            ([0, 1], "HoodieSimpleIndex: Obtain"),
+            ([2], "SparkExecutor: Building workload profile: t"),
+            ([3], "Doing"),
+        ]
+        spans = {
+            0: (0, 100, "KafkaSourceRDD"),
+            1: (100, 300, "map"),
+            2: (250, 400 + batch, "map"),
+            3: (500, 900, "map"),
+        }
+        for stages, told in jobs:
+            ids = [base + stage for stage in stages]
+            properties = {"streaming.sql.batchId": str(batch), "spark.job.description": told}
+            lines.append({"Event": "SparkListenerJobStart", "Stage IDs": ids, "Properties": properties})
+        for stage, (begin, end, rdd) in spans.items():
+            info = {"Stage ID": base + stage, "Submission Time": base + begin, "Completion Time": base + end}
+            lines.append({"Event": "SparkListenerStageCompleted", "Stage Info": info | {"RDD Info": [{"Name": rdd}]}})
+    (log / "app").write_text("\n".join(map(json.dumps, lines)))
+    assert tagging_ms(tmp_path, skip=0) == 300.5
+    assert tagging_ms(tmp_path, skip=1) == 301
+    with pytest.raises(ValueError, match="2 batches with a workload profile"):
+        tagging_ms(tmp_path, skip=2)
