@@ -161,6 +161,7 @@ class Delta:
 
     def __init__(self, *, deletion_vectors: bool = True) -> None:
         self._deletion_vectors = str(deletion_vectors).lower()
+        self._loading = False
 
     def jars(self) -> list[Path]:
         return spark_packages() + resolve(DELTA, "delta", exclude=SPARK_PROVIDES)
@@ -174,6 +175,7 @@ class Delta:
         }
 
     def create(self, session: SparkSession, table: Table, *, ageing: bool) -> None:
+        self._loading = ageing and table.file_rows > 0
         partitioned = f" PARTITIONED BY ({table.partition})" if table.partition else ""
         session.sql(
             f"CREATE TABLE delta.`{table.path}` ({table.ddl()}) USING delta{partitioned} TBLPROPERTIES "
@@ -183,6 +185,11 @@ class Delta:
 
     def write(self, changes: DataFrame, table: Table) -> None:
         names = list(table.shape.types())
+        if self._loading:  # as with Hudi: sorted by key, in files of so many rows
+            files = max(1, table.load_batch // table.file_rows)
+            rows = changes.select(*names).repartitionByRange(files, "id")
+            rows.write.format("delta").mode("append").save(str(table.path))
+            return
         view = f"changes_{table.shape.table}"
         changes.createOrReplaceTempView(view)
         same = "t.id = s.id" + (f" AND t.{table.partition} = s.{table.partition}" if table.partition else "")
