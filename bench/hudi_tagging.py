@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.spec import Spec
 
 _BATCH, _DESCRIPTION = "streaming.sql.batchId", "spark.job.description"
-_PROFILE, _SOURCE = "workload profile", "KafkaSourceRDD"
+_PROFILE, _SOURCE = "Building workload profile", "KafkaSourceRDD"
+#: Begins the names of the executors of Hudi's metadata table, which has a workload profile of its own.
+_METADATA = "SparkMetadataTable"
 Interval = tuple[int, int]
 
 
@@ -31,12 +33,12 @@ def logged(place: Path) -> dict[str, str]:
     return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": log.as_uri()}
 
 
-def tagging_ms(place: Path, skip: int) -> float:
-    """The median of the batches after the first ``skip``, milliseconds. Raises ValueError: too few have a profile."""
-    spans = [_union(intervals) for _, intervals in sorted(_tagging_stages(_events(place)).items())]
-    if len(spans) <= skip:
-        raise ValueError(f"{len(spans)} batches with a workload profile in {place / 'events'}")
-    return statistics.median(spans[skip:])
+def tagging_ms(place: Path, batches: Collection[int]) -> float:
+    """The median of batches, by their numbers, in milliseconds. Raises ValueError: one of them has no profile."""
+    stages = _tagging_stages(_events(place))
+    if not batches or set(batches) - set(stages):
+        raise ValueError(f"no workload profile of some of the batches {sorted(batches)} in {place / 'events'}")
+    return statistics.median(_union(stages[batch]) for batch in batches)
 
 
 def _events(place: Path) -> list[dict[str, Any]]:
@@ -53,9 +55,10 @@ def _tagging_stages(events: list[dict[str, Any]]) -> dict[int, list[Interval]]:
     }
     found: dict[int, list[Interval]] = {}
     for batch, jobs in _jobs(events).items():
-        profiles = [n for n, job in enumerate(jobs) if _PROFILE in job["Properties"].get(_DESCRIPTION, "")]
+        told = [job["Properties"].get(_DESCRIPTION, "") for job in jobs]
+        profiles = [n for n, text in enumerate(told) if _PROFILE in text and not text.startswith(_METADATA)]
         if profiles:
-            stages = {stage for job in jobs[: profiles[-1] + 1] for stage in job["Stage IDs"]}
+            stages = {stage for job in jobs[: profiles[0] + 1] for stage in job["Stage IDs"]}
             found[batch] = [ran[stage] for stage in stages if stage in ran]
     return found
 

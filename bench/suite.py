@@ -18,7 +18,7 @@ from bench.loaded import Loaded
 from bench.peers import PEERS
 from bench.process import WorkerFailed, run_worker, tree_bytes
 from bench.spec import Spec, read_batches
-from bench.summary import Metrics, freshness, summarise
+from bench.summary import Metrics, freshness, full_batches, summarise
 from bench.wanted import label_of, wanted_of
 from bench.workloads import INGEST, OTHERS, Workload
 
@@ -149,7 +149,10 @@ class Suite:
         changes = loaded.changes(spec)
         shutil.copytree(loaded.table(spec), spec.place)
         metrics = self._run(changes)
-        return metrics | ({"stage_tag_ms": tagging_ms(spec.place, spec.workload.warm_up)} if tags(spec) else {})
+        if tags(spec):
+            full = full_batches(read_batches(spec.place), spec.workload)
+            metrics["stage_tag_ms"] = tagging_ms(spec.place, [batch.number for batch in full])
+        return metrics
 
     def _all_of(self, work: Workload) -> int:
         return work.age_events + work.events // work.tables * work.tables + work.live_events

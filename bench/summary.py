@@ -20,6 +20,12 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, min(len(ordered) - 1, -(-int(share * len(ordered) * 1000) // 1000) - 1))]
 
 
+def full_batches(batches: Sequence[Batch], work: Workload) -> list[Batch]:
+    """Those after the warm-up that are as large as they should be; all after the warm-up where none is."""
+    measured = list(batches[work.warm_up :])
+    return [b for b in measured if b.events >= _FULL * work.batch] or measured
+
+
 def summarise(batches: Sequence[Batch], work: Workload, *, busy: bool) -> Metrics:
     """Throughput and latency of one run, without its first batches.
 
@@ -29,7 +35,7 @@ def summarise(batches: Sequence[Batch], work: Workload, *, busy: bool) -> Metric
     measured = list(batches[work.warm_up :])
     if not measured:
         raise ValueError(f"{len(batches)} batches are not more than the {work.warm_up} of the warm-up")
-    full = [b for b in measured if b.events >= _FULL * work.batch] or measured
+    full = full_batches(batches, work)
     spent = [float(b.visible_ms - b.trigger_ms) for b in full]
     busy_ms = sum(b.visible_ms - b.trigger_ms for b in measured)
     wall_ms = measured[-1].visible_ms - batches[work.warm_up - 1].visible_ms if work.warm_up else busy_ms

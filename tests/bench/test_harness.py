@@ -271,7 +271,7 @@ def test_hudis_tagging_is_what_its_jobs_took_up_to_the_profile_without_reading_k
             info = {"Stage ID": base + stage, "Submission Time": base + begin, "Completion Time": base + end}
             lines.append({"Event": "SparkListenerStageCompleted", "Stage Info": info | {"RDD Info": [{"Name": rdd}]}})
     (log / "app").write_text("\n".join(map(json.dumps, lines)))
-    assert tagging_ms(tmp_path, skip=0) == 300.5
-    assert tagging_ms(tmp_path, skip=1) == 301
-    with pytest.raises(ValueError, match="2 batches with a workload profile"):
-        tagging_ms(tmp_path, skip=2)
+    assert tagging_ms(tmp_path, [0, 1]) == 300.5
+    assert tagging_ms(tmp_path, [1]) == 301
+    with pytest.raises(ValueError, match="no workload profile"):
+        tagging_ms(tmp_path, [1, 2])
