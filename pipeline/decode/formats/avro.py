@@ -29,6 +29,7 @@ def read(chunk: Chunk) -> None:
     opener = Opener(chunk.options, f"{chunk.records.topic}-value", writer_schema)
     live: list[int] = []
     payloads: list[Buffer] = []
+    payload: Buffer
     schemas: list[ConnectField | None] = []
     for at in chunk.live():
         value = chunk.records.values[at] or b""
@@ -38,7 +39,11 @@ def read(chunk: Chunk) -> None:
         try:
             if at in faults:
                 raise Refused(faults[at])
-            payload, schema = _opened(opener, value) if is_avro(value) else _json(value)
+            if is_avro(value):
+                payload, writer = opener.open(value)
+                schema: ConnectField | None = writer.connect
+            else:
+                payload, schema = _json(value)
         except Refused as refused:
             chunk.refuse(at, refused.fault)
             continue
@@ -65,11 +70,6 @@ def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
                 keys[at] = None
                 faults[at] = dataclasses.replace(refused.fault, detail=f"key: {refused.fault.detail}")
     return read_keys(keys), faults
-
-
-def _opened(opener: Opener[WriterSchema], value: bytes) -> tuple[Buffer, ConnectField]:
-    payload, schema = opener.open(value)
-    return payload, schema.connect
 
 
 def _json(value: bytes) -> tuple[Buffer, ConnectField | None]:
