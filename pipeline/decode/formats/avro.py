@@ -13,7 +13,7 @@ import msgspec
 
 from pipeline.decode.formats import debezium
 from pipeline.decode.formats.avro_records import Opener, Refused
-from pipeline.decode.formats.avro_schema import WriterSchema, writer_schema
+from pipeline.decode.formats.avro_schema import writer_schema
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.format_detection import is_avro
 from pipeline.decode.messages.frames import open_loose
