@@ -80,12 +80,11 @@ class Opener(Generic[S]):
 
 def json_of(value: bytes, start: int, schema: ReadSchema, named: str) -> bytes:
     """The record from ``start`` to the end of a value as JSON. Raises Refused. ``named``: the schema, for messages."""
-    source = io.BytesIO(value)
-    source.seek(start)
+    source, size = io.BytesIO(value[start:]), len(value) - start
     try:
         record = fastavro.schemaless_reader(source, schema.parsed, None)
-        if source.tell() != len(value):
-            raise ValueError(f"{len(value) - source.tell()} bytes are left over")
+        if source.tell() != size:
+            raise ValueError(f"{size - source.tell()} bytes are left over")
         if schema.floats and not _finite(record, _DEEPEST):
             raise Refused(Fault(Reason.NAN, "a number that is not finite"))
         return msgspec.json.encode(record)
@@ -98,7 +97,11 @@ def _finite(value: Any, depth: int) -> bool:  # noqa: ANN401 - what Avro holds
     """Whether the value contains no NaN and no infinite float: JSON would turn them into null."""
     if isinstance(value, float):
         return math.isfinite(value)
-    if isinstance(value, dict | list) and depth:
-        parts = value.values() if isinstance(value, dict) else value
-        return all(_finite(part, depth - 1) for part in parts if isinstance(part, float | dict | list))
-    return True
+    parts: Any
+    if isinstance(value, dict):
+        parts = value.values()
+    elif isinstance(value, list):
+        parts = value
+    else:
+        return True
+    return not depth or all(_finite(part, depth - 1) for part in parts if isinstance(part, float | dict | list))
