@@ -115,7 +115,9 @@ class AppendWriter:
         further = aligned(stored, context.file_schema)
         source = (old.path, old.size) if old is not None else None
         with tempfile.TemporaryDirectory(prefix="binlake-append-") as directory:
-            made = write_joined(storage, source, [further], self._outline(), group.file_id, Path(directory))
+            made = write_joined(
+                storage, source, [further], BaseOutline.of(context, self.form), group.file_id, Path(directory)
+            )
             content, name, keys = mapped(made.path), str(made.name), made.written.keys or ("", "")
             storage.write(marker_path(context.instant, path, name), b"")
             storage.write(in_partition(path, name), content)
@@ -131,11 +133,4 @@ class AppendWriter:
             ranges=made.written.ranges,
             replaces=str(old.name) if old is not None else None,
             num_inserts=group.upserts.num_rows,
-        )
-
-    def _outline(self) -> BaseOutline:
-        context = self.context
-        form = replace(self.form, compression=context.compression, compression_level=context.compression_level)
-        return BaseOutline(
-            context.instant, context.file_schema, context.avro_schema_json, context.indexed_columns, form
         )

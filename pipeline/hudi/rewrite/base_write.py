@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import BaseFileRows, open_base_file, rows_at_once
+from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.hudi.files.names import BaseFileName
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
@@ -44,6 +45,13 @@ class BaseOutline:
     indexed_columns: tuple[str, ...] | None
     form: BaseFileForm
     target_bytes: int | None = None
+
+    @classmethod
+    def of(cls, context: WriteContext, form: BaseFileForm, target_bytes: int | None = None) -> BaseOutline:
+        """Of the base files of a commit, in its codec."""
+        form = replace(form, compression=context.compression, compression_level=context.compression_level)
+        schema, avro = context.file_schema, context.avro_schema_json
+        return cls(context.instant, schema, avro, context.indexed_columns, form, target_bytes)
 
 
 @dataclass(frozen=True, slots=True)

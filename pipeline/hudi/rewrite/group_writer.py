@@ -147,13 +147,10 @@ class BaseWriter:
             return [self._published(storage, group, log, one, number) for number, one in enumerate(made)]
 
     def _outline(self) -> BaseOutline:
-        context, form, target = self.context, self.form, self.sizes.target_bytes if self.sizes is not None else None
+        form, target = self.form, self.sizes.target_bytes if self.sizes is not None else None
         if target is not None:  # a file ends after a row group
             form = replace(form, row_group_bytes=min(form.row_group_bytes, target))
-        form = replace(form, compression=context.compression, compression_level=context.compression_level)
-        return BaseOutline(
-            context.instant, context.file_schema, context.avro_schema_json, context.indexed_columns, form, target
-        )
+        return BaseOutline.of(self.context, form, target)
 
     def _published(
         self, storage: Storage, group: FileGroupWrite, log: SortedLog, made: MadeBase, number: int
