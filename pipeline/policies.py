@@ -34,6 +34,23 @@ IndexType: TypeAlias = Literal[
 GLOBAL_INDEXES: Final = frozenset({"global_bloom", "global_simple", "in_memory", "record_index", "external"})
 
 
+#: The curve that puts rows of several columns into one order (``hudi.layout``).
+Curve: TypeAlias = Literal["linear", "z_order", "hilbert"]
+
+
+class OrderPolicy(Section):
+    """The order of rows in base files."""
+
+    columns: tuple[Text, ...] = Field(min_length=1)
+    """The columns, the most important one first."""
+    curve: Curve = "z_order"
+    """``linear``: by the first column, equal values by the next one. ``z_order``, ``hilbert``: rows that are near in
+    all columns stand together."""
+    values: Literal["sampled", "direct"] = "sampled"
+    """What a curve takes of a value. ``sampled``: the number of its range; the ranges hold about equally many rows,
+    by a sample. ``direct``: its first bytes."""
+
+
 class MetadataPolicy(Section):
     """What a metadata table keeps besides the list of files."""
 
@@ -75,6 +92,31 @@ class CompactionPolicy(Section):
     """The most file groups that one compaction takes, those with the most log bytes first; null for all."""
     max_io_bytes: Count | None = None
     """The most bytes that one compaction reads and writes, approximately; null for no bound."""
+    order_by: OrderPolicy | None = None
+    """The order of the rows in a base file; null for that of the record keys. Rows stay in their file group."""
+
+
+class ClusteringPolicy(Section):
+    """When rows are laid out anew across file groups, and how: in tables whose rows may go to any file group (append
+    tables, and indexes that look keys up). Clustering begins at the first trigger that is met."""
+
+    order_by: OrderPolicy | None = None
+    """The order of the rows; null keeps the order within the file groups and only makes their sizes even."""
+    after_commits: Count | None = 100
+    """Due after so many commits since the last clustering; null switches this trigger off."""
+    after_minutes: float | None = Field(default=None, gt=0)
+    """Due when the oldest of those commits is so old; null switches this trigger off."""
+    select: Literal["small", "changed", "all"] = "changed"
+    """Which file groups are taken. ``small``: those below ``files.small_bytes``; ``changed``: those of partitions that
+    were written since the last clustering; ``all``."""
+    partitions: tuple[Text, ...] = ("*",)
+    """Glob patterns on partition paths: partitions to take."""
+    group_bytes: Count = 2 << 30
+    """The most bytes of file groups of a partition that are laid out together, by one task."""
+    max_io_bytes: Count | None = None
+    """The most bytes that one clustering reads, approximately; null for no bound."""
+    seed: int = 0
+    """Of the sample: the same rows and seed give the same files."""
 
 
 class RetentionPolicy(Section):

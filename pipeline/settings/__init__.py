@@ -20,6 +20,7 @@ from pipeline.settings.sections import (
 )
 from pipeline.settings.table_names import path_name
 from pipeline.settings.table_rules import (
+    ClusteringSettings,
     CompactionSettings,
     MetadataSettings,
     PartitionSettings,
@@ -30,6 +31,7 @@ from pipeline.settings.tables import SourceName, TablesSettings
 
 __all__ = [
     "BatchSettings",
+    "ClusteringSettings",
     "CompactionSettings",
     "DatabaseSettings",
     "DebeziumSettings",

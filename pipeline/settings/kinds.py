@@ -15,7 +15,14 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
         return _of_append(rules)
     if rules["index"].type == "none":
         return "index.type none is for kind append only"
-    return _of_lookup(rules) if rules["index"].looks_up else None
+    return _of_lookup(rules) if rules["index"].looks_up else _of_buckets(rules)
+
+
+def _of_buckets(rules: Mapping[str, Any]) -> str | None:
+    if rules["clustering"].model_fields_set:
+        index = rules["index"].type
+        return f"index.type {index}: rows may not leave their bucket: leave clustering out, set compaction.order_by"
+    return None
 
 
 def _of_append(rules: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import ValidationInfo, field_validator
 
 from pipeline.policies import (
+    ClusteringPolicy,
     CompactionPolicy,
     Conflicts,
     FileSizePolicy,
@@ -70,6 +71,15 @@ class CompactionSettings(CompactionPolicy, _CompactionPlace):
     """Compaction of a lake table: its log files become base files. It begins at the first trigger that is met."""
 
 
+class _ClusteringPlace(Section):
+    mode: Literal["async", "inline", "process"] = "process"
+    """``async``: beside the batches; ``inline``: between them; ``process``: left to ``binlake cluster``."""
+
+
+class ClusteringSettings(ClusteringPolicy, _ClusteringPlace):
+    """Clustering of a lake table: rows are laid out anew across file groups."""
+
+
 class RetentionSettings(RetentionPolicy):
     """How long older file slices stay, for slow readers and for time travel.
 
@@ -108,3 +118,4 @@ class TableRules:
     type: TableType = "merge_on_read"
     index: IndexSettings = field(default_factory=IndexSettings)
     files: FileSizePolicy = field(default_factory=FileSizePolicy)
+    clustering: ClusteringSettings = field(default_factory=ClusteringSettings)

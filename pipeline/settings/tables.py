@@ -15,6 +15,7 @@ from pipeline.settings.merging import MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, numbered, path_name
 from pipeline.settings.table_rules import (
+    ClusteringSettings,
     CompactionSettings,
     Compression,
     MetadataSettings,
@@ -62,6 +63,8 @@ class TableSettings(Section):
     """The metadata table: readers list files and skip files by it."""
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
     """When and where log files become base files."""
+    clustering: ClusteringSettings = Field(default_factory=ClusteringSettings)
+    """When and where rows are laid out anew across file groups."""
     retention: RetentionSettings | None = Field(default_factory=RetentionSettings)
     """What cleaning and archival keep; they run after compactions. null cleans and archives nothing."""
     columns: ColumnsSettings = Field(default_factory=ColumnsSettings)

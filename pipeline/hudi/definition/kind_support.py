@@ -16,6 +16,7 @@ class Operation(StrEnum):
     """An operation that some kinds of tables do not have."""
 
     COMPACTION = "compaction"
+    CLUSTERING = "clustering"
     REBUCKET = "rebucket"
     SPLIT = "splits and merges of buckets"
     BACKFILL = "backfill"
@@ -38,6 +39,8 @@ def refusal(kind: TableKind, operation: Operation) -> Refusal | None:
     match operation:
         case Operation.COMPACTION:
             return _NO_LOGS if kind.copies else None
+        case Operation.CLUSTERING:
+            return _IN_BUCKETS if kind.computed else None
         case Operation.REBUCKET:
             return None if kind.index == "bucket" else _no_buckets(kind)
         case Operation.SPLIT:
@@ -59,6 +62,9 @@ def refuse(kind: TableKind, operation: Operation, table: str) -> None:
 
 _NO_LOGS = Refusal(
     "a copy-on-write table has no log files to compact", "leave the table out: its commits write base files"
+)
+_IN_BUCKETS = Refusal(
+    "rows may not leave their bucket", "set compaction.order_by: compaction lays out the rows of each base file"
 )
 _OF_APPEND = {
     Operation.BACKFILL: Refusal(

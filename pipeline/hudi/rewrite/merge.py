@@ -202,6 +202,17 @@ def in_key_order(aside: Path, keys: list[pa.Array], at_once: tuple[int, int]) ->
         at_once: as ``merge_unsorted``.
     """
     order = np.asarray(pc.sort_indices(pa.chunked_array(keys, pa.string())).to_numpy(), dtype=np.int64)
+    yield from gathered(aside, order, at_once)
+
+
+def gathered(aside: Path, order: Longs, at_once: tuple[int, int]) -> Iterator[pa.Table]:
+    """The rows of a file (Arrow IPC) in a given order.
+
+    Args:
+        aside: its path on local disk.
+        order: the numbers of its rows, as they are wanted.
+        at_once: as ``merge_unsorted``.
+    """
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))
     with pa.memory_map(str(aside)) as source:

@@ -1,0 +1,1 @@
+"""Tables joined and aggregated bucket by bucket, without a shuffle."""

@@ -1,0 +1,1 @@
+"""The order of rows in base files: pure functions over Arrow."""

@@ -1,0 +1,1 @@
+"""Clustering: rows are laid out anew across file groups, in one replacecommit."""
