@@ -7,8 +7,10 @@ import pyarrow as pa
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import STATE_FIELD
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.rewrite.form import LOOKUP_FPP, USUAL_FPP, BaseFileForm
+from pipeline.policies import OrderPolicy
 from pipeline.settings import CompactionSettings, TableRules
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from pipeline.upsert.target import ORDER_FIELD, Target
@@ -23,13 +25,21 @@ def base_file_form(rules: TableRules) -> BaseFileForm:
     """The form of the base files that commits write: row groups as compaction writes them, in the table's codec."""
     rule = rules.compaction or CompactionSettings()
     level = rules.compression_level if rules.compression == "zstd" else None
+    policy = order_of_files(rules, rule)
     return BaseFileForm(
         rule.row_group_rows,
         rule.row_group_bytes,
         rules.compression,
         level,
         bloom_filter_fpp=bloom_fpp(rules, rule),
+        order=Order(policy) if policy is not None else None,
     )
+
+
+def order_of_files(rules: TableRules, rule: CompactionSettings) -> OrderPolicy | None:
+    """The order of the rows in a base file; None for that of the record keys. Where a table is clustered, its files
+    keep the order of the clustering when they are rewritten."""
+    return rule.order_by or rules.clustering.order_by
 
 
 def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:

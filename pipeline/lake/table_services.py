@@ -35,7 +35,7 @@ from pipeline.hudi.services.compaction import (
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
-from pipeline.lake.definition import bloom_fpp
+from pipeline.lake.definition import bloom_fpp, order_of_files
 from pipeline.lake.lake_table import LakeTable
 from pipeline.merging.tombstone_upkeep import tidy
 from pipeline.position.record_reader import RecordKey
@@ -217,7 +217,9 @@ def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfi
 def compaction_config(rules: TableRules, rule: CompactionSettings) -> CompactionConfig:
     """The compaction configuration of a rule, with the table's codec."""
     return CompactionConfig.of(
-        rule.model_copy(update={"bloom_filter_fpp": bloom_fpp(rules, rule)}),
+        rule.model_copy(
+            update={"bloom_filter_fpp": bloom_fpp(rules, rule), "order_by": order_of_files(rules, rule)},
+        ),
         compression=rules.compression,
         compression_level=rules.compression_level if rules.compression == "zstd" else None,
     )

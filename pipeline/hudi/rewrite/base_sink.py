@@ -37,7 +37,7 @@ class Written:
 
 
 class BaseFileSink:
-    """Takes rows, in key order where the table has keys.
+    """Takes rows, in the order of the file.
 
     Args:
         path: the temporary file.
@@ -73,7 +73,7 @@ class BaseFileSink:
         return self._rows, self._path.stat().st_size
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; their keys must be greater than all earlier keys, except in an append table."""
+        """Add rows."""
         if not rows.num_rows:
             return
         if not self._group_rows:

@@ -19,9 +19,12 @@ from pipeline.hudi.files.base_file import BaseFileRows, open_base_file, rows_at_
 from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.hudi.files.names import BaseFileName
 from pipeline.hudi.files.stored_rows import aligned
+from pipeline.hudi.layout.columns import within
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
 from pipeline.hudi.rewrite.form import BaseFileForm
-from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_any, merge_sorted, merge_unsorted
+from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_any, merge_sorted
+from pipeline.hudi.rewrite.ordered import OrderedRows, merge_in_order
 from pipeline.storage.base import Storage
 
 
@@ -46,6 +49,11 @@ class BaseOutline:
     form: BaseFileForm
     target_bytes: int | None = None
 
+    @property
+    def order(self) -> Order | None:
+        """The order of the rows in a file; None for that of the record keys, or as they come where there are none."""
+        return within(self.form.order, self.schema)
+
     @classmethod
     def of(cls, context: WriteContext, form: BaseFileForm, target_bytes: int | None = None) -> BaseOutline:
         """Of the base files of a commit, in its codec."""
@@ -56,18 +64,13 @@ class BaseOutline:
 
 @dataclass(frozen=True, slots=True)
 class MadeBase:
-    """A finished base file in a temporary place: its name, the file, its statistics. ``last_key``: its greatest record
-    key, "" without rows. ``keys``: its record keys; None for the file group's own file."""
+    """A finished base file in a temporary place: its name, the file, its statistics. ``keys``: its record keys; None
+    for the file group's own file."""
 
     name: BaseFileName
     path: Path
     written: Written
     keys: pa.ChunkedArray | None = None
-
-    @property
-    def last_key(self) -> str:
-        """Its greatest record key, "" without rows."""
-        return self.written.keys[1] if self.written.keys is not None else ""
 
 
 def write_bases(
@@ -78,7 +81,8 @@ def write_bases(
     file_id: Callable[[int], str],
     directory: Path,
 ) -> list[MadeBase]:
-    """Write the base files of a file group into ``directory``, sorted by key even if the old one is not.
+    """Write the base files of a file group into ``directory``, in the order of the outline, even if the old one has
+    another one.
 
     Args:
         storage: the table's root.
@@ -96,12 +100,13 @@ def write_bases(
         def sink() -> _FilesSink:
             return _FilesSink(outline, file_id, directory, log, stored)
 
-        try:
-            return _filled(sink(), merge_sorted(_rows(old, outline.schema), log))
-        except NotSortedError:
-            log.forget()
-            at_once = outline.form.row_group_rows, outline.form.row_group_bytes
-            return _filled(sink(), merge_unsorted(_rows(old, outline.schema), log, directory / "aside", at_once))
+        if outline.order is None:
+            try:
+                return _filled(sink(), merge_sorted(_rows(old, outline.schema), log))
+            except NotSortedError:
+                log.forget()
+        aside, stored_rows = directory / "aside", _rows(old, outline.schema)
+        return _filled(sink(), merge_in_order(stored_rows, log, aside, outline.order, outline.form.at_once))
 
 
 def write_joined(
@@ -112,8 +117,8 @@ def write_joined(
     file_id: str,
     directory: Path,
 ) -> MadeBase:
-    """Write the base file of a file group of an append table: the rows of the old one, then further rows, in their
-    order. No row is compared with another one.
+    """Write the base file of a file group of an append table: the rows of the old one, then further rows, as they come
+    or in the order of the outline. No row is merged with another one.
 
     Args:
         storage, base, outline, directory: as ``write_bases``.
@@ -127,8 +132,9 @@ def write_joined(
     sink = BaseFileSink(path, outline.schema, str(name), 0, outline.indexed_columns, form)
     try:
         with _opened(storage, base, outline) as old:
-            for rows in chain(_rows(old, outline.schema), further):
-                sink.write(rows)
+            rows = chain(_rows(old, outline.schema), further)
+            for some in rows if outline.order is None else _laid_out(rows, outline, directory / "aside"):
+                sink.write(some)
     except BaseException:
         sink.abandon()
         raise
@@ -144,8 +150,15 @@ def merge_in_any_order(
         yield from merge_any(_rows(old, outline.schema), log)
 
 
+def _laid_out(rows: Iterable[pa.Table], outline: BaseOutline, aside: Path) -> Iterator[pa.Table]:
+    with contextlib.closing(OrderedRows(aside, outline.schema, outline.order)) as ordered:
+        for some in rows:
+            ordered.add(some)
+    yield from ordered.in_order(outline.form.at_once)
+
+
 class _FilesSink:
-    """Takes rows in key order; begins a further file when one is full.
+    """Takes rows in the order of the files; begins a further file when one is full.
 
     ``log``: what is merged. ``stored``: the number of rows of the old base file.
     """
@@ -162,7 +175,7 @@ class _FilesSink:
         self._begin()
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; their keys must be greater than all earlier keys."""
+        """Add rows."""
         form, step = self._outline.form, max(rows.num_rows, 1)
         if self._outline.target_bytes is not None and rows.num_rows:
             step = rows_at_once(rows, form.row_group_rows, form.row_group_bytes)

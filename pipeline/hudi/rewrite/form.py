@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from pipeline.hudi.layout.order import Order
+
 #: SIMPLE is sized to the rows; DYNAMIC_V0 grows, as Hudi's writers make it.
 BloomKind: TypeAlias = Literal["SIMPLE", "DYNAMIC_V0"]
 
@@ -26,6 +28,7 @@ class BaseFileForm:
         bloom_kind: of the filter of record keys; None for no filter.
         bloom_filter_fpp: its rate of false positives.
         bloom_entries, bloom_max_entries: how a dynamic one grows.
+        order: of the rows in a file; None for that of the record keys.
     """
 
     row_group_rows: int = 250_000
@@ -36,3 +39,9 @@ class BaseFileForm:
     bloom_filter_fpp: float = USUAL_FPP
     bloom_entries: int = 60_000
     bloom_max_entries: int = 100_000
+    order: Order | None = None
+
+    @property
+    def at_once(self) -> tuple[int, int]:
+        """The most rows, and about the most decoded bytes, of a row group."""
+        return self.row_group_rows, self.row_group_bytes

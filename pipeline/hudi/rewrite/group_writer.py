@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -144,7 +144,7 @@ class BaseWriter:
             made = write_bases(storage, source, log, self._outline(), _file_ids(self.context, group), Path(directory))
             if not (anew or log.changes_base):
                 return []
-            return [self._published(storage, group, log, one, number) for number, one in enumerate(made)]
+            return [self._published(storage, group, log, made, number) for number in range(len(made))]
 
     def _outline(self) -> BaseOutline:
         form, target = self.form, self.sizes.target_bytes if self.sizes is not None else None
@@ -153,10 +153,11 @@ class BaseWriter:
         return BaseOutline.of(self.context, form, target)
 
     def _published(
-        self, storage: Storage, group: FileGroupWrite, log: SortedLog, made: MadeBase, number: int
+        self, storage: Storage, group: FileGroupWrite, log: SortedLog, files: Sequence[MadeBase], number: int
     ) -> WriteResult:
-        """Move a finished file to its place. ``number``: 0 for the file group's own, of which the commit's updates and
-        deletes are told."""
+        """Move one of the finished files to its place. ``number``: 0 for the file group's own, of which the commit's
+        updates and deletes are told."""
+        made = files[number]
         name, old = str(made.name), self.bases.get(group.file_id)
         storage.write(marker_path(self.context.instant, group.partition_path, name), b"")
         content = mapped(made.path)
@@ -173,7 +174,7 @@ class BaseWriter:
             max_record_key=keys[1],
             ranges=made.written.ranges,
             bloom=made.written.bloom,
-            keys=_key_changes(group, log, made) if self.context.keeps_keys else None,
+            keys=_key_changes(group, log, files, number) if self.context.keeps_keys else None,
             replaces=str(old.name) if own and old is not None else None,
             num_inserts=min(log.counts.inserts, made.written.rows) if own else None,
             num_updates=log.counts.updates if own else 0,
@@ -212,11 +213,14 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([*column.chunks, NO_KEYS])
 
 
-def _key_changes(group: FileGroupWrite, log: SortedLog, made: MadeBase) -> KeyChanges:
+def _key_changes(group: FileGroupWrite, log: SortedLog, files: Sequence[MadeBase], number: int) -> KeyChanges:
     """The keys of a further file are all new in its file group. Rows that went there are not deleted."""
+    made = files[number]
     if made.keys is not None:
-        return KeyChanges(group.partition_path, made.name.file_id, made.keys.combine_chunks(), NO_KEYS)
+        return KeyChanges(group.partition_path, made.name.file_id, _one(made.keys), NO_KEYS)
     inserted = log.winners.keys.filter(pa.array(log.inserted))
-    inserted = inserted.filter(pc.less_equal(inserted, made.last_key))
+    for other in files:
+        if other.keys is not None:
+            inserted = inserted.filter(pc.invert(pc.is_in(inserted, value_set=_one(other.keys))))
     deleted = log.winners.keys.filter(pa.array(log.deleted))
     return KeyChanges(group.partition_path, made.name.file_id, inserted, deleted)

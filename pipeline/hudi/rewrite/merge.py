@@ -1,8 +1,8 @@
-"""A file group's rows in key order: the log's winners are merged with the base file, one stretch of rows at a time.
+"""A file group's rows: the log's winners are merged with the base file, one stretch of rows at a time.
 
-Base files of binlake are sorted by record key, so log rows are inserted in order while the base file is read. Those of
-other writers may be unsorted: their rows go to a temporary file on local disk and are gathered in order, with only the
-keys in memory.
+Where base files are sorted by record key, log rows are inserted in order while the base file is read. Base files of
+other writers, and those that are laid out in an order of other columns, are merged in any order: their rows then go
+aside (``ordered``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STRETCH_ROWS = 65_536
 
 
 class NotSortedError(Exception):
-    """The base file's keys do not ascend. Start again with ``merge_unsorted``."""
+    """The base file's keys do not ascend. Start again with ``ordered.merge_in_order``."""
 
 
 @dataclass
@@ -164,24 +164,6 @@ def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]
     yield from _stretches([rest])
 
 
-def merge_unsorted(
-    base: Iterable[pa.Table], log: SortedLog, aside: Path, at_once: tuple[int, int]
-) -> Iterator[pa.Table]:
-    """The same for a base file in any order.
-
-    Args:
-        base, log: as ``merge_sorted``.
-        aside: path of a new file on local disk; it gets the size of the uncompressed base file.
-        at_once: the largest number of rows, and about the largest number of bytes, gathered at once.
-    """
-    with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, log.rows.table.schema) as writer:
-        keys: list[pa.Array] = []
-        for rows in merge_any(base, log):
-            writer.write_table(rows.combine_chunks())
-            keys.extend(rows.column(RECORD_KEY_FIELD).chunks)
-    yield from in_key_order(aside, keys, at_once)
-
-
 def merge_any(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:
     """The live rows in any order, for a base file in any order. Arguments as ``merge_sorted``."""
     alone = np.ones(len(log), dtype=np.bool_)
@@ -193,25 +175,13 @@ def merge_any(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:
     log.passed = len(log)
 
 
-def in_key_order(aside: Path, keys: list[pa.Array], at_once: tuple[int, int]) -> Iterator[pa.Table]:
-    """The rows of a file (Arrow IPC), sorted by key.
-
-    Args:
-        aside: its path on local disk.
-        keys: the record keys of its rows, in its order.
-        at_once: as ``merge_unsorted``.
-    """
-    order = np.asarray(pc.sort_indices(pa.chunked_array(keys, pa.string())).to_numpy(), dtype=np.int64)
-    yield from gathered(aside, order, at_once)
-
-
 def gathered(aside: Path, order: Longs, at_once: tuple[int, int]) -> Iterator[pa.Table]:
     """The rows of a file (Arrow IPC) in a given order.
 
     Args:
         aside: its path on local disk.
         order: the numbers of its rows, as they are wanted.
-        at_once: as ``merge_unsorted``.
+        at_once: the largest number of rows, and about the largest number of bytes, gathered at once.
     """
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))

@@ -11,6 +11,7 @@ from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.services.cleaning import CleaningConfig
 from pipeline.hudi.services.compaction import CompactionConfig
+from pipeline.policies import OrderPolicy
 from pipeline.settings.table_rules import CompactionSettings, MetadataSettings, RetentionSettings
 from pipeline.validation import Section
 
@@ -40,6 +41,7 @@ PAIRS: list[tuple[Section, Section, type[FormatConfig]]] = [
             bloom_filter_fpp=0.5,
             max_file_groups=10,
             max_io_bytes=11,
+            order_by=OrderPolicy(columns=("a",)),
         ),
         CompactionConfig,
     ),

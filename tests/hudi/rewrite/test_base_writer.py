@@ -16,11 +16,12 @@ from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.files.base_file import BaseFileRows
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.rewrite.base_sink import BaseFileSink
 from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.rewrite.group_writer import BaseWriter
 from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import FileSizePolicy
+from pipeline.policies import FileSizePolicy, OrderPolicy
 from tests.hudi.lake import (
     ORDER,
     SCHEMA,
@@ -40,6 +41,7 @@ from tests.hudi.lake import (
     writer_of,
 )
 
+BY_QTY = Order(OrderPolicy(columns=("qty",), curve="linear"))
 FILE_ID = "5e1fa3a1-0000-4000-8000-000000000000-0"
 
 
@@ -141,32 +143,39 @@ def test_one_row_group_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mon
     assert pq.ParquetFile(tmp_path / result.path).num_row_groups == 12
 
 
+def quantities(path: Path) -> list[int]:
+    """A column of a file as it stands there; nulls as -1."""
+    return [-1 if qty is None else qty for qty in pq.read_table(path, columns=["qty"])[0].to_pylist()]
+
+
 def looked_up(path: Path) -> HudiTable:
     """A copy-on-write table whose rows may go to any file group."""
     config = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("copy_on_write", "simple"))
     return HudiTable.create(storage_at(path), config, SCHEMA)
 
 
-def written(table: HudiTable, group: FileGroupWrite, target: int) -> list[WriteResult]:
+def written(table: HudiTable, group: FileGroupWrite, target: int, order: Order | None = None) -> list[WriteResult]:
     """One commit of one file group under a target size."""
     instant = table.begin()
     context = replace(table.write_context(instant), keeps_keys=True)
-    sizes, form = FileSizePolicy(target_bytes=target, small_bytes=target // 2), BaseFileForm(row_group_rows=100)
+    sizes = FileSizePolicy(target_bytes=target, small_bytes=target // 2)
+    form = BaseFileForm(row_group_rows=100, order=order)
     results = base_writer(table, instant, context=context, sizes=sizes, form=form).write(table.storage, group)
     table.commit(instant, results)
     return results
 
 
-def test_a_file_that_grows_too_large_is_split(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [None, BY_QTY], ids=["by_key", "by_qty"])
+def test_a_file_that_grows_too_large_is_split(tmp_path: Path, order: Order | None) -> None:
     helper, table, target = copied(tmp_path / "routed"), looked_up(tmp_path / "t"), 12_000
     (first,) = groups(helper, upserts(range(99), 1))
-    (small,) = written(table, replace(first, file_id=FILE_ID), target)
+    (small,) = written(table, replace(first, file_id=FILE_ID), target, order)
     assert small.size_bytes < target
     changes = upserts(range(50, 2_000), 2) + deletes([1, 2], 2)
     grown = replace(groups(helper, changes)[0], file_id=small.file_id)
-    results = written(table, grown, target)
+    results = written(table, grown, target, order)
     assert len(results) > 2
-    assert all(target <= result.size_bytes <= 2.5 * target for result in results)
+    assert all(target <= result.size_bytes <= 3.5 * target for result in results)  # the footers of small row groups
     assert results[0].file_id == small.file_id
     assert (results[0].replaces, results[1].replaces) == (small.file_name, None)
     assert len({result.file_id for result in results}) == len(results)
@@ -187,6 +196,25 @@ def test_a_file_that_grows_too_large_is_split(tmp_path: Path) -> None:
         stored = pq.read_table(tmp_path / "t" / result.path, columns=["_hoodie_record_key"])[0].to_pylist()
         assert set(stored) <= held[result.file_id]
         assert result is results[0] or set(stored) == held[result.file_id]
+    values = [qty for result in results for qty in quantities(tmp_path / "t" / result.path)]
+    assert (values == sorted(values)) == (order is not None)
+
+
+def test_each_commit_of_a_copied_table_writes_its_files_in_the_order(tmp_path: Path) -> None:
+    table, model = copied(tmp_path), Model()
+    for changes in (
+        upserts(range(20), 100),
+        upserts([1, 2], 110, "zz") + upserts([3], 90, "late") + upserts([50], 110, "a") + deletes([5], 120),
+        upserts([1], 109, "late") + upserts([2], 130, "b") + upserts([5], 121),
+    ):
+        instant, (group,) = table.begin(), groups(table, changes)
+        writer = base_writer(table, instant, form=BaseFileForm(row_group_rows=4, order=BY_QTY))
+        (result,) = writer.write(table.storage, group)
+        table.commit(instant, [result])
+        model.apply(changes)
+        check(tmp_path, model)
+        values = quantities(tmp_path / result.path)
+        assert values == sorted(values)
 
 
 def test_files_up_to_twice_the_target_stay_whole(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.hudi.definition.format_config import FormatConfig
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.rewrite.form import USUAL_FPP, BaseFileForm, BloomKind
 from pipeline.policies import CompactionPolicy
 from pipeline.validation import Count
@@ -37,4 +38,5 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
             self.bloom_filter_fpp or USUAL_FPP,
             self.bloom_entries,
             self.bloom_max_entries,
+            Order(self.order_by) if self.order_by is not None else None,
         )

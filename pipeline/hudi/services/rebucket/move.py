@@ -2,7 +2,8 @@
 
 Each slice is merged as a compaction merges it, so a row keeps its commit time, its sequence number and its ordering
 value, and deletes are stated again. The merged rows go to one temporary file a new bucket; from there they are written
-in key order. In memory are the decoded log files of one slice, the keys of one new bucket, and a row group.
+in the order of the table's base files. In memory are the decoded log files of one slice, what sorts the rows of one new
+bucket, and a row group.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.hudi.definition.bucket import next_file_id
 from pipeline.hudi.definition.bucketing import Bucketing, buckets_of
@@ -25,7 +25,8 @@ from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.file_group_write import WriteResult
 from pipeline.hudi.files.names import BaseFileName, LogFileName, in_partition, marker_path
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written, mapped
-from pipeline.hudi.rewrite.merge import SortedLog, in_key_order
+from pipeline.hudi.rewrite.merge import SortedLog
+from pipeline.hudi.rewrite.ordered import OrderedRows
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.task import CompactionContext, merged_rows, read_log
 from pipeline.hudi.services.compaction.tombstones import restate
@@ -66,32 +67,11 @@ class MovedUnit:
 
 @dataclass
 class _Bucket:
-    """The rows of one new bucket on local disk, their keys, and the blocks of its deletes."""
+    """The rows of one new bucket on local disk, and the blocks of its deletes."""
 
-    path: Path
-    schema: pa.Schema
-    keys: list[pa.Array] = field(default_factory=list)
+    aside: OrderedRows
     deletes: list[bytes] = field(default_factory=list)
     num_deletes: int = 0
-    _writer: pa.RecordBatchFileWriter | None = None
-
-    def add(self, rows: pa.Table) -> None:
-        """Add rows."""
-        if self._writer is None:
-            self._writer = pa.ipc.new_file(str(self.path), self.schema)
-        self._writer.write_table(rows.combine_chunks())
-        self.keys.extend(rows.column(RECORD_KEY_FIELD).chunks)
-
-    def close(self) -> None:
-        """End the file of rows."""
-        if self._writer is not None:
-            self._writer.close()
-
-    def rows(self, at_once: tuple[int, int]) -> Iterator[pa.Table]:
-        """All rows in key order; the file is removed after them."""
-        if self.keys:
-            yield from in_key_order(self.path, self.keys, at_once)
-            self.path.unlink()
 
 
 def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
@@ -109,11 +89,12 @@ def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
     with tempfile.TemporaryDirectory(prefix="binlake-rebucket-") as name:
         directory = Path(name)
         schema = context.merging.schema
-        buckets = {b: _Bucket(directory / str(b), schema) for b in unit.buckets}
+        order = context.merging.outline.order
+        buckets = {b: _Bucket(OrderedRows(directory / str(b), schema, order)) for b in unit.buckets}
         for source in unit.sources:
             _spill(storage, context, source, buckets)
         for bucket in buckets.values():
-            bucket.close()
+            bucket.aside.close()
         results = [result for b in unit.buckets for result in _write(storage, context, unit, b, buckets[b], directory)]
     return MovedUnit(unit, tuple(results))
 
@@ -124,7 +105,7 @@ def _spill(storage: Storage, context: MoveContext, source: Operation, buckets: M
     log = SortedLog(read_log(storage, merging, source).events)
     for rows in merged_rows(storage, merging, source, log):
         for bucket, mask in _split(rows.column(RECORD_KEY_FIELD), context, path):
-            buckets[bucket].add(rows.filter(mask))
+            buckets[bucket].aside.add(rows.filter(mask))
     if not merging.restates_deletes or not len(log):
         return
     hours = merging.config.tombstone_retention_hours
@@ -150,7 +131,7 @@ def _write(
 ) -> Sequence[WriteResult]:
     """The files of one new bucket."""
     merging, path = context.merging, unit.partition_path
-    if not bucket.keys and not bucket.deletes:
+    if not bucket.aside.rows and not bucket.deletes:
         return ()
     file_id = context.file_id(path, number)
     name = str(BaseFileName(file_id, merging.instant))
@@ -158,7 +139,7 @@ def _write(
     written = _base(merging, bucket, name, directory / "base")
     content = mapped(directory / "base")
     storage.write(in_partition(path, name), content)
-    low, high = _span(bucket.keys)
+    low, high = written.keys or ("", "")
     base = WriteResult(
         path, file_id, name, len(content), written.rows, 0, low, high, written.ranges, written.bloom, num_inserts=0
     )
@@ -166,11 +147,11 @@ def _write(
 
 
 def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> Written:
-    count = sum(len(keys) for keys in bucket.keys)
-    sink = BaseFileSink(path, merging.schema, name, count, merging.indexed_columns, merging.config.form)
+    form = merging.config.form
+    sink = BaseFileSink(path, merging.schema, name, bucket.aside.rows, merging.indexed_columns, form)
     with contextlib.ExitStack() as stack:
         stack.callback(sink.abandon)
-        for rows in bucket.rows((merging.config.row_group_rows, merging.config.row_group_bytes)):
+        for rows in bucket.aside.in_order(form.at_once):
             sink.write(rows)
         stack.pop_all()
     return sink.close(merging.avro_schema_json)
@@ -187,10 +168,3 @@ def _log(
     storage.write(in_partition(path, name), data)
     ranges = None if merging.indexed_columns is None else column_ranges(None, merging.indexed_columns)
     yield WriteResult(path, file_id, name, len(data), 0, bucket.num_deletes, "", "", ranges)
-
-
-def _span(keys: list[pa.Array]) -> tuple[str, str]:
-    if not keys:
-        return "", ""
-    found = pc.min_max(pa.chunked_array(keys, pa.string())).as_py()
-    return found["min"], found["max"]

@@ -1,0 +1,84 @@
+"""Rows that go aside to local disk and come back in an order: that of the record keys, or one of other columns.
+
+The rows are in an Arrow file that is mapped into memory, so that only the numbers of the rows, the columns that sort
+them and the rows that are gathered at once take memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.log_rows import Longs
+from pipeline.hudi.layout.order import Order, places, sort_keys
+from pipeline.hudi.rewrite.merge import SortedLog, gathered, merge_any
+
+
+class OrderedRows:
+    """Rows in a temporary file, which is there from the first row on. Add all rows, close it, take them in their order.
+
+    Args:
+        path: of a new file on local disk; it gets the size of the uncompressed rows.
+        schema: of the rows.
+        order: of the rows; None for that of the record keys.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, order: Order | None) -> None:
+        self._path, self._schema, self._order = path, schema, order
+        self._writer: pa.RecordBatchFileWriter | None = None
+        #: The number of rows.
+        self.rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self._path), self._schema)
+        self._writer.write_table(rows.combine_chunks())
+        self.rows += rows.num_rows
+
+    def close(self) -> None:
+        """End the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def in_order(self, at_once: tuple[int, int]) -> Iterator[pa.Table]:
+        """All rows in their order; those that are equal in it stay as they were added. The file is removed after them.
+
+        ``at_once``: the largest number of rows, and about the largest number of bytes, gathered at once.
+        """
+        if self.rows:
+            yield from gathered(self._path, self._places(), at_once)
+            self._path.unlink()
+
+    def _places(self) -> Longs:
+        with pa.memory_map(str(self._path)) as source, pa.ipc.open_file(source) as reader:
+            columns = [RECORD_KEY_FIELD] if self._order is None else list(self._order.columns)
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+            parts = [pa.table(batch.select(columns)) for batch in batches]
+            if self._order is None:
+                keys = pa.concat_tables(parts).column(RECORD_KEY_FIELD)
+                return np.asarray(pc.sort_indices(keys).to_numpy(), dtype=np.int64)
+            order = self._order
+            return places([sort_keys(order, part) for part in parts])
+
+
+def merge_in_order(
+    base: Iterable[pa.Table], log: SortedLog, aside: Path, order: Order | None, at_once: tuple[int, int]
+) -> Iterator[pa.Table]:
+    """The live rows in an order, for a base file in any order.
+
+    Args:
+        base, log: as ``merge.merge_sorted``.
+        aside, order: as ``OrderedRows``.
+        at_once: as ``OrderedRows.in_order``.
+    """
+    with closing(OrderedRows(aside, log.rows.table.schema, order)) as ordered:
+        for rows in merge_any(base, log):
+            ordered.add(rows)
+    yield from ordered.in_order(at_once)

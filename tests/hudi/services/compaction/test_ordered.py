@@ -1,0 +1,138 @@
+"""Base files whose rows a compaction lays out by other columns than the key: the same rows, in the wanted order."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.rewrite import merge
+from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig
+from pipeline.policies import OrderPolicy
+from tests.hudi.services.compaction.made import META, ORDER, SCHEMA, Row, Slice, row
+from tests.hudi.services.compaction.test_memory import GROUP_ROWS, ROWS, _schema, build, peak
+from tests.hypothesis_profile import scaled
+
+PLAIN = CompactionConfig(row_group_rows=3, tombstone_retention_hours=1)
+LINEAR = OrderPolicy(columns=("n", "id"), curve="linear")
+KEYS = st.text("abé", min_size=1, max_size=2)
+ORDERS = st.integers(0, 6)
+DELETES = st.dictionaries(KEYS, st.one_of(st.none(), ORDERS), max_size=3)
+#: Upserts (a key's ordering value and its n) and deletes of a commit.
+COMMIT = st.tuples(
+    st.dictionaries(KEYS, st.tuples(ORDERS, st.one_of(st.none(), st.integers(0, 3))), max_size=5), DELETES
+)
+#: The commits before each of several compactions.
+ROUNDS = st.lists(st.lists(COMMIT.filter(any), min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+def ordered(**options: Any) -> CompactionConfig:  # noqa: ANN401 - of CompactionConfig
+    return CompactionConfig(**{**PLAIN.model_dump(), "order_by": LINEAR, **options})
+
+
+def place(one: Row) -> tuple[Any, ...]:
+    """Where a row stands in the order: nulls first."""
+    return one["n"] is not None, one["n"] or 0, one["id"]
+
+
+def without_names(rows: list[Row]) -> list[Row]:
+    """The rows in key order, without the name of their file."""
+    return sorted(({**one, "_hoodie_file_name": ""} for one in rows), key=lambda one: str(one[RECORD_KEY_FIELD]))
+
+
+def stored(made: Slice, done: CompactedFile) -> list[Row]:
+    """The rows of a base file as they stand in it."""
+    rows: list[Row] = made.base_file(done).read().to_pylist()
+    return rows
+
+
+@settings(deadline=None, max_examples=scaled(60))
+@given(rounds=ROUNDS, stretch=st.integers(1, 4), turned=st.integers(0, 4))
+def test_any_history_has_the_same_rows_with_an_order(rounds: list[list[Any]], stretch: int, turned: int) -> None:
+    """Compaction after compaction, with updates, deletes, events that come late, and a change of the order in between.
+
+    ``turned``: the round from which on the order is the other way round.
+    """
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
+        patch.setattr(merge, "STRETCH_ROWS", stretch)
+        one, other = Slice.at(Path(name, "one")), Slice.at(Path(name, "other"))
+        commit = 0
+        for number, commits in enumerate(rounds, 1):
+            for upserts, deletes in commits:
+                commit += 1
+                rows = [row(key, order, commit, n=n) for key, (order, n) in sorted(upserts.items())]
+                for made in (one, other):
+                    made.write_log(commit, rows, sorted(deletes.items()))
+            assert without_names(one.read()) == without_names(other.read())
+            time = f"202401010001000{number:02d}"
+            columns = ("n", "id") if number < turned else ("id", "n")
+            with_order = one.compact_at(time, ordered(order_by=OrderPolicy(columns=columns, curve="linear")))
+            without = other.compact_at(time, PLAIN)
+            held = stored(one, with_order)
+            assert held == sorted(held, key=place if number < turned else lambda r: (r["id"], place(r)))
+            assert without_names(held) == without_names(stored(other, without))
+            assert with_order.base_stat.num_deletes == without.base_stat.num_deletes
+            assert (with_order.tombstones is None) == (without.tombstones is None)
+            one.go_on_from(with_order, time)
+            other.go_on_from(without, time)
+
+
+def test_control_without_an_order_the_rows_stand_by_key(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1), row("c", 1, 1, n=None)])
+    by_key, laid_out = stored(made, made.compact(PLAIN)), stored(made, made.compact(ordered()))
+    assert by_key != sorted(by_key, key=place)
+    assert [one["id"] for one in by_key] == ["a", "b", "c"]
+    assert [one["id"] for one in laid_out] == ["c", "b", "a"]
+
+
+def test_columns_that_the_table_lacks_are_left_out(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1)])
+    some = ordered(order_by=OrderPolicy(columns=("gone", "n"), curve="linear"))
+    none = ordered(order_by=OrderPolicy(columns=("gone",), curve="linear"))
+    assert [[one["id"] for one in stored(made, made.compact(config))] for config in (some, none)] == [
+        ["b", "a"],
+        ["a", "b"],
+    ]
+
+
+def test_a_task_that_runs_again_writes_the_same_bytes(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    rows = [row(f"{n:04}", 1, 0, n=n % 7) for n in range(1000)]
+    random.Random(1).shuffle(rows)
+    made.write_base(rows)
+    made.write_log(1, [row(f"{n:04}", 2, 1, n=n % 5) for n in range(0, 1500, 3)], [("0001", 2)])
+    first = made.compact(ordered(row_group_rows=100))
+    data = made.storage.read(first.base.name)
+    assert made.compact(ordered(row_group_rows=100)) == first
+    assert made.storage.read(first.base.name) == data
+
+
+def test_memory_is_bounded_with_an_order(tmp_path: Path) -> None:
+    """As without one: the log, and a few row groups."""
+    made = build(tmp_path, shuffled=False)
+    config = ordered(row_group_rows=GROUP_ROWS, bloom_kind=None, order_by=OrderPolicy(columns=("n",), curve="linear"))
+    with peak() as compacted:
+        done = made.compact(config, _schema())
+    assert done.base_stat.num_writes == ROWS + 5
+    assert compacted() < 12_000_000
+
+
+def test_the_footer_has_the_key_range_of_rows_in_any_order(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    made.write_log(1, [row(key, 1, 1, n=n) for key, n in (("a", 5), ("m", 1), ("z", 3))])
+    done = made.compact(ordered(row_group_rows=1))
+    footer = made.base_file(done).metadata.metadata
+    assert (footer[b"hoodie_min_record_key"], footer[b"hoodie_max_record_key"]) == (b"a", b"z")
+    assert done.base.ranges is not None
+    spans = {item.column: (item.min, item.max) for item in done.base.ranges}
+    assert (spans[RECORD_KEY_FIELD], spans["n"], spans[ORDER]) == (("a", "z"), (1, 5), (1, 1))
+    assert pa.schema([*META, *SCHEMA]).names == made.base_file(done).schema_arrow.names
