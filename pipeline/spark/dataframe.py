@@ -9,17 +9,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.errors import UnsupportedError
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read import IndexReads, Query, ScanPlan, TableReader
-from pipeline.hudi.read.counting.rows import CountRequest
+from pipeline.hudi.read.counting.rows import CountedRows, CountRequest
 from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
+from pipeline.hudi.read.plan import SliceScan
 from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
+from pipeline.spark.frames import frame_of_tasks
 from pipeline.spark.tasks import map_in_tasks
 
 #: The property of a Spark session with the number of index rows above which the index is read in tasks.
@@ -63,25 +65,11 @@ def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:
 
     Raises UnsupportedError for column types that Spark does not have.
     """
-    try:
-        schema = from_arrow_schema(plan.scan.schema, prefer_timestamp_ntz=True)
-    except TypeError as error:
-        raise UnsupportedError(f"Spark has no such column type: {error}", do_next="leave the column out") from error
-    count = len(plan.slices) + len(plan.counted)
-    if not count:
-        return spark.createDataFrame([], schema)
-    sent = spark.sparkContext.broadcast((plan.slices, plan.counted, plan.scan))
+    return frame_of_tasks(spark, (*plan.slices, *plan.counted), partial(_rows, plan.scan), plan.scan.schema)
 
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slices, counted, scan = sent.value
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                if number < len(slices):
-                    yield from scan.read(slices[number])
-                else:
-                    yield from counted[number - len(slices)].batches(scan.schema, scan.batch_rows)
 
-    return spark.range(0, count, 1, count).mapInArrow(rows, schema)
+def _rows(scan: SliceScan, task: FileSlice | CountedRows) -> Iterator[pa.RecordBatch]:
+    return scan.read(task) if isinstance(task, FileSlice) else task.batches(scan.schema, scan.batch_rows)
 
 
 def in_tasks(spark: SparkSession) -> IndexExecutor:

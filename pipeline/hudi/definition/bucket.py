@@ -28,6 +28,16 @@ def bucket_ids(record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str
         key_fields: the record key fields, which are also the index fields.
         buckets: the number of buckets of the table, at least 1.
     """
+    return (bucket_hashes(record_keys, key_fields) % np.uint32(buckets)).astype(np.int32)
+
+
+def bucket_hashes(
+    record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str]
+) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """The hash of every record key, uint32 below 2**31; its bucket is the remainder by the number of buckets.
+
+    Arguments as ``bucket_ids``.
+    """
     if isinstance(record_keys, pa.ChunkedArray):
         record_keys = record_keys.combine_chunks()
     hashes = java_string_hash(record_keys).view(np.uint32) + np.uint32(31)
@@ -35,7 +45,7 @@ def bucket_ids(record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str
     rows = np.flatnonzero(parsed.to_numpy(zero_copy_only=False))
     if len(rows):
         hashes[rows] = _parsed_hashes(record_keys.take(pa.array(rows)), list(key_fields))
-    return ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).astype(np.int32)
+    return hashes & np.uint32(0x7FFFFFFF)
 
 
 def _parsed_hashes(record_keys: pa.Array, key_fields: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

@@ -55,6 +55,22 @@ def with_buckets_of(config: TableConfig, timeline: Timeline) -> TableConfig:
     return replace(config.with_bucketing(newest.bucketing), extra=extra)
 
 
+def bucketing_at(config: TableConfig, timeline: Timeline, as_of: str | None) -> Bucketing:
+    """The buckets that counted at a moment.
+
+    Args:
+        config: with the counts as of now (``with_buckets_of``).
+        timeline: as of that moment.
+        as_of: only writes requested at or before this instant; None for all.
+    """
+    counted = [
+        one
+        for one in _settled(config)
+        if not one.since or ((as_of is None or one.since <= as_of) and timeline.is_completed(one.since))
+    ]
+    return max(counted, key=lambda one: one.since).bucketing if counted else config.bucketing
+
+
 def _settled(config: TableConfig) -> list[_Counts]:
     return [_Counts(since, _from_json(said)) for since, said in json.loads(config.extra.get(_HISTORY, "[]"))]
 

@@ -1,0 +1,74 @@
+"""Joins two tables that are bucketed by the join key: each task joins a pair of buckets, nothing is shuffled.
+
+::
+
+    from pipeline.spark.bucket_join import TableScan, bucket_join
+    orders = TableScan("s3://lake/shop/orders", condition="placed_at >= '2024-01-01'")
+    payments = TableScan("s3://lake/shop/payments", columns=["order_id", "paid"])
+    frame = bucket_join(spark, orders, payments, on=[("id", "order_id")], how="left")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.errors import ConfigError
+from pipeline.hudi.join.bucket_join import BucketJoin
+from pipeline.hudi.join.columns import join_columns
+from pipeline.hudi.join.engine import Bounds
+from pipeline.hudi.join.how import JoinHow, check_how
+from pipeline.hudi.join.keys import ColumnPair, JoinKeys
+from pipeline.hudi.join.pairs import Pair, packed, pairs_of
+from pipeline.spark.frames import frame_of_tasks
+from pipeline.spark.table_scan import TableScan
+
+__all__ = ["Bounds", "TableScan", "bucket_join"]
+
+
+def bucket_join(
+    spark: SparkSession,
+    left: TableScan,
+    right: TableScan,
+    on: Sequence[str | ColumnPair],
+    how: JoinHow = "inner",
+    suffixes: tuple[str, str] = ("_left", "_right"),
+    bounds: Bounds | None = None,
+) -> DataFrame:
+    """The joined rows of two tables as of now; every action on the DataFrame reads the same file slices.
+
+    The result has the left columns, then the right ones; semi and anti have the left ones only. Nulls are equal to
+    nothing. Conditions of a side filter its rows before the join.
+
+    Args:
+        spark: the session. Its workers must be able to import binlake and reach the stores.
+        left, right: what is read of each table, which must have the index ``bucket``.
+        on: columns that are equal: a name that both tables have, which is one column of the result, or (left name,
+            right name). Both bucket keys must be among them, in the same order; further columns are conditions.
+        how: inner, left, right, full, semi (left rows with a partner) or anti (left rows without one).
+        suffixes: for names of other columns that are in both tables.
+        bounds: of the memory of a task; rows beyond it are spilled.
+
+    Raises UnsupportedError for tables without a bucket index, other join columns, and columns whose equal values may be
+    in different buckets; ConfigError for names that clash; and as ``TableReader.plan``. Tasks raise as
+    ``BucketJoin.read``.
+    """
+    pairs_on = [(item, item) if isinstance(item, str) else (item[0], item[1]) for item in on]
+    if not pairs_on:
+        raise ConfigError("the join has no columns", do_next="give on the columns of the bucket key")
+    kind = check_how(how)
+    one, other = left.plan([a for a, _ in pairs_on]), right.plan([b for _, b in pairs_on])
+    keys = JoinKeys.of(one, other, pairs_on)
+    columns = join_columns(one.schema, other.schema, pairs_on, kind, suffixes)
+    slots = spark.sparkContext.defaultParallelism
+    tasks = packed(pairs_of(one, other, keys, kind, slots), slots)
+    plan = BucketJoin(one, other, keys, columns, bounds or Bounds())
+    return frame_of_tasks(spark, tasks, partial(_read, plan), columns.schema)
+
+
+def _read(plan: BucketJoin, pairs: Sequence[Pair]) -> Iterator[pa.RecordBatch]:
+    for pair in pairs:
+        yield from plan.read(pair)

@@ -1,0 +1,48 @@
+"""What a job on several tables reads of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.hudi.join.bucketed import BucketedScan, bucketed
+from pipeline.hudi.read import Query, Snapshot, TableReader
+from pipeline.hudi.read.question import Condition
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """Rows and columns of one table.
+
+    Args:
+        source: path or URI.
+        options: options of the store.
+        query: the moment; the latest rows if None.
+        condition: the rows, as in ``TableReader.plan``; file slices without such rows are not read.
+        columns: the columns; None for all of the table's own.
+    """
+
+    source: str
+    options: Mapping[str, str] | None = None
+    query: Query | None = None
+    condition: Condition = None
+    columns: Sequence[str] | None = None
+
+    def plan(self, needed: Sequence[str]) -> BucketedScan:
+        """The slices to read, by bucket.
+
+        Args:
+            needed: columns that are read besides ``columns``; they come first where ``columns`` lacks them.
+
+        Raises UnsupportedError for a table without a bucket index and for conditions with unsupported parts, and as
+        ``TableReader.plan``.
+        """
+        reader = TableReader.open(self.source, self.options)
+        columns = self._own_columns(reader) if self.columns is None else self.columns
+        missing = [name for name in needed if name not in columns]
+        return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]))
+
+    def _own_columns(self, reader: TableReader) -> list[str]:
+        as_of = self.query.as_of if isinstance(self.query, Snapshot) else None
+        schema = reader.table.schema if as_of is None else reader.table.schema_as_of(as_of)
+        return list(schema.names)

@@ -1,0 +1,1 @@
+"""Bucketed tables joined and aggregated."""
