@@ -44,6 +44,12 @@ COMMANDS = (
         "Print what an SQL query would read and why, without reading data.",
     ),
     Lazy(
+        "layout",
+        "pipeline.cli.commands.layout.propose",
+        "layout",
+        "Propose the order of a table's rows by the overlap of its files and by queries. Changes nothing.",
+    ),
+    Lazy(
         "fsck",
         "pipeline.cli.commands.fsck",
         "fsck",

@@ -40,6 +40,8 @@ def print_plan(plan: ScanPlan, console: Console) -> None:
         counts = (step.partitions, step.slices, step.files)
         grid.add_row(step.name, *("" if count is None else number(count) for count in counts), step.why)
     console.print(grid, markup=False)
+    for one in plan.laid_out:
+        console.print(f"laid out by {one}", markup=False, highlight=False, soft_wrap=True)
     for warning in plan.warnings:
         console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     if plan.counted:

@@ -16,6 +16,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.counting.rows import CountedRows
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import TRUE, Filter, unknown_parts
+from pipeline.hudi.read.laid_out import LaidOut
 from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.read.window import CommitWindow
@@ -104,7 +105,8 @@ class SliceScan:
 class ScanPlan:
     """The slices to read, and the steps that selected them. It can be pickled, and any process can read its slices.
 
-    ``counted``: rows that pass and are not read; their slices are not among ``slices``.
+    ``counted``: rows that pass and are not read; their slices are not among ``slices``. ``laid_out``: the commits that
+    put rows of the table into an order, if the plan counts all slices.
 
     ``condition`` is normalised. Rows that pass its supported parts are returned; ``exact``: whether all parts are
     supported.
@@ -119,6 +121,7 @@ class ScanPlan:
     warnings: tuple[ScanWarning, ...]
     scan: SliceScan
     counted: tuple[CountedRows, ...] = ()
+    laid_out: tuple[LaidOut, ...] = ()
 
     @property
     def exact(self) -> bool:

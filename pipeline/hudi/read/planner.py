@@ -13,6 +13,7 @@ from pipeline.hudi.read.counting.rows import CountedRows, CountRequest, all_rows
 from pipeline.hudi.read.filters.bounds import may_match
 from pipeline.hudi.read.filters.expressions import columns_of, unknown_parts
 from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
+from pipeline.hudi.read.laid_out import laid_out
 from pipeline.hudi.read.listing import Listing, slices_for
 from pipeline.hudi.read.lookups import LoadedStats
 from pipeline.hudi.read.partition_values import partition_bounds
@@ -64,6 +65,7 @@ class Planner:
             pruning.warn(CONDITION, f"not understood, left to the caller: {text}")
         counted = self._counted(pruning, question, counting) if counting is not None else {}
         pruning.kept[list(counted)] = False
+        layouts = laid_out(self.table.timeline, pruning.slices.slices, pruning.skipped_by) if count_all else ()
         return ScanPlan(
             table=self.table.config.name,
             query=question.query,
@@ -74,6 +76,7 @@ class Planner:
             warnings=tuple(pruning.warnings),
             scan=question.scan(self.table, batch_rows),
             counted=tuple(counted.values()),
+            laid_out=tuple(layouts),
         )
 
     def _counted(self, pruning: Pruning, question: Question, counting: CountRequest) -> dict[int, CountedRows]:

@@ -6,7 +6,7 @@ warning: the result stays correct, more is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -185,6 +185,25 @@ class Pruning:
             files = may_match(condition, bounds, len(self.slices.files)) & selected
             why = f"{condition}; indexed files: {self.stats.indexed(columns, selected)} of {int(selected.sum())}"
         self.narrow(name, why, self.slices.with_any(files))
+
+    def skipped_by(self, columns: Sequence[str], among: Flags) -> Flags:
+        """The slices that the ranges of some columns skip by themselves, bool array over the slices.
+
+        Args:
+            columns: without those that the condition does not name.
+            among: the slices that are looked at, bool array over the slices.
+        """
+        rest = self._undecided()
+        named = [column for column in columns if column in columns_of(rest)]
+        if not named or self.index is None or not self.index.has(MetadataPartition.COLUMN_STATS):
+            return np.zeros(len(among), dtype=np.bool_)
+        try:
+            reader = self.index.reader(MetadataPartition.COLUMN_STATS)
+            bounds = self.stats.bounds(reader, named, self.slices.files_of(among))
+        except INDEX_FAILURES as error:
+            self.warn("layout", f"not known, the index cannot be read: {error}")
+            return np.zeros(len(among), dtype=np.bool_)
+        return among & ~self.slices.with_any(may_match(rest, bounds, len(self.slices.files)))
 
     def _by_tasks(self, condition: Filter, selected: Flags) -> Flags:
         assert self.index is not None

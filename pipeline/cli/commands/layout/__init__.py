@@ -1,0 +1,1 @@
+"""Commands about the order of rows in base files."""
