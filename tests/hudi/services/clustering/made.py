@@ -164,14 +164,14 @@ class Made:
         assert _sorted(read_ours(self.path)) == expected
         assert _sorted(rs(self.path)) == expected
 
-    def rows(self) -> list[Mapping[str, Any]]:
+    def rows(self) -> Sequence[Mapping[str, Any]]:
         """What it must hold."""
         if self.table.config.kind.appends:
             return _sorted(row_of(change) for change in self.appended)
         return self.model.rows()
 
 
-def _sorted(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _sorted(rows: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     return sorted(sorted_rows(rows), key=lambda row: (row["day"], row["id"], row[ORDER]))
 
 
