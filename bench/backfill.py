@@ -30,8 +30,8 @@ from pipeline.backfill.request import BackfillRequest
 from pipeline.backfill.run import Backfill, BackfillReport
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from pipeline.lake.lake import Lake, locking
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage

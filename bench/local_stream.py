@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench.kafka_load import topic_ends
 from pipeline.clock import now_ms
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetRange, Offsets

@@ -16,7 +16,7 @@ from demo.readback import read_table
 from embedded.jars import spark_packages
 from pipeline.clock import now_ms
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.checkpoint import planned_batch
 from pipeline.position.ledger import Ledger

@@ -25,8 +25,8 @@ from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, Source
 from pipeline.decode.order import binlog_order
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
 from pipeline.lake.lake import Lake
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage

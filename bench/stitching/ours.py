@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,10 @@ from pipeline.decode.changes import META_FIELDS, Op, SourceTable, TableSchema
 from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.hudi.definition.merging import ColumnGroup, Merging
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.lake.lake import Lake
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.settings import MetadataSettings, TableRules
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage
@@ -31,7 +32,8 @@ from pipeline.upsert.route import GROUP, Counts
 from pipeline.upsert.route import KEY as RECORD_KEY
 from pipeline.upsert.target import Target
 
-_Task = Callable[[Operation], CompactedFile]
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 _PATH, _SOURCE = "stitched", SourceTable("bench", "stitched")
 _MERGING = Merging("stitched", tuple(ColumnGroup(s.name, tuple(s.schema.names)) for s in STREAMS))
 
@@ -76,8 +78,8 @@ class Ours:
         """Stop the threads."""
         self._pool.shutdown()
 
-    def _on_two_cores(self, task: _Task, operations: Sequence[Operation]) -> list[CompactedFile]:
-        return list(self._pool.map(task, operations))
+    def _on_two_cores(self, function: Callable[[_T], _R], items: Sequence[_T], /) -> list[_R]:
+        return list(self._pool.map(function, items))
 
 
 def _events(group: int, stream: Stream, file: Path) -> pa.Table:

@@ -6,10 +6,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
+from pipeline.hudi.services.map_tasks import MapTasks
 from pipeline.settings import Settings
 from pipeline.spark.session import spark_session
 from pipeline.spark.tasks import map_in_tasks
@@ -20,14 +21,6 @@ R = TypeVar("R")
 
 OnSpark = Annotated[bool, typer.Option("--spark", help="Work in Spark tasks, by the settings' spark section.")]
 Threads = Annotated[int, typer.Option(help="Threads to use without --spark.", min=1)]
-
-
-class MapTasks(Protocol):
-    """Runs a function over items, one task each, and returns the results in order."""
-
-    def __call__(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
-        """Raises what the function raises, TransientError for a failed Spark job."""
-        ...
 
 
 @contextlib.contextmanager

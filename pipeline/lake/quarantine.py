@@ -19,8 +19,8 @@ from pipeline.decode.changes import META_FIELDS, Op, Quarantined, SourceTable, T
 from pipeline.hudi.definition.bucketing import SimpleBuckets
 from pipeline.lake.lake import Lake
 from pipeline.lake.seal import Seal
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.settings import CompactionSettings, RetentionSettings, Settings, TableRules
 from pipeline.source.offsets import NO_RANGES, Ranges

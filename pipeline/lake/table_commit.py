@@ -20,7 +20,7 @@ from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.appending import append_intent, appended
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.looked_up import write_looked_up
-from pipeline.lake.table_services import TableServices, TableServicesOutcome
+from pipeline.lake.services.table_services import TableServices, TableServicesOutcome
 from pipeline.lake.truncation import check_truncates, without_truncated
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from pipeline.merging.write import write_merged

@@ -32,7 +32,7 @@ from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.seal import Seal
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records

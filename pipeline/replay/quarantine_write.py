@@ -11,8 +11,8 @@ from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes
 from pipeline.replay.quarantine_records import Held, chunks
 from pipeline.replay.quarantine_table import replaying_rules

@@ -15,8 +15,8 @@ from typing import Literal
 
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import BadInputError, ConfigError
-from pipeline.hudi.services.compaction import MapTasks
-from pipeline.lake.table_services import TableServices
+from pipeline.hudi.services.map_tasks import MapTasks
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.lease import StreamLease
 from pipeline.replay.age import refuse_too_old

@@ -16,7 +16,7 @@ from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.replay.coverage import Portion
 from pipeline.replay.dump_policy import DumpPolicy

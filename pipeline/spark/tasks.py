@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from pipeline.errors import BinlakeError, TransientError
+from pipeline.hudi.services.map_tasks import MapTasks
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,3 +48,13 @@ def cause_of(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line) and not line.startswith("py4j.")]
     return (named or lines or [type(error).__name__])[-1 if named else 0]
+
+
+def service_tasks(context: SparkContext) -> MapTasks:
+    """What runs the tasks of table services: in a scheduler pool of their own, one core is left free for batches."""
+
+    def run(function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
+        context.setLocalProperty("spark.scheduler.pool", "compaction")
+        return map_in_tasks(context, function, items, max(1, context.defaultParallelism - 1))
+
+    return run

@@ -10,7 +10,7 @@ from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.binlog_height import BinlogRestartedError
 from pipeline.position.ledger import Ledger

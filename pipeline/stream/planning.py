@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.stream.learning import Lessons

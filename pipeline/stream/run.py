@@ -7,21 +7,18 @@ import json
 import logging
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError, TransientError
-from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.lake.lake import Lake, locking
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.position.checkpoint import last_finished, planned_batch
@@ -34,7 +31,7 @@ from pipeline.source.client import secrets_of
 from pipeline.source.positions import end_offsets
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
-from pipeline.spark.tasks import cause_of, map_in_tasks
+from pipeline.spark.tasks import cause_of, service_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
@@ -104,7 +101,7 @@ class Stream:
             self._start = begin_transactions(settings.kafka, ledger, self._start)
         ledger.begin_at(self._start)
         unopened = self._open_known(lake, ledger)
-        services = TableServices(partial(_compact_in_tasks, self._spark.sparkContext))
+        services = TableServices(service_tasks(self._spark.sparkContext))
         transactions = self._transactions(ledger)
         connector = SignalledConnector.of(settings)
         registry = SchemaRegistry(settings)
@@ -281,11 +278,3 @@ class Stream:
             for p in event.partitions
         )
         return dataclasses.replace(event, partitions=partitions)
-
-
-def _compact_in_tasks(
-    context: SparkContext, function: Callable[[Operation], CompactedFile], operations: Sequence[Operation]
-) -> list[CompactedFile]:
-    """Run compactions in a scheduler pool of their own and leave one core free for the batches."""
-    context.setLocalProperty("spark.scheduler.pool", "compaction")
-    return map_in_tasks(context, function, operations, max(1, context.defaultParallelism - 1))

@@ -19,8 +19,8 @@ from pipeline.errors import BinlakeError, TransientError, UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.names import KeptNames
 from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome

@@ -18,8 +18,8 @@ from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.lake.lake import Lake, locking
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.position.commit_record import CommitNotes
 from pipeline.position.recorded import RecordedRepair
 from pipeline.settings import Settings, TableRules

@@ -11,7 +11,7 @@ import pytest
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.services.compaction import schedule
 from pipeline.hudi.services.compaction.plan import pending_compactions
-from pipeline.lake.table_services import compaction_config
+from pipeline.lake.services.configs import compaction_config
 from tests.cli.fed_lake import BY_PROCESS, FedLake
 
 
@@ -38,8 +38,8 @@ def test_what_is_due_is_done_to_every_table(lake: FedLake) -> None:
 
 
 def test_cleaning_and_archival_follow(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.lake.table_services._SPARE_COMMITS", 3)
-    monkeypatch.setattr("pipeline.lake.table_services._ARCHIVED_AT_ONCE", 2)
+    monkeypatch.setattr("pipeline.lake.services.configs._SPARE_COMMITS", 3)
+    monkeypatch.setattr("pipeline.lake.services.configs._ARCHIVED_AT_ONCE", 2)
     cleaned = archived = 0
     for _ in range(5):
         lake.feed(3)

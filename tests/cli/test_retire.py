@@ -43,8 +43,8 @@ def test_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.feed(9)
     lake.run("compact", "shop.a", "--now")  # without a metadata table, commits stay until their log files are compacted
     lake.feed(1)
-    monkeypatch.setattr("pipeline.lake.table_services._SPARE_COMMITS", 2)
-    monkeypatch.setattr("pipeline.lake.table_services._ARCHIVED_AT_ONCE", 1)
+    monkeypatch.setattr("pipeline.lake.services.configs._SPARE_COMMITS", 2)
+    monkeypatch.setattr("pipeline.lake.services.configs._ARCHIVED_AT_ONCE", 1)
     active = len(lake.table().timeline.completed())
     shown = lake.run("archive", "shop.a", "--dry-run")
     names = [line[2:] for line in shown.stdout.splitlines() if line.startswith("- ")]

@@ -30,8 +30,8 @@ from pipeline.lake.buckets.rebucket import rebucket
 from pipeline.lake.buckets.resize import resize
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.lake.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage

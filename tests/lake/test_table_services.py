@@ -6,20 +6,18 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.services.compaction import CompactedFile, Operation
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.services.fsck import fsck
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT
-from pipeline.lake import table_services as module
 from pipeline.lake.lake import Lake
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.progress import TableProgress
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordKey
@@ -31,6 +29,8 @@ from tests.judges import hudi_rs
 from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
 
 WAIT_S = 30.0
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Gate:
@@ -40,14 +40,12 @@ class Gate:
         self.open, self.entered = threading.Event(), threading.Event()
         self.error: Exception | None = None
 
-    def __call__(
-        self, function: Callable[[Operation], CompactedFile], operations: Sequence[Operation]
-    ) -> list[CompactedFile]:
+    def __call__(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
         self.entered.set()
         assert self.open.wait(WAIT_S)
         if self.error is not None:
             raise self.error
-        return [function(operation) for operation in operations]
+        return [function(item) for item in items]
 
 
 class World:
@@ -101,7 +99,7 @@ class World:
     def settle(self) -> None:
         """Let the compaction under way come to its end."""
         self.gate.open.set()
-        for running in self.services._running.values():
+        for running in self.services.compaction.beside:
             running.files.exception(WAIT_S)
 
 
@@ -163,7 +161,7 @@ def test_off(tmp_path: Path) -> None:
 
 
 def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr("pipeline.lake.services.table_services._PAUSE_S", 0.0)
     here = World(tmp_path, "async", Gate())
     here.gate.error = CorruptDataError("a block is damaged", do_next="look at it")
     here.batch()
@@ -183,8 +181,8 @@ def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pyt
 
 def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old slices go, old instants move to the history, and what the commits said is still known after a restart."""
-    monkeypatch.setattr(module, "_SPARE_COMMITS", 2)
-    monkeypatch.setattr(module, "_ARCHIVED_AT_ONCE", 3)
+    monkeypatch.setattr("pipeline.lake.services.configs._SPARE_COMMITS", 2)
+    monkeypatch.setattr("pipeline.lake.services.configs._ARCHIVED_AT_ONCE", 3)
     gate = Gate()
     gate.open.set()
     here = World(tmp_path, "inline", gate)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.decode.changes import RawRecords
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.settings import Settings
 from pipeline.source.offsets import OffsetRange, Offsets
 from pipeline.tasks.append_parcels import append_parcels

@@ -14,7 +14,7 @@ from pipeline.cli.text import duration, number, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
 from pipeline.lake.catalog import BrokenTable
-from pipeline.lake.maintenance import Report, Wanted, maintain
+from pipeline.lake.services.maintenance import Report, Wanted, maintain
 from pipeline.settings import Settings
 
 Now = Annotated[bool, typer.Option("--now", help="Compact all log files, due or not.")]

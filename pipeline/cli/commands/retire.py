@@ -17,7 +17,7 @@ from pipeline.hudi.services.archival import archivable, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
-from pipeline.lake.table_services import archival_config
+from pipeline.lake.services.configs import archival_config
 from pipeline.settings import RetentionSettings, Settings
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.kind import TableKind
+from pipeline.hudi.definition.kind import UNKNOWN, TableKind
 
 
 class Operation(StrEnum):
@@ -40,6 +40,8 @@ def refusal(kind: TableKind, operation: Operation) -> Refusal | None:
         case Operation.COMPACTION:
             return _NO_LOGS if kind.copies else None
         case Operation.CLUSTERING:
+            if kind.index == UNKNOWN:
+                return _UNKNOWN_INDEX
             return _IN_BUCKETS if kind.computed else None
         case Operation.REBUCKET:
             return None if kind.index == "bucket" else _no_buckets(kind)
@@ -65,6 +67,10 @@ _NO_LOGS = Refusal(
 )
 _IN_BUCKETS = Refusal(
     "rows may not leave their bucket", "set compaction.order_by: compaction lays out the rows of each base file"
+)
+_UNKNOWN_INDEX = Refusal(
+    "the table does not say its index, and rows of buckets may not leave them",
+    "open it with settings that name its index",
 )
 _OF_APPEND = {
     Operation.BACKFILL: Refusal(

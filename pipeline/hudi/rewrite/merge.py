@@ -20,6 +20,7 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_merge import LogWinners
 from pipeline.hudi.files.log_rows import Flags, Longs
+from pipeline.hudi.rewrite.aside import AsideRows
 
 #: Rows of a row group that are merged at once; the number bounds the copied data.
 STRETCH_ROWS = 65_536
@@ -185,24 +186,9 @@ def gathered(aside: Path, order: Longs, at_once: tuple[int, int]) -> Iterator[pa
     """
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))
-    with pa.memory_map(str(aside)) as source:
-        reader = pa.ipc.open_file(source)
-        starts = np.cumsum([0, *(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))])
+    with AsideRows.open([aside]) as rows:
         for at in range(0, len(order), step):
-            yield _gathered(reader, starts, order[at : at + step])
-
-
-def _gathered(reader: pa.ipc.RecordBatchFileReader, starts: Longs, places: Longs) -> pa.Table:
-    """The rows at some indexes of the concatenated batches, in that order."""
-    number = np.searchsorted(starts, places, side="right") - 1
-    by_batch = np.argsort(number, kind="stable")
-    parts = [
-        pa.table(reader.get_batch(n)).take(pa.array(places[by_batch][number[by_batch] == n] - starts[n]))
-        for n in np.unique(number)
-    ]
-    back = np.empty(len(places), dtype=np.int64)
-    back[by_batch] = np.arange(len(places))
-    return pa.concat_tables(parts).take(pa.array(back))
+            yield rows.take(order[at : at + step])
 
 
 def _stretches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -32,7 +32,7 @@ from pipeline.hudi.metadata.services.tidy import recover
 from pipeline.hudi.table.metadata_keeping import MetadataKeeping
 from pipeline.hudi.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
 from pipeline.hudi.table.table_state import Begun
-from pipeline.hudi.timeline.clustering_plan import PlannedGroup, clustering_request
+from pipeline.hudi.timeline.clustering_plan import ClusteringPlan
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
 from pipeline.hudi.timeline.history import HISTORY_PATH
 from pipeline.hudi.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
@@ -152,12 +152,13 @@ class HudiTable(MetadataKeeping):
         self._begun[inflight.requested_time] = begun
         return inflight.requested_time
 
-    def begin_replace(self, groups: Sequence[PlannedGroup] = ()) -> str:
+    def begin_replace(self, plan: ClusteringPlan | None = None) -> str:
         """Begin a replacecommit that takes in what others commit until it completes (``rebase``); returns its requested
         time. Errors as ``begin``.
 
         Args:
-            groups: the plan of a resize, which is a clustering until it completes; none for any other replacecommit.
+            plan: of a clustering or a resize, which is a clustering until it completes; None for any other
+                replacecommit.
         """
         self._check_may_begin()
         if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
@@ -168,9 +169,10 @@ class HudiTable(MetadataKeeping):
                 table=self.config.name,
             )
         action, body, request = REPLACE_COMMIT, announcement(WHOLE_TABLE), replace_request()
-        if groups:  # the inflight file of a clustering is empty, so the requested file has the intent
+        if plan is not None:  # the inflight file of a clustering is empty, so the requested file has the intent
             action, body = CLUSTERING, b""
-            request = clustering_request(self.storage.uri, groups, intent_extra(WHOLE_TABLE, ()))
+            said = {**plan.extra, **intent_extra(WHOLE_TABLE, ())}
+            request = replace(plan, extra=said).to_bytes(self.storage.uri)
         inflight = begin_instant(self.storage, self._clock, action, self.ownership, body, request_body=request)
         self.timeline.record(inflight)
         self.rebase(inflight.requested_time)

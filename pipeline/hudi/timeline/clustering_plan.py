@@ -1,15 +1,26 @@
-"""The requested file of a clustering (``HoodieRequestedReplaceMetadata``), as Hudi plans it for consistent hashing."""
+"""The plan of a clustering, ours or Hudi's: the requested file (Avro ``HoodieRequestedReplaceMetadata``).
+
+Plans name files by full URIs. Only their bare names count here: a table that was copied elsewhere keeps its plans.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from pipeline.hudi.timeline.avro_container import encode_container
+from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.timeline.avro_container import decode_container, encode_container
+from pipeline.hudi.timeline.instant import CLUSTERING, Instant, State
+from pipeline.storage.base import Storage
 
 _AVRO = "HoodieRequestedReplaceMetadata"
-_STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
-_MEGABYTE = 1 << 20
+_STRATEGIES = "org.apache.hudi.client.clustering.run.strategy"
+#: Hudi's strategies of execution: rows sorted and cut into files, and the nodes of a hash ring.
+SORT_AND_SIZE: Final = f"{_STRATEGIES}.SparkSortAndSizeExecutionStrategy"
+CONSISTENT_BUCKETS: Final = f"{_STRATEGIES}.SparkConsistentBucketClusteringExecutionStrategy"
+#: The parameter of a strategy that names the columns to sort by, with commas between them.
+SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +29,14 @@ class PlannedSlice:
 
     Args:
         partition_path, file_id: of the file group.
-        base_file: the path of its base file, relative to the table's root; None for none.
-        log_files: the paths of its log files.
-        log_bytes, bytes: the size of the log files, and of all files.
+        base_file: the bare name of its base file; None for none.
+        log_files: the bare names of its log files.
     """
 
     partition_path: str
     file_id: str
     base_file: str | None
-    log_files: tuple[str, ...]
-    log_bytes: int
-    bytes: int
+    log_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,68 +44,137 @@ class PlannedGroup:
     """File groups of one partition that become others together.
 
     Args:
-        partition_path: of the file groups.
-        slices: what is read.
-        children: the nodes that the hash ring gets, as JSON.
-        outputs: the number of new file groups.
-        seq_no: the number of resizes of the partition before this one.
+        slices: what is read; none for nodes of a hash ring that have no files yet.
+        outputs: about how many file groups they become.
+        extra: further keys of the strategy.
+        metrics: for users.
     """
 
-    partition_path: str
     slices: tuple[PlannedSlice, ...]
-    children: str
     outputs: int
-    seq_no: int
+    extra: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict, compare=False)
+
+    @property
+    def partition_path(self) -> str:
+        """Of the file groups."""
+        return self.slices[0].partition_path
 
 
-def clustering_request(uri: str, groups: Sequence[PlannedGroup], extra: Mapping[str, str]) -> bytes:
-    """The body of the requested file.
+@dataclass(frozen=True)
+class ClusteringPlan:
+    """What a clustering reads, and how it shall write it.
 
     Args:
-        uri: the table's root: plans hold full URIs.
-        groups: of the plan.
+        groups: what is laid out together.
+        strategy: the class of Hudi that executes such plans.
+        params: its parameters.
         extra: the writer's own keys.
+        missing: partitions that the plan leaves out or does not take whole.
+        keeps_times: whether rows keep their commit times.
     """
-    plan = {
-        "inputGroups": [_group(uri, group) for group in groups],
-        "strategy": {"strategyClassName": _STRATEGY, "strategyParams": {}, "version": 1},
-        "extraMetadata": {},
-        "version": 1,
-        "preserveHoodieMetadata": True,
-        "missingSchedulePartitions": sorted({group.partition_path for group in groups}),
-    }
-    record = {"operationType": "CLUSTER", "clusteringPlan": plan, "extraMetadata": dict(extra), "version": 1}
-    return encode_container(_AVRO, record)
+
+    groups: tuple[PlannedGroup, ...]
+    strategy: str = SORT_AND_SIZE
+    params: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    keeps_times: bool = True
+
+    @property
+    def planned(self) -> frozenset[tuple[str, str]]:
+        """Partition path and file id of everything that it replaces."""
+        return frozenset((piece.partition_path, piece.file_id) for group in self.groups for piece in group.slices)
+
+    def to_bytes(self, uri: str) -> bytes:
+        """The body of the requested file. ``uri``: the table's root."""
+        plan = {
+            "inputGroups": [_group(uri, group) for group in self.groups],
+            "strategy": {"strategyClassName": self.strategy, "strategyParams": dict(self.params), "version": 1},
+            "extraMetadata": {},
+            "version": 1,
+            "preserveHoodieMetadata": self.keeps_times,
+            "missingSchedulePartitions": list(self.missing),
+        }
+        record = {
+            "operationType": "CLUSTER",
+            "clusteringPlan": plan,
+            "extraMetadata": dict(self.extra),
+            "version": 1,
+        }
+        return encode_container(_AVRO, record)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> ClusteringPlan:
+        """Read a requested clustering.
+
+        Raises CorruptDataError for bytes that are not a plan, UnsupportedError for bootstrapped files.
+        """
+        record = decode_container(data, path)
+        plan = record.get("clusteringPlan")
+        if plan is None:
+            raise CorruptDataError(
+                "a clustering has no plan", do_next="roll the clustering back with the writer that made it", path=path
+            )
+        groups = [group for group in plan.get("inputGroups") or [] if group.get("slices")]
+        strategy = plan.get("strategy") or {}
+        return cls(
+            tuple(_read_group(group, path) for group in groups),
+            strategy.get("strategyClassName") or "",
+            strategy.get("strategyParams") or {},
+            record.get("extraMetadata") or {},
+            tuple(plan.get("missingSchedulePartitions") or ()),
+            plan.get("preserveHoodieMetadata") is not False,
+        )
 
 
-def _group(uri: str, group: PlannedGroup) -> dict[str, object]:
-    size = sum(piece.bytes for piece in group.slices) / _MEGABYTE
-    metrics = {
-        "TOTAL_LOG_FILES": float(sum(len(piece.log_files) for piece in group.slices)),
-        "TOTAL_LOG_FILES_SIZE": float(sum(piece.log_bytes for piece in group.slices)),
-        "TOTAL_IO_READ_MB": float(int(size)),
-        "TOTAL_IO_WRITE_MB": float(int(size)),
-        "TOTAL_IO_MB": float(2 * int(size)),
-    }
+def read_clustering_plan(storage: Storage, instant: Instant) -> ClusteringPlan:
+    """The plan of a clustering in any state. Raises as ``ClusteringPlan.from_bytes``, StorageNotFoundError."""
+    requested = Instant(instant.requested_time, CLUSTERING, State.REQUESTED)
+    return ClusteringPlan.from_bytes(storage.read(requested.path), requested.path)
+
+
+def _group(uri: str, group: PlannedGroup) -> dict[str, Any]:
     return {
         "slices": [_slice(uri, piece) for piece in group.slices],
-        "metrics": metrics,
+        "metrics": dict(group.metrics),
         "numOutputFileGroups": group.outputs,
-        "extraMetadata": {
-            "clustering.group.partition": group.partition_path,
-            "clustering.group.child.node": group.children,
-            "clustering.group.sequence.no": str(group.seq_no),
-        },
+        "extraMetadata": dict(group.extra) or None,
         "version": 1,
     }
 
 
-def _slice(uri: str, piece: PlannedSlice) -> dict[str, object]:
+def _slice(uri: str, piece: PlannedSlice) -> dict[str, Any]:
+    root = f"{uri}/{piece.partition_path}" if piece.partition_path else uri
     return {
-        "dataFilePath": f"{uri}/{piece.base_file}" if piece.base_file is not None else "",
-        "deltaFilePaths": [f"{uri}/{path}" for path in piece.log_files],
+        "dataFilePath": f"{root}/{piece.base_file}" if piece.base_file is not None else "",
+        "deltaFilePaths": [f"{root}/{name}" for name in piece.log_files],
         "fileId": piece.file_id,
         "partitionPath": piece.partition_path,
         "bootstrapFilePath": "",
         "version": 1,
     }
+
+
+def _read_group(group: Mapping[str, Any], path: str) -> PlannedGroup:
+    slices: Sequence[Mapping[str, Any]] = group["slices"]
+    if any(piece.get("bootstrapFilePath") for piece in slices):
+        raise UnsupportedError(
+            "the clustering plan has bootstrapped files", do_next="run the clustering with Hudi", path=path
+        )
+    return PlannedGroup(
+        tuple(_read_slice(piece) for piece in slices),
+        int(group.get("numOutputFileGroups") or 1),
+        group.get("extraMetadata") or {},
+        group.get("metrics") or {},
+    )
+
+
+def _read_slice(piece: Mapping[str, Any]) -> PlannedSlice:
+    base = _bare(piece.get("dataFilePath") or "")
+    logs = tuple(_bare(path) for path in piece.get("deltaFilePaths") or ())
+    return PlannedSlice(piece.get("partitionPath") or "", piece.get("fileId") or "", base or None, logs)
+
+
+def _bare(uri: str) -> str:
+    return uri.rpartition("/")[2]

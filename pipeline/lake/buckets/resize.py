@@ -17,7 +17,7 @@ from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetada
 from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.rebucket.plan import Unit
-from pipeline.hudi.services.rebucket.resize import Resize, planned_groups, resize_units, rings_after
+from pipeline.hudi.services.rebucket.resize import Resize, resize_plan, resize_units, rings_after
 from pipeline.lake.buckets.bucket_sizes import Wanted
 from pipeline.lake.buckets.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
 from pipeline.lake.lake_table import LakeTable
@@ -45,7 +45,7 @@ def resize(
     if not changes:
         return Rebucketed(None)
     hudi = table.table
-    instant = hudi.begin_replace(planned_groups(hudi.file_slices(), changes))
+    instant = hudi.begin_replace(resize_plan(hudi.file_slices(), changes))
     after = rings_after(changes, instant)
 
     def planned() -> list[Unit]:

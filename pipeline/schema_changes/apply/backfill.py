@@ -24,7 +24,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_deletes
 from pipeline.hudi.rewrite.group_writer import NO_KEYS
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.merging.write import write_anew, write_group
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.schema_changes.apply.rewrite import rewrite

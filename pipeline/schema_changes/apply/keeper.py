@@ -20,7 +20,7 @@ from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.names import LakeName
-from pipeline.lake.table_services import TableServices
+from pipeline.lake.services.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.fresh_table import FreshTable
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas

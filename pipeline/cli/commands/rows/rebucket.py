@@ -19,7 +19,7 @@ from pipeline.lake.buckets.rebucket import Rebucketed, plan_rebucket, rebucket
 from pipeline.lake.buckets.resize import resize
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import compaction_config
+from pipeline.lake.services.configs import compaction_config
 from pipeline.settings import CompactionSettings, Settings
 
 Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]

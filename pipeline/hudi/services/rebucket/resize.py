@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pipeline.hudi.definition.consistent import HashingMetadata, Node, children_json
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.services.clustering.plan import planned_group
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.rebucket.plan import Unit
-from pipeline.hudi.timeline.clustering_plan import PlannedGroup, PlannedSlice
+from pipeline.hudi.timeline.clustering_plan import CONSISTENT_BUCKETS, ClusteringPlan, PlannedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +64,17 @@ def resize_units(
     return found
 
 
-def planned_groups(slices: Sequence[FileSlice], resizes: Sequence[Resize]) -> list[PlannedGroup]:
-    """The resizes as a clustering plan."""
-    return [
-        PlannedGroup(
-            one.ring.partition_path,
-            tuple(map(_planned_slice, one.sources(slices))),
-            children_json(one.children),
-            len(one.made),
-            one.ring.seq_no,
-        )
-        for one in resizes
-    ]
+def resize_plan(slices: Sequence[FileSlice], resizes: Sequence[Resize]) -> ClusteringPlan:
+    """The resizes as a clustering plan, with the keys that Hudi needs for consistent hashing."""
+    groups = tuple(_planned(one, one.sources(slices)) for one in resizes)
+    partitions = {one.ring.partition_path for one in resizes}
+    return ClusteringPlan(groups, CONSISTENT_BUCKETS, missing=tuple(sorted(partitions)))
 
 
-def _planned_slice(piece: FileSlice) -> PlannedSlice:
-    return PlannedSlice(
-        piece.partition_path,
-        piece.file_id,
-        piece.base_file.path if piece.base_file is not None else None,
-        tuple(log.path for log in piece.log_files),
-        piece.log_size,
-        piece.base_size + piece.log_size,
-    )
+def _planned(one: Resize, sources: Sequence[FileSlice]) -> PlannedGroup:
+    extra = {
+        "clustering.group.partition": one.ring.partition_path,
+        "clustering.group.child.node": children_json(one.children),
+        "clustering.group.sequence.no": str(one.ring.seq_no),
+    }
+    return planned_group([Operation.of(piece, piece.log_files) for piece in sources], len(one.made), extra)

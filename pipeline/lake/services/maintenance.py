@@ -32,7 +32,8 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.table_services import archive_if_long, clean_if_due, compaction_config
+from pipeline.lake.services.configs import compaction_config
+from pipeline.lake.services.upkeep import archive_if_long, clean_if_due
 from pipeline.settings import CompactionSettings, TableRules
 
 

@@ -1,0 +1,42 @@
+"""What all units of a clustering share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.hudi.layout.order import Order
+from pipeline.hudi.services.clustering.config import ClusteringConfig
+from pipeline.hudi.services.compaction.task import CompactionContext
+
+COMMIT_TIME: Final = "_hoodie_commit_time"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+FILE_NAME: Final = "_hoodie_file_name"
+
+
+@dataclass(frozen=True)
+class LayOutContext:
+    """The context of a clustering's tasks. Picklable.
+
+    Args:
+        merging: how slices are merged and base files written; its instant is the clustering's.
+        table_name: of the table.
+        order: of the rows; None to keep theirs.
+        config: how large files become, and the threads of a task.
+        keeps_keys: whether results say which keys a file has, for an index.
+    """
+
+    merging: CompactionContext
+    table_name: str
+    order: Order | None
+    config: ClusteringConfig
+    keeps_keys: bool = False
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns of a row that do not follow from its new file: without the partition path and the file name."""
+        left = (PARTITION_PATH, FILE_NAME)
+        return pa.schema([field for field in self.merging.schema if field.name not in left])

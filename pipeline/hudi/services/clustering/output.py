@@ -1,0 +1,135 @@
+"""The rows of a unit written as base files of about the same size, each a new file group."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.hudi.definition.new_file_id import new_file_id
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.file_group_write import KeyChanges, WriteResult
+from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
+from pipeline.hudi.files.parquet_file import encode_parquet
+from pipeline.hudi.rewrite.aside import AsideRows
+from pipeline.hudi.rewrite.base_sink import BaseFileSink, mapped
+from pipeline.hudi.rewrite.group_writer import NO_KEYS
+from pipeline.hudi.rewrite.merge import STRETCH_ROWS
+from pipeline.hudi.services.clustering.context import COMMIT_TIME, FILE_NAME, PARTITION_PATH, LayOutContext
+from pipeline.hudi.services.clustering.plan import Unit
+from pipeline.hudi.services.clustering.spill import Longs, Spilled
+from pipeline.storage.base import Storage
+
+#: Stretches of ordered rows that are encoded to learn how many bytes a row takes in a file, and the rows of each.
+_PROBES, _PROBE_ROWS = 3, 16_384
+_CONSTANT: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+def write_files(
+    storage: Storage, context: LayOutContext, unit: Unit, rows: Spilled, directory: Path
+) -> list[WriteResult]:
+    """Write the rows in their order, several files at once. Arguments and errors as ``lay_out``."""
+    if not len(rows.order):
+        return []
+    with AsideRows.open(rows.paths) as aside:
+        output = _Output(storage, context, unit, rows, aside, directory)
+        parts = output.cut()
+        with ThreadPoolExecutor(min(context.config.threads, len(parts))) as pool:
+            return list(pool.map(output.write, range(len(parts)), parts))
+
+
+@dataclass(frozen=True)
+class _Output:
+    storage: Storage
+    context: LayOutContext
+    unit: Unit
+    rows: Spilled
+    aside: AsideRows
+    directory: Path
+
+    def cut(self) -> Sequence[Longs]:
+        """The rows of each file: parts of the order with about the same number of bytes."""
+        heavier = np.cumsum(self.rows.weights[self.rows.order], dtype=np.int64)
+        count = min(self._files(int(heavier[-1])), len(heavier))
+        ends = np.searchsorted(heavier, heavier[-1] * np.arange(1, count) / count) + 1
+        return [part for part in np.split(self.rows.order, ends) if len(part)]
+
+    def _files(self, weight: int) -> int:
+        """How many files the rows make. ``weight``: of all rows."""
+        order, encoded, weighed = self.rows.order, 0, 0
+        if not len(order):
+            return 0
+        for start in np.linspace(0, max(0, len(order) - _PROBE_ROWS), _PROBES).astype(int).tolist():
+            places = order[start : start + _PROBE_ROWS]
+            form = self.context.merging.config.form
+            encoded += len(encode_parquet(self.restored(places), form.compression, form.compression_level))
+            weighed += int(self.rows.weights[places].sum())
+        return self.context.config.outputs(encoded * weight // max(weighed, 1))
+
+    def restored(self, places: Longs) -> pa.Table:
+        """The rows with these numbers, with all columns of a base file."""
+        rows = self.aside.take(places)
+        times = pa.array(self.rows.times, pa.string())
+        constant = pa.array(np.zeros(len(places), dtype=np.int32))
+        same = pa.DictionaryArray.from_arrays(constant, pa.array([self.unit.partition_path]))
+        given = {
+            COMMIT_TIME: pa.chunked_array([times.take(code) for code in rows.column(COMMIT_TIME).chunks], pa.string()),
+            PARTITION_PATH: same,
+            FILE_NAME: same,  # the sink knows the name
+        }
+        columns = [given[name] if name in given else rows.column(name) for name in self.schema.names]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a base file; texts that are the same in all rows are dictionaries."""
+        constant = (PARTITION_PATH, FILE_NAME)
+        fields = self.context.merging.schema
+        return pa.schema([pa.field(f.name, _CONSTANT) if f.name in constant else f for f in fields])
+
+    def write(self, number: int, places: Longs) -> WriteResult:
+        """Write one file."""
+        merging, path = self.context.merging, self.unit.partition_path
+        first = self.unit.sources[0].file_id
+        name = BaseFileName(
+            new_file_id(self.context.table_name, merging.instant, path, first, str(number)), merging.instant
+        )
+        self.storage.write(marker_path(merging.instant, path, str(name)), b"")
+        at, form = self.directory / f"file-{number}", merging.config.form
+        sink = BaseFileSink(at, self.schema, str(name), len(places), merging.indexed_columns, form)
+        keys: list[pa.Array] = []
+        with contextlib.ExitStack() as stack:
+            stack.callback(sink.abandon)
+            for rows in self._stretches(places):
+                sink.write(rows)
+                keys += rows.column(RECORD_KEY_FIELD).chunks if self.context.keeps_keys else []
+            stack.pop_all()
+        written = sink.close(merging.avro_schema_json)
+        content = mapped(at)
+        self.storage.write(in_partition(path, str(name)), content)
+        at.unlink()
+        low, high = written.keys or ("", "")
+        return WriteResult(
+            partition_path=path,
+            file_id=name.file_id,
+            file_name=str(name),
+            size_bytes=len(content),
+            num_upserts=written.rows,
+            num_deletes=0,
+            min_record_key=low,
+            max_record_key=high,
+            ranges=written.ranges,
+            bloom=written.bloom,
+            keys=KeyChanges(path, name.file_id, pa.concat_arrays(keys), NO_KEYS) if keys else None,
+            num_inserts=0,
+        )
+
+    def _stretches(self, places: Longs) -> Iterator[pa.Table]:
+        for at in range(0, len(places), STRETCH_ROWS):
+            yield self.restored(places[at : at + STRETCH_ROWS])

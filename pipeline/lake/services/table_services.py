@@ -1,0 +1,73 @@
+"""The table services after a commit: maintenance of the metadata table, compaction, cleaning, and archival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import BinlakeError
+from pipeline.hudi.services.map_tasks import MapTasks
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.compaction import StreamCompaction
+from pipeline.lake.services.configs import left_to_others
+from pipeline.lake.services.upkeep import retire
+
+#: How long no service runs on a table after one has failed.
+_PAUSE_S = 60.0
+#: A copy-on-write table is cleaned after so many commits, and after the first one of a process.
+_COMMITS_A_CLEAN = 10
+
+
+@dataclass(frozen=True)
+class TableServicesOutcome:
+    """The outcome of the services after a commit. ``compacted``: the instant of a compaction that completed.
+    ``warning``: the service that failed; the commit stays, and the service is tried again."""
+
+    compacted: str | None = None
+    warning: str | None = None
+
+
+@dataclass
+class TableServices:
+    """Runs the services of all tables of one stream. ``map_tasks``: runs their work."""
+
+    map_tasks: MapTasks
+    compaction: StreamCompaction = field(init=False)
+    _paused_until: dict[str, float] = field(default_factory=dict)
+    _commits: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.compaction = StreamCompaction(self.map_tasks)
+
+    def close(self) -> None:
+        """Begin no more services. Compactions that are running stay pending on their tables."""
+        self.compaction.beside.close()
+
+    def after_commit(self, table: LakeTable) -> TableServicesOutcome:
+        """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
+        BinlakeError."""
+        warning, path = table.table.maintain(), table.rules.path
+        if monotonic_s() < self._paused_until.get(path, 0.0):
+            return TableServicesOutcome(warning=warning)
+        try:
+            compacted = self.compaction.go_on(table)
+            if not left_to_others(table.rules):
+                retire(table.table, table.rules, clean=compacted is not None or self._copied_often(table))
+        except BinlakeError as error:
+            self._paused_until[path] = monotonic_s() + _PAUSE_S
+            return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
+        return TableServicesOutcome(compacted, warning)
+
+    def compact_now(self, table: LakeTable) -> None:
+        """Compact all log files into base files, due or not, in the calling thread. Call it between two commits. Does
+        nothing if the table's compaction is off or left to another process. Errors as ``run``."""
+        self.compaction.now(table)
+
+    def _copied_often(self, table: LakeTable) -> bool:
+        """Whether a table whose commits rewrite base files has had enough of them to look for superfluous slices: every
+        commit may make some, and to look for them lists the table's files."""
+        kind = table.table.config.kind
+        if not (kind.copies or kind.looks_up):
+            return False
+        count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
+        return count % _COMMITS_A_CLEAN == 0

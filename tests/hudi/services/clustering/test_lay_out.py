@@ -1,0 +1,63 @@
+"""Rows laid out anew: readers see the same rows before, during and after, and everything that follows finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.policies import IndexType, TableType
+from tests.hudi.lake import Change, deletes, upserts
+from tests.hudi.services.clustering.made import Made, clustering
+
+KINDS: list[tuple[IndexType, TableType]] = [
+    ("bloom", "merge_on_read"),
+    ("simple", "copy_on_write"),
+    ("record_index", "merge_on_read"),
+    ("in_memory", "copy_on_write"),
+    ("none", "merge_on_read"),
+    ("none", "copy_on_write"),
+]
+
+
+def grown(made: Made) -> Made:
+    """Some commits: several file groups a partition, changed and deleted rows."""
+    made.commit([*upserts(range(0, 60, 3), 1), *upserts(range(1000, 1030, 3), 1, day="d2")], "a")
+    made.commit([*upserts(range(1, 60, 3), 2), *upserts(range(1001, 1030, 3), 2, day="d2")], "b")
+    if not made.table.config.kind.appends:
+        made.commit(upserts(range(2, 60, 3), 3), "c")
+        made.commit(upserts(range(0, 20, 2), 4, "x"), "c")
+        made.commit(deletes([0, 4, 13], 5), "c")
+    return made
+
+
+@pytest.mark.parametrize(("index", "table_type"), KINDS)
+def test_readers_see_the_same_rows(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
+    made = grown(Made.at(tmp_path / "t", index, table_type))
+    config = clustering("qty", "name")
+    instant, units = made.begin(config)
+    made.check()
+    done = made.lay_out(instant, config, units)
+    made.check()
+    made.table.abort(instant)
+    made.check()
+    assert {unit.partition_path for unit in units} == {"day=d1", "day=d2"}
+    done = made.cluster(config)
+    made.check()
+    slices = made.table.file_slices()
+    assert {(s.partition_path, s.file_id) for s in slices} == {
+        (r.partition_path, r.file_id) for one in done for r in one.results
+    }
+    assert all(not s.log_files for s in slices)
+    for piece in slices:
+        assert piece.base_file is not None
+        rows = pq.ParquetFile(tmp_path / "t" / piece.base_file.path).read(["qty", "name"])
+        assert rows == rows.sort_by([("qty", "ascending"), ("name", "ascending")], null_placement="at_start")
+    if made.table.config.kind.appends:
+        made.commit(upserts(range(5), 9))
+    else:  # rows that were moved are changed where they are now, deleted ones come back
+        made.commit([*upserts(range(10), 9, "late"), *deletes([20, 21], 9), Change(100, 9, "new")], "d")
+    made.check()
+    made.cluster(config)
+    made.check()
