@@ -41,9 +41,10 @@ def utf8_of(texts: pa.Array) -> tuple[_Bytes, _Longs]:
     texts in them, int64 of n + 1.
 
     Args:
-        texts: string or large_string array of n values; a null has no bytes.
+        texts: string, large_string or binary array of n values, those of a binary array as they are; a null has no
+            bytes.
     """
-    large = texts.cast(pa.large_string())
+    large = texts.cast(pa.large_binary())
     offsets = np.frombuffer(large.buffers()[1], dtype=np.int64)[large.offset : large.offset + len(large) + 1]
     data = large.buffers()[2]
     body = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.policies import OrderPolicy
+
+if TYPE_CHECKING:
+    from pipeline.hudi.layout.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,28 @@ class Order:
         """The columns that it is made of."""
         return self.policy.columns
 
+    @property
+    def sampled(self) -> bool:
+        """Whether it numbers values by sampled ranges (``bounds_of``)."""
+        return self.policy.curve != "linear" and self.policy.values == "sampled"
 
-def sort_keys(order: Order, rows: pa.Table) -> pa.Table:
+
+def sort_keys(order: Order, rows: pa.Table, bounds: Bounds | None = None) -> pa.Table:
     """Columns that sort rows into an order: ascending by the first one, equal values by the next; nulls first.
 
     Args:
         order: the wanted one.
         rows: n rows with the order's columns.
+        bounds: from ``bounds_of``, for an order that has some; the same for all rows that are sorted together.
 
-    Returns n rows, in the order of ``rows``.
+    Returns n rows, in the order of ``rows``: the columns as they are for a linear order, otherwise the place on the
+    curve in one or more uint64 columns. A row's keys do not depend on the rows that are given with it.
+
+    Raises UnsupportedError for a column whose type has no order.
     """
-    return rows.select(order.columns)
+    from pipeline.hudi.layout.keys import curve_keys, linear_keys  # needs compiled loops, seconds to import
+
+    return linear_keys(order, rows) if order.policy.curve == "linear" else curve_keys(order, rows, bounds)
 
 
 def places(keys: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
