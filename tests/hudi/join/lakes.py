@@ -75,7 +75,7 @@ def compact(table: HudiTable) -> None:
     run(
         table,
         CompactionConfig(after_commits=1, tombstone_retention_hours=0),
-        lambda function, items: map(function, items),
+        lambda function, items: list(map(function, items)),
     )
 
 
