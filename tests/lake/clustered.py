@@ -73,8 +73,14 @@ class ClusteredLake:
     """
 
     def __init__(
-        self, path: Path, kind: str, mode: str, gate: Gate | None = None, seed: int = 0, **clustering: Any
-    ) -> None:  # noqa: ANN401, E501
+        self,
+        path: Path,
+        kind: str,
+        mode: str,
+        gate: Gate | None = None,
+        seed: int = 0,
+        **clustering: Any,  # noqa: ANN401 - YAML values
+    ) -> None:
         self.path, self.gate, self.random = path, gate or Gate(), random.Random(seed)
         rules = {**KINDS[kind], "partition": {"column": "region"}, "files": _FILES, "retention": {"commits": 50}}
         if kind == "mor_external":
