@@ -142,6 +142,11 @@ class ClusteredLake:
         self.batches += 1
         return told
 
+    @property
+    def waits(self) -> bool:
+        """Whether there are events for a batch."""
+        return bool(self.runner.ledger.positions.ranges_to(self.log.end()))
+
     def batch(self, inserts: int = 6, changes: int = 3) -> TableProgress:
         """A batch of random events, which must be right."""
         self.change(changes)
