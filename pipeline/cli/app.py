@@ -92,6 +92,12 @@ COMMANDS = (
         "Compact the tables that are due, then clean and archive them. The stream may run at the same time.",
     ),
     Lazy(
+        "cluster",
+        "pipeline.cli.commands.layout.cluster",
+        "cluster_tables",
+        "Lay out anew the rows of the tables that are due. The stream may run at the same time.",
+    ),
+    Lazy(
         "rebucket",
         "pipeline.cli.commands.rows.rebucket",
         "rebucket_table",

@@ -162,5 +162,6 @@ def _table_line(part: TableProgress) -> str:
     fresh = f"freshness {duration(part.freshness_newest_ms)} to {duration(part.freshness_oldest_ms)}"
     commit = f"commit {part.commit_instant} after {duration(part.commit_latency_ms)}, {size(part.bytes_written)}"
     compacted = f"; compaction {part.compaction_instant}" if part.compaction_instant is not None else ""
+    clustered = f"; clustering {part.clustering_instant}" if part.clustering_instant is not None else ""
     warning = f"; WARNING: {part.warning}" if part.warning is not None else ""
-    return f"  {part.table}: {counts}; {commit}, {fresh}{compacted}{warning}"
+    return f"  {part.table}: {counts}; {commit}, {fresh}{compacted}{clustered}{warning}"

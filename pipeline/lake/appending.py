@@ -26,7 +26,7 @@ def appended(table: LakeTable, writer: AppendWriter, by_path: Mapping[str, pa.Ta
 
 def append_intent(table: LakeTable, paths: Iterable[str]) -> Intent:
     """The open file groups that the driver's rows of some partitions go to. A new file group is nobody else's."""
-    known = open_groups(table.table.file_slices(), table.rules.files)
+    known = open_groups(table.table.slices_to_fill(), table.rules.files)
     return Intent.of_groups(
         GroupIntent(path, known[path][_DRIVER].file_id, frozenset(), deletes=False) for path in paths if path in known
     )

@@ -28,6 +28,8 @@ from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 #: The keys under which the commits of a stream record the offsets they cover.
 OFFSET_KEYS = OffsetKeys(stream=RecordKey.STREAM.value, offsets=RecordKey.OFFSETS.value, counts=RecordKey.COUNTS.value)
+#: What a compaction and a clustering say of themselves, of binlake or Hudi: they have no record and change no row.
+_NO_ROWS_CHANGED = ("COMPACT", "CLUSTER")
 _ASK = "find out who wrote the commit"
 
 
@@ -90,7 +92,7 @@ def audit(storage: Storage) -> Audit:
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)
         if record.stream is None:
-            found.foreign += body.operation != "COMPACT" and not body.compacted
+            found.foreign += body.operation not in _NO_ROWS_CHANGED and not body.compacted
             continue
         try:
             commit = _commit(time, body, record, time in evidence.archived and time not in evidence.bodies)

@@ -282,9 +282,9 @@ class LakeTable(WritableTable):
     def _take_over(self, stream: str, instant: str) -> None:
         """Take over what other writers have recorded since the commit began. Raises OvertakenError if it is another
         source of the table's rows, and as ``refresh``."""
-        known = self.source, self.origin
+        known = self.source, self.origin or self.source  # commits name no origin that is the source
         self._follow(stream)
-        if None not in (known[0], self.source) and (self.source, self.origin) != known:
+        if None not in (known[0], self.source) and (self.source, self.origin or self.source) != known:
             raise OvertakenError(
                 f"another writer has recorded that the table's rows come from {self.origin or self.source}",
                 do_next="roll it back and write again on the current state of the table",

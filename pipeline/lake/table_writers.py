@@ -99,7 +99,7 @@ class WritableTable:
         kind, sizes = self.table.config.kind, self.rules.files
         if not kind.appends:
             return None
-        groups = open_groups(self.table.file_slices(), sizes)
+        groups = open_groups(self.table.slices_to_fill(), sizes)
         return AppendWriter(context, sizes, groups, kind.copies, base_file_form(self.rules))
 
     @property

@@ -82,6 +82,7 @@ class StreamMetrics:
         self.errors = counter("binlake_table_errors_total", "Batches that a table could not commit.")
         self.warnings = counter("binlake_table_warnings_total", "What went wrong beside commits.")
         self.compactions = counter("binlake_compactions_total", "Compactions that completed.")
+        self.clusterings = counter("binlake_clusterings_total", "Clusterings that completed.")
         text = "Visible commit time minus the source's time of the oldest and the newest change, last commit."
         self.freshness = Children(gauge("binlake_freshness_seconds", text, "change"))
         self.behind = gauge("binlake_table_behind", "Whether a table must be caught up.")

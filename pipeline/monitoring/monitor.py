@@ -179,6 +179,7 @@ class Monitor:
         for fate in DELIVERED_OUTCOMES:
             _add(metrics.records, getattr(part, fate), name, fate)
         _add(metrics.compactions, part.compaction_instant is not None, name)
+        _add(metrics.clusterings, part.clustering_instant is not None, name)
         if part.commit_instant is None:
             return
         _add(metrics.commits, 1, name)

@@ -30,7 +30,8 @@ class TableProgress:
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
         offsets: topic -> partition -> [first, end]: the covered offsets of the topics that brought records.
-        compaction_instant: a compaction that completed after this commit; None if none did.
+        compaction_instant, clustering_instant: a compaction and a clustering that completed after this commit; None if
+            none did.
         error: why this table could not commit; the other tables did.
         warning: what failed besides the commit; the commit stays.
     """
@@ -48,6 +49,7 @@ class TableProgress:
     freshness_newest_ms: int | None = None
     bytes_written: int = 0
     compaction_instant: str | None = None
+    clustering_instant: str | None = None
     error: str | None = None
     warning: str | None = None
     offsets: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)

@@ -84,6 +84,9 @@ def _of_table(part: TableProgress) -> Iterator[_Record]:
     if part.compaction_instant is not None:
         text = f"compaction {part.compaction_instant} completed"
         yield logging.INFO, "compaction", text, {"instant": part.compaction_instant}
+    if part.clustering_instant is not None:
+        text = f"clustering {part.clustering_instant} completed"
+        yield logging.INFO, "clustering", text, {"instant": part.clustering_instant}
     if part.warning is not None:
         fields = {"instant": part.commit_instant, "warning": part.warning}
         yield logging.WARNING, "warning", part.warning, fields

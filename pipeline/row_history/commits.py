@@ -26,6 +26,7 @@ class CommitKind(StrEnum):
     QUARANTINE = "quarantine replay"
     REVERT = "revert"
     COMPACTION = "compaction"
+    CLUSTERING = "clustering"
     OTHER = "another writer"
 
 
@@ -132,6 +133,8 @@ def _commit(
 def _kind(body: CommitMetadata, record: RecordReader, stream: str) -> CommitKind:
     if body.compacted or body.operation == "COMPACT":
         return CommitKind.COMPACTION
+    if body.operation == "CLUSTER" and record.stream is None:
+        return CommitKind.CLUSTERING
     if record.portion is not None:
         return CommitKind.DUMP
     kinds = {

@@ -63,6 +63,7 @@ def table_progress(
         bytes_written=outcome.bytes_written,
         error=str(error) if error is not None else None,
         compaction_instant=outcome.services.compacted,
+        clustering_instant=outcome.services.clustered,
         warning=report.doubt or outcome.services.warning,
         offsets=ranges.to_json(),
     )

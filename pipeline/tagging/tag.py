@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline.hudi.actions.planned import groups_of
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.index.base import KeyIndex, LookupCost
 from pipeline.hudi.services.compaction.plan import pending_compactions, read_plan
@@ -98,6 +99,11 @@ class Tagger:
         groups = self._groups(newest, where, what, slices, instant)
         return Tagged(newest, what, groups, newest.take(done).records, located.cost)
 
+    def _to_fill(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
+        """Those of file groups that no pending clustering will replace."""
+        planned = groups_of(self.table.planned())
+        return [piece for piece in slices if (piece.partition_path, piece.file_id) not in planned]
+
     def _doubts(self) -> Doubts:
         kind = self.table.config.kind
         compacting: set[str] = set()
@@ -119,7 +125,7 @@ class Tagger:
         if len(what.inserts):
             inserts = events.take(what.inserts)
             touched = {file_id for _, file_id in (*changes, *gone)}
-            small = small_files(slices, self.sizes, touched, rewrites=self.table.config.kind.copies)
+            small = small_files(self._to_fill(slices), self.sizes, touched, rewrites=self.table.config.kind.copies)
             size = row_bytes(self.table.timeline, inserts)
             filling = Filling(self.table.config.name, instant, self.sizes, size)
             chunks = {(c.partition_path, c.file_id): c for c in filling.chunks(inserts, small)}

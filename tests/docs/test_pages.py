@@ -197,7 +197,7 @@ def test_every_line_of_the_log_is_on_the_page(tmp_path: Path) -> None:
 def everything() -> ProgressEvent:
     """A batch of which the log has every kind of line."""
     tables = (
-        TableProgress("shop.a", 1, commit_instant="1", compaction_instant="2", warning="w"),
+        TableProgress("shop.a", 1, commit_instant="1", compaction_instant="2", clustering_instant="3", warning="w"),
         TableProgress("shop.b", 1, error="e"),
         TableProgress("shop.c", 1),
     )

@@ -204,6 +204,7 @@ METRICS = {
     "binlake_commit_seconds": ("histogram", set()),
     "binlake_commits_total": ("counter", {"table"}),
     "binlake_compactions_total": ("counter", {"table"}),
+    "binlake_clusterings_total": ("counter", {"table"}),
     "binlake_freshness_seconds": ("gauge", {"table", "change"}),
     "binlake_healthy": ("gauge", set()),
     "binlake_kafka_answers": ("gauge", set()),
@@ -439,6 +440,7 @@ FIELDS = {
     "notice": ["batch", "notice"],
     "commit": [*OF_TABLE, "instant", "bytes", *COUNTS, "latency_ms", "freshness_ms"],
     "compaction": [*OF_TABLE, "instant"],
+    "clustering": [*OF_TABLE, "instant"],
     "warning": [*OF_TABLE, "instant", "warning"],
     "no_commit": [*OF_TABLE, *COUNTS],
     "table_failed": [*OF_TABLE, "error", *COUNTS],
@@ -449,7 +451,7 @@ FIELDS = {
 
 def test_the_fields_of_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = (
-        TableProgress("s.a", commit_instant="1", compaction_instant="2", warning="slow"),
+        TableProgress("s.a", commit_instant="1", compaction_instant="2", clustering_instant="3", warning="slow"),
         TableProgress("s.b", filtered=1),
         TableProgress("s.c", error="no space"),
     )

@@ -155,7 +155,7 @@ TABLES = (
     Mutant(
         "foreign-action", "nothing is written beside a pending clustering or restore", "pending actions are not seen",
         "pipeline/hudi/table/table.py",
-        "        refuse_foreign(self.storage, self.timeline)\n",
+        "        self.refuse_foreign()\n",
         "",
         (_WRITERS,),
     ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from pipeline.hudi.actions.intent import GroupIntent, Intent
@@ -22,6 +23,8 @@ from pipeline.storage.base import Storage, StorageNotFoundError
 
 INTENT_KEY = "binlake.intent"
 _WHOLE, _GROUPS = "whole", "groups"
+#: The operation of a clustering in its completed file.
+_CLUSTER = "CLUSTER"
 
 
 def announcement(intent: Intent) -> bytes:
@@ -53,6 +56,18 @@ def intent_of(instant: Instant, body: CommitMetadata) -> Intent:
         columns, inserts, deletes = parts.get((path, file_id), (None, True, True))
         groups.append(GroupIntent(path, file_id, frozenset(columns) if columns is not None else None, inserts, deletes))
     return Intent.of_groups(groups, whole=bool(said.get(_WHOLE))).at(instant.requested_time, instant.action)
+
+
+def clustered_intent(timeline: Timeline, instant: Instant) -> Intent | None:
+    """The file groups that a completed clustering has replaced; None for any other write, and for the resize of buckets
+    by binlake. Raises CorruptDataError, StorageError."""
+    if instant.action != REPLACE_COMMIT:
+        return None
+    body = timeline.commit_metadata(instant)
+    if body.operation != _CLUSTER or json.loads(body.extra.get(INTENT_KEY) or "{}").get(_WHOLE):
+        return None
+    groups = (GroupIntent(path, name) for path, names in (body.replaced or {}).items() for name in names)
+    return replace(Intent.of_groups(groups).at(instant.requested_time, instant.action), clusters=True)
 
 
 def completed_intent(timeline: Timeline, instant: Instant) -> Intent:

@@ -70,12 +70,14 @@ class Intent:
         action: its action.
         groups: the file groups, each once.
         whole: whether its content depends on the whole table, or changes it; ``groups`` do not matter then.
+        clusters: whether it only lays out rows anew, so that nothing but ``groups`` matters.
     """
 
     instant: str = ""
     action: str = DELTA_COMMIT
     groups: tuple[GroupIntent, ...] = ()
     whole: bool = False
+    clusters: bool = False
 
     @classmethod
     def of_groups(cls, groups: Iterable[GroupIntent], *, whole: bool = False) -> Intent:
@@ -131,11 +133,11 @@ def conflicts(mine: Intent, others: Sequence[Intent], policy: Conflicts) -> Conf
     for group in mine.groups:
         places.setdefault(group.place, []).append(group)
     for other in others:
-        if policy == "queue" or mine.whole or other.whole:
+        if not other.clusters and (policy == "queue" or mine.whole or other.whole):
             return Conflict(other, policy)
         for theirs in other.groups:
             for group in places.get(theirs.place, ()):
-                if policy == "row" or group.file_id != theirs.file_id or group.meets(theirs):
+                if policy != "column" or group.file_id != theirs.file_id or group.meets(theirs):
                     return Conflict(other, policy, group)
     return None
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 
 from pipeline.clock import now_ms, parse_instant
 from pipeline.errors import ConfigError, TransientError
 from pipeline.hudi.actions.announced import pending_intent
+from pipeline.hudi.actions.intent import Intent
+from pipeline.hudi.actions.planned import Planned
 from pipeline.hudi.timeline.instant import CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
@@ -26,11 +29,21 @@ def is_time(instant: str) -> bool:
     return _INSTANT.match(instant) is not None
 
 
-def refuse_foreign(storage: Storage, timeline: Timeline) -> None:
-    """Raise ForeignActionError while an action is pending that will replace file groups or restore the table. A pending
-    replacecommit or resize of binlake takes in what others commit until it completes, so it excludes nobody."""
+def refuse_foreign(storage: Storage, timeline: Timeline, clusterings: Collection[Planned], *, computed: bool) -> None:
+    """Raise ForeignActionError while an action is pending that will replace file groups or restore the table.
+
+    A pending replacecommit or resize of binlake takes in what others commit until it completes, so it excludes nobody.
+    Nor does a clustering of a table whose rows may go to any file group (``actions.planned``, ``refuse_planned``).
+
+    Args:
+        storage: the table's root.
+        timeline: the table's.
+        clusterings: the pending ones.
+        computed: whether rows have a bucket.
+    """
+    stand = {one.instant for one in clusterings if one.takes_in or (one.groups is not None and not computed)}
     for pending in timeline.pending():
-        if pending.action in _FOREIGN and not takes_in(storage, pending):
+        if pending.action in _FOREIGN and pending not in stand and not _takes_in(storage, pending):
             raise ForeignActionError(
                 f"a {pending.action} is pending, and no other write to its file groups is allowed until it ends",
                 do_next="finish it or roll it back with the writer that began it, then start again",
@@ -38,12 +51,29 @@ def refuse_foreign(storage: Storage, timeline: Timeline) -> None:
             )
 
 
-def takes_in(storage: Storage, pending: Instant) -> bool:
-    """Whether a pending instant is a replacecommit or a resize of binlake. Raises CorruptDataError, StorageError."""
-    if pending.action not in (REPLACE_COMMIT, CLUSTERING):
+def _takes_in(storage: Storage, pending: Instant) -> bool:
+    """Whether a pending instant is a replacecommit of binlake. Raises CorruptDataError, StorageError."""
+    if pending.action != REPLACE_COMMIT:
         return False
     announced = pending_intent(storage, pending)
     return announced is not None and announced.whole
+
+
+def refuse_planned(mine: Intent, clusterings: Iterable[Planned], table: str) -> None:
+    """Raise ForeignActionError for a commit that writes a file group of a clustering that Hudi has planned."""
+    for planned in clusterings:
+        if planned.ours or planned.groups is None:
+            continue
+        for group in mine.groups:
+            if (group.partition_path, group.file_id) in planned.groups:
+                raise ForeignActionError(
+                    "the commit changes rows of a file group that a pending clustering of Hudi will replace",
+                    do_next="execute the clustering (binlake cluster --execute-only, or Hudi), or roll it back",
+                    instant=planned.instant.requested_time,
+                    table=table,
+                    partition=group.partition_path,
+                    file_group=group.file_id,
+                )
 
 
 def check_clock(timeline: Timeline, table: str) -> None:

@@ -26,7 +26,7 @@ from pipeline.errors import CorruptDataError
 from pipeline.hudi.actions.commit import check_not_completed, drop_markers, publish
 from pipeline.hudi.actions.hashing_files import delete_rings
 from pipeline.hudi.actions.late_completion import delete_late
-from pipeline.hudi.actions.preconditions import takes_in
+from pipeline.hudi.actions.planned import read_planned
 from pipeline.hudi.definition.hashing_config import hashing_config_path
 from pipeline.hudi.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
@@ -146,8 +146,12 @@ def roll_back_pending(
 
 
 def _may_go(storage: Storage, pending: Instant) -> bool:
-    """Commits and replacecommits; a pending clustering of Hudi is left to Hudi, which may still carry it out."""
-    return pending.action in _TARGETS or (pending.action == CLUSTERING and takes_in(storage, pending))
+    """Commits and replacecommits, and clusterings that binlake is executing. A plan that nobody executes stays, and one
+    that Hudi executes is left to Hudi."""
+    if pending.action != CLUSTERING:
+        return pending.action in _TARGETS
+    planned = read_planned(storage, pending)
+    return planned is not None and planned.may_go
 
 
 def roll_back(

@@ -83,8 +83,10 @@ class ExternalIndex:
     def __init__(self, table: HudiTable, store: KeyValueStore) -> None:
         self._table, self._store = table, store
         self._names = _Names(hashlib.sha256(table.storage.uri.encode()).hexdigest()[:16].encode() + b"/")
-        #: Whether instants completed that are not pending any more.
-        self._completed: dict[str, bool] = {_READ: True}
+        #: Instants that completed, and those that did not as far as the table knew in that generation of it.
+        self._completed = {_READ}
+        self._unknown: set[str] = set()
+        self._generation = table.generation
         #: A generation, and the completion time up to which the store was told of every commit.
         self._until = "", ""
 
@@ -153,16 +155,20 @@ class ExternalIndex:
         return _NOWHERE
 
     def _counts(self, instant: str) -> bool:
-        """Whether an instant completed. What the active timeline does not have was archived or rolled back."""
-        if instant not in self._completed:
-            known = self._table.timeline.find(instant)
-            if known is None:
-                self._completed[instant] = self._table.timeline.history().completion_time(instant) is not None
-            elif known.action in WRITE_ACTIONS and known.completed:
-                self._completed[instant] = True
-            else:
-                return False  # pending: ask again
-        return self._completed[instant]
+        """Whether an instant completed, as of the table's last refresh. What the active timeline does not have was
+        archived or rolled back, or another writer has completed it since: this is asked again after a refresh."""
+        if self._generation != self._table.generation:
+            self._generation, self._unknown = self._table.generation, set()
+        if instant in self._completed or instant in self._unknown:
+            return instant in self._completed
+        known = self._table.timeline.find(instant)
+        if known is not None and not (known.action in WRITE_ACTIONS and known.completed):
+            return False  # pending: ask again
+        if known is not None or self._table.timeline.history().completion_time(instant) is not None:
+            self._completed.add(instant)
+            return True
+        self._unknown.add(instant)
+        return False
 
     def _entries(self, keys: Sequence[str], generation: str, cost: LookupCost) -> list[_Entry | None]:
         """The entries of that generation."""
@@ -193,7 +199,7 @@ class ExternalIndex:
     def _read_table(self, cost: LookupCost) -> str:
         """Begin a new generation with all keys of the table."""
         self._store.put_many({self._names.state: b""})
-        self._completed = {_READ: True}
+        self._completed = {_READ}
         generation, since, meter = new_uuid(), latest_change(self._table), Meter()
         for file_slice, keys in all_living_keys(self._table, meter):
             value = msgspec.msgpack.encode(_Entry(generation, [(_READ, file_slice.partition_path, file_slice.file_id)]))

@@ -15,7 +15,7 @@ from time import sleep
 import pyarrow as pa
 
 from pipeline.clock import monotonic_s
-from pipeline.hudi.actions.announced import completed_intent, pending_intent
+from pipeline.hudi.actions.announced import clustered_intent, completed_intent, pending_intent
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.hudi.actions.intent import Conflict, Intent, conflicts
 from pipeline.hudi.table.table_state import Begun, TableState
@@ -39,12 +39,20 @@ def check_completed(table: TableState, mine: Intent, begun: Begun) -> None:
                 instant=mine.instant,
                 table=table.config.name,
             )
-        # The policy needs no intents where any two commits conflict.
-        other = Intent(write.requested_time, write.action, whole=True)
-        if table.policy != "queue":
-            other = completed_intent(table.timeline, write)
+        other = _completed(table, write)
         if (conflict := conflicts(mine, [other], table.policy)) is not None:
             raise _overtaken(table, mine, conflict, "another writer has committed since this instant began")
+
+
+def _completed(table: TableState, write: Instant) -> Intent:
+    """What a completed write has written. A clustering of rows that have no bucket conflicts with commits that write
+    what it replaced, under any policy; else the policy ``queue`` needs no intents, for any two commits conflict."""
+    clustered = clustered_intent(table.timeline, write) if not table.config.kind.computed else None
+    if clustered is not None:
+        return clustered
+    if table.policy != "queue":
+        return completed_intent(table.timeline, write)
+    return Intent(write.requested_time, write.action, whole=True)
 
 
 def check_compactions(table: TableState, mine: Intent, begun: Begun) -> None:

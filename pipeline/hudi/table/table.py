@@ -13,7 +13,7 @@ from pipeline.errors import LostOwnershipError, UnsupportedError
 from pipeline.hudi.actions.announced import announcement, intent_extra
 from pipeline.hudi.actions.commit import CommitPlan, apply_commit, begin_instant, withdraw
 from pipeline.hudi.actions.intent import WHOLE_TABLE, GroupIntent, Intent
-from pipeline.hudi.actions.preconditions import ForeignActionError, check_clock, refuse_foreign
+from pipeline.hudi.actions.preconditions import ForeignActionError, check_clock, refuse_planned
 from pipeline.hudi.actions.rollback import roll_back, roll_back_pending
 from pipeline.hudi.definition.config import (
     CREATE_SCHEMA,
@@ -182,12 +182,15 @@ class HudiTable(MetadataKeeping):
         """Raise what ``begin`` does for a table that no instant may begin on."""
         self._check_config()
         self.config.check_writable()
-        refuse_foreign(self.storage, self.timeline)
+        self.refuse_foreign()
         check_clock(self.timeline, self.config.name)
 
-    def rebase(self, instant: str) -> None:
-        """Note that a pending instant of ours is based on the table as of the last refresh."""
-        self._begun[instant] = Begun(len(self._foreign_writes), self.schema, whole=True)
+    def rebase(self, instant: str, *, whole: bool = True) -> None:
+        """Note that a pending instant of ours is based on the table as of the last refresh.
+
+        ``whole``: whether its content depends on the whole table.
+        """
+        self._begun[instant] = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
 
     def _check_first(self, intent: Intent, begun: Begun, requested: Instant) -> None:
         mine = intent.at(requested.requested_time)
@@ -272,6 +275,7 @@ class HudiTable(MetadataKeeping):
         inflight = self._inflight(instant)
         self.ownership.check(instant)
         self._check_not_overtaken(mine, begun)
+        refuse_planned(mine, self.planned(), self.config.name)
         columns = self.schema
         if schema is not None:
             columns = merged_schema(self, instant, begun, value_schema(schema))
@@ -296,6 +300,7 @@ class HudiTable(MetadataKeeping):
         self.schema = columns
         if replaced is not None:
             self.take_in_buckets()
+            self._foreign_writes.append(completed)  # to other instants that this object has begun
         return plan.completion_time
 
     def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
@@ -313,9 +318,13 @@ class HudiTable(MetadataKeeping):
         check_compactions(self, mine, begun)
 
     def abort(self, instant: str) -> None:
-        """Roll back one of our own inflight instants. Raises StorageError, LostOwnershipError."""
+        """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError,
+        LostOwnershipError."""
         with self.exclusively():
-            roll_back(self.storage, self.timeline, self._clock, self._inflight(instant), self._undo_entries)
+            found = self.timeline.find(instant)
+            planned = found is not None and found.action == CLUSTERING and not found.completed
+            target = found if found is not None and planned else self._inflight(instant)
+            roll_back(self.storage, self.timeline, self._clock, target, self._undo_entries)
         self._begun.pop(instant, None)
         self.ownership.end(instant)
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from pipeline.clock import InstantClock
 from pipeline.errors import BinlakeError, UnsupportedError
 from pipeline.hudi.actions.late_completion import commits_after_rollback, completed_again, delete_late
-from pipeline.hudi.actions.preconditions import is_time
+from pipeline.hudi.actions.planned import Planned, PlannedClusterings, groups_of
+from pipeline.hudi.actions.preconditions import is_time, refuse_foreign
 from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
 from pipeline.hudi.definition.schema import arrow_schema, value_schema
 from pipeline.hudi.files.view import FileSlice, file_slices, slices_of_partition
@@ -87,6 +88,7 @@ class TableState:
         #: What each of our pending instants began upon.
         self._begun: dict[str, Begun] = {}
         self._known_partitions: set[str] = set()
+        self._clusterings = PlannedClusterings(self.storage)
         self._observe_times()
         self.schema = self._read_schema()
 
@@ -128,6 +130,10 @@ class TableState:
         ``hoodie.properties``."""
         return self._foreign_writes[since:]
 
+    def properties_changed_since(self, instant: str) -> bool:
+        """Whether another process has changed ``hoodie.properties`` since a pending instant of ours began."""
+        return None in self.foreign_writes(self._begun[instant].seen)
+
     def compactions(self) -> frozenset[str]:
         """The requested times of all compactions, pending or completed, that the active timeline has as of the last
         refresh; none for a table whose commits need not know them, because they look no keys up in base files that a
@@ -137,6 +143,20 @@ class TableState:
             return frozenset()
         pending = [instant for instant in self.timeline.pending() if instant.action == COMPACTION]
         return frozenset(i.requested_time for i in (*pending, *self.timeline.completed_actions((COMMIT,))))
+
+    def planned(self) -> list[Planned]:
+        """The pending clusterings as of the last refresh, oldest first. Raises StorageError."""
+        return self._clusterings.of(self.timeline)
+
+    def slices_to_fill(self) -> list[FileSlice]:
+        """The newest file slices of the file groups that new rows may go to: of all that no pending clustering will
+        replace. Raises CorruptDataError, StorageError."""
+        planned = groups_of(self.planned())
+        return [piece for piece in self.file_slices() if (piece.partition_path, piece.file_id) not in planned]
+
+    def refuse_foreign(self) -> None:
+        """Raise ForeignActionError while an action is pending beside which no commit may be made."""
+        refuse_foreign(self.storage, self.timeline, self.planned(), computed=self.config.kind.computed)
 
     def is_ours(self, instant: str) -> bool:
         """Whether this object began a pending instant."""

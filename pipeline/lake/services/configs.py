@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.hudi.services.archival import ArchivalConfig
+from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.lake.definition import bloom_fpp, order_of_files
 from pipeline.lake.lake_table import LakeTable
@@ -27,6 +28,19 @@ def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfi
 def clusters(rules: TableRules) -> bool:
     """Whether the settings ask for clustering of a table: they have a clustering section."""
     return bool(rules.clustering.model_fields_set)
+
+
+def clusters_here(table: LakeTable) -> bool:
+    """Whether the process that commits a table clusters it."""
+    rules = table.rules
+    return clusters(rules) and rules.clustering.mode != "process" and not table.table.config.kind.computed
+
+
+def clustering_config(rules: TableRules) -> ClusteringConfig:
+    """The clustering configuration of a table; base files have the form of those that compaction writes."""
+    return ClusteringConfig(
+        rules.clustering, rules.files, compaction_config(rules, rules.compaction or CompactionSettings())
+    )
 
 
 def compaction_config(rules: TableRules, rule: CompactionSettings) -> CompactionConfig:

@@ -1,4 +1,4 @@
-"""The table services after a commit: maintenance of the metadata table, compaction, cleaning, and archival."""
+"""The table services after a commit: metadata table, compaction, clustering, cleaning, and archival."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.services.map_tasks import MapTasks
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.clustering import StreamClustering
 from pipeline.lake.services.compaction import StreamCompaction
 from pipeline.lake.services.configs import left_to_others
 from pipeline.lake.services.upkeep import retire
@@ -20,10 +21,12 @@ _COMMITS_A_CLEAN = 10
 
 @dataclass(frozen=True)
 class TableServicesOutcome:
-    """The outcome of the services after a commit. ``compacted``: the instant of a compaction that completed.
-    ``warning``: the service that failed; the commit stays, and the service is tried again."""
+    """The outcome of the services after a commit. ``compacted``, ``clustered``: the instants of a compaction and of a
+    clustering that completed. ``warning``: the service that failed; the commit stays, and the service is tried
+    again."""
 
     compacted: str | None = None
+    clustered: str | None = None
     warning: str | None = None
 
 
@@ -33,15 +36,18 @@ class TableServices:
 
     map_tasks: MapTasks
     compaction: StreamCompaction = field(init=False)
+    clustering: StreamClustering = field(init=False)
     _paused_until: dict[str, float] = field(default_factory=dict)
     _commits: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.compaction = StreamCompaction(self.map_tasks)
+        self.clustering = StreamClustering(self.map_tasks)
 
     def close(self) -> None:
-        """Begin no more services. Compactions that are running stay pending on their tables."""
+        """Begin no more services. Those that are running stay pending on their tables."""
         self.compaction.beside.close()
+        self.clustering.beside.close()
 
     def after_commit(self, table: LakeTable) -> TableServicesOutcome:
         """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
@@ -51,12 +57,14 @@ class TableServices:
             return TableServicesOutcome(warning=warning)
         try:
             compacted = self.compaction.go_on(table)
+            clustered = self.clustering.go_on(table)
             if not left_to_others(table.rules):
-                retire(table.table, table.rules, clean=compacted is not None or self._copied_often(table))
+                ended = compacted is not None or clustered is not None
+                retire(table.table, table.rules, clean=ended or self._copied_often(table))
         except BinlakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
-        return TableServicesOutcome(compacted, warning)
+        return TableServicesOutcome(compacted, clustered, warning)
 
     def compact_now(self, table: LakeTable) -> None:
         """Compact all log files into base files, due or not, in the calling thread. Call it between two commits. Does

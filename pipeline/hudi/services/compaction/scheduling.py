@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from pipeline.clock import now_ms, parse_instant
 from pipeline.hudi.actions.commit import request
-from pipeline.hudi.actions.preconditions import refuse_foreign
+from pipeline.hudi.actions.planned import groups_of
 from pipeline.hudi.definition import kind_support
 from pipeline.hudi.files.view import FileSlice, LogFile
 from pipeline.hudi.services.compaction.config import CompactionConfig
@@ -42,25 +42,26 @@ def due(table: HudiTable, config: CompactionConfig) -> str | None:
     return _ratio_met(table, config)
 
 
-def schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
+def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = False) -> Instant | None:
     """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
 
-    None if there is nothing to compact. The instant then has this writer's heartbeat. Raises UnsupportedError for a
-    copy-on-write table and one that binlake cannot write to, ForeignActionError while a clustering or the like is
-    pending, LockHeldError, CorruptDataError, StorageError.
+    None if there is nothing to compact. The instant then has this writer's heartbeat. ``all_groups``: also of those
+    that a pending clustering of binlake will replace; it gives way. Raises UnsupportedError for a copy-on-write table
+    and one that binlake cannot write to, ForeignActionError while an action is pending that excludes all others,
+    LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
     kind_support.refuse(table.config.kind, kind_support.Operation.COMPACTION, table.config.name)
     with table.exclusively():
-        return _schedule(table, config)
+        return _schedule(table, config, all_groups=all_groups)
 
 
-def _schedule(table: HudiTable, config: CompactionConfig) -> Instant | None:
+def _schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool) -> Instant | None:
     for attempt in range(_ATTEMPTS):
         time = table.clock.next()
         table.refresh()
-        refuse_foreign(table.storage, table.timeline)
-        operations = _chosen(_candidates(table, time), config)
+        table.refuse_foreign()
+        operations = _chosen(_candidates(table, time, all_groups=all_groups), config)
         if not operations:
             return None
         requested = Instant(time, COMPACTION, State.REQUESTED)
@@ -97,13 +98,14 @@ def _ratio_met(table: HudiTable, config: CompactionConfig) -> str | None:
     return f"{logs} bytes of log files over {bases} bytes of base files"
 
 
-def _candidates(table: HudiTable, time: str) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:
+def _candidates(table: HudiTable, time: str, *, all_groups: bool) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:
     """The slices with something to merge, and the log files to merge."""
     planned = {
         operation.group
         for pending in pending_compactions(table.timeline)
         for operation in read_plan(table.storage, pending).operations
     }
+    planned |= groups_of([one for one in table.planned() if not (one.ours and all_groups)])
     candidates = []
     for file_slice in table.file_slices():
         base = file_slice.base_file

@@ -24,14 +24,14 @@ def run(
         table: open.
         config: the settings.
         map_tasks: runs the tasks.
-        now: compact even if it is not due.
+        now: compact even if it is not due, and what a pending clustering of binlake will replace.
         patience_s: how long to wait for delta commits that were begun before the compaction.
 
     Errors as those of the steps.
     """
     completed_instants = finish_pending(table, config, map_tasks, patience_s)
     table.refresh()
-    requested = schedule(table, config) if now or due(table, config) is not None else None
+    requested = schedule(table, config, all_groups=now) if now or due(table, config) is not None else None
     if requested is None:
         return completed_instants
     completed = carry_out(table, prepare(table, requested, config), map_tasks, patience_s)

@@ -1,0 +1,70 @@
+"""Another process that clusters a table while the stream writes it, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeline.decode.changes import SourceTable
+from pipeline.hudi.services.clustering.completion import Clustered
+from pipeline.hudi.services.clustering.job import ClusteringJob, execute, prepare, waiting
+from pipeline.hudi.services.clustering.scheduling import schedule
+from pipeline.hudi.services.clustering.task import LaidOut
+from pipeline.hudi.timeline.instant import Instant
+from pipeline.lake.lake import locking
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.clustering import publish
+from pipeline.lake.services.configs import clustering_config
+from pipeline.storage import open_storage
+from tests.lake.clustered import ClusteredLake
+
+
+@dataclass
+class Clusterer:
+    """One open table, and the clustering in hand. Steps that have nothing to do do nothing."""
+
+    here: ClusteredLake
+    table: LakeTable = field(init=False)
+    job: ClusteringJob | None = None
+    made: list[LaidOut] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    def open(self) -> None:
+        """A new process; what an earlier one was executing is dead."""
+        if self.job is not None:
+            self.table.table.ownership.end(self.job.time)
+        self.job, self.made = None, []
+        config = self.here.config
+        rules = config.table_rules(SourceTable("shop", "a"))
+        self.table = LakeTable.open(open_storage(str(self.here.place)), rules, locking(config.locking, "clusterer"))
+
+    def plan(self) -> Instant | None:
+        """Schedule a clustering, which anybody may execute."""
+        planned = schedule(self.table.table, clustering_config(self.table.rules))
+        if planned is not None:
+            self.table.table.ownership.end(planned.requested_time)
+        return planned
+
+    def begin(self) -> None:
+        """Execute the first plan that waits."""
+        if self.job is not None:
+            return
+        self.table.table.refresh()
+        for planned in waiting(self.table.table, of_hudi=True)[:1]:
+            self.job = prepare(self.table.table, planned, clustering_config(self.table.rules))
+            if self.job is not None:
+                self.made = execute(self.job, self.here.gate)
+
+    def end(self) -> Clustered | None:
+        """Complete it."""
+        if self.job is None:
+            return None
+        job, self.job = self.job, None
+        return publish(self.table, job, self.made)
+
+    def whole(self) -> Clustered | None:
+        """All steps."""
+        self.plan()
+        self.begin()
+        return self.end()
