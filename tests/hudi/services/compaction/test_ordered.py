@@ -85,6 +85,40 @@ def test_any_history_has_the_same_rows_with_an_order(rounds: list[list[Any]], st
             other.go_on_from(without, time)
 
 
+CURVES = [
+    OrderPolicy(columns=("n", "id"), curve=curve, values=values)
+    for curve in ("z_order", "hilbert")
+    for values in ("sampled", "direct")
+]
+
+
+@pytest.mark.parametrize("policy", CURVES, ids=lambda policy: f"{policy.curve}-{policy.values}")
+def test_curves_put_rows_that_are_near_in_all_columns_together(tmp_path: Path, policy: OrderPolicy) -> None:
+    """A row group covers a part of the values of both columns, where one in key order covers all values of ``n``."""
+    made, chance = Slice.at(tmp_path), random.Random(1)
+    made.write_log(1, [row(f"{n:03}", 1, 1, n=chance.randrange(1000)) for n in range(640)])
+    made.write_log(2, [row(f"{n:03}", 2, 2, n=chance.randrange(1000)) for n in range(0, 640, 7)], [("001", 5)])
+    before = without_names(made.read())
+    config = ordered(row_group_rows=40, order_by=policy)
+    done, by_key = made.compact(config), made.compact_at("20240101000100001", ordered(row_group_rows=40, order_by=None))
+    assert without_names(stored(made, done)) == before == without_names(stored(made, by_key))
+    if policy.values == "sampled":
+        assert _covered(made, done) < 0.4 < _covered(made, by_key)
+    held = stored(made, done)
+    assert stored(made, made.compact(config)) == held != stored(made, by_key)
+
+
+def _covered(made: Slice, done: CompactedFile) -> float:
+    """The share of the values of a column that a row group covers, on average over both columns."""
+    file = made.base_file(done)
+    shares = []
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number, columns=["id", "n"]).to_pylist()
+        spans = [max(values) - min(values) for values in ([int(r["id"]) for r in rows], [r["n"] for r in rows])]
+        shares.append((spans[0] / 640 + spans[1] / 1000) / 2)
+    return sum(shares) / len(shares)
+
+
 def test_control_without_an_order_the_rows_stand_by_key(tmp_path: Path) -> None:
     made = Slice.at(tmp_path)
     made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1), row("c", 1, 1, n=None)])
