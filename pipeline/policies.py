@@ -81,8 +81,9 @@ class CompactionPolicy(Section):
     """Due at this ratio of log bytes to base bytes, from 16 MiB of logs on; null switches this trigger off."""
     tombstone_retention_hours: float = Field(default=24.0, ge=0)
     """How long a delete keeps late, older events of its key out after the delete was compacted."""
-    row_group_rows: Count = 250_000
-    """The most rows of a row group of a base file."""
+    row_group_rows: Count | None = None
+    """The most rows of a row group of a base file. null: 250,000; 50,000 where the rows have an order, so that readers
+    skip more of them."""
     row_group_bytes: Count = 64 << 20
     """The most decoded bytes of a row group, approximately. A base file is as large as its bucket."""
     bloom_filter_fpp: float | None = Field(default=None, gt=0, lt=1)
@@ -93,7 +94,8 @@ class CompactionPolicy(Section):
     max_io_bytes: Count | None = None
     """The most bytes that one compaction reads and writes, approximately; null for no bound."""
     order_by: OrderPolicy | None = None
-    """The order of the rows in a base file; null for that of the record keys. Rows stay in their file group."""
+    """The order of the rows in a base file; null for that of the record keys. Rows stay in their file group. The base
+    file gets statistics of its row groups and the page index, by which readers skip parts of it."""
 
 
 class ClusteringPolicy(Section):

@@ -150,7 +150,7 @@ class WritableTable:
         if not self.table.config.kind.copies:
             firsts = context.base_from_rows is not None
             existing = {(s.partition_path, s.file_id) for s in self.table.file_slices()} if firsts else set()
-            return LogWriter(context, frozenset(existing))
+            return LogWriter(context, frozenset(existing), form=base_file_form(self.rules))
         return self.base_writer(context)
 
     def base_writer(self, context: WriteContext) -> BaseWriter:

@@ -9,6 +9,8 @@ events out.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -23,33 +25,40 @@ from pipeline.hudi.files.parquet_file import parquet_writer
 from pipeline.hudi.files.stored_rows import stored_rows
 from pipeline.storage.base import Storage
 
+#: Writes the upserts of a file group as a base file.
+WriteBase: TypeAlias = Callable[[Storage, WriteContext, FileGroupWrite], WriteResult]
+
 _FILE_NAME = "_hoodie_file_name"
 _BLOOM_FPP = 1e-3
 #: The most that a row group holds, in rows and in decoded bytes: as compaction writes them by default.
 _ROW_GROUP_ROWS, _ROW_GROUP_BYTES = 250_000, 64 << 20
 
 
-def write_new_file_group(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
+def write_new_file_group(
+    storage: Storage, context: WriteContext, group: FileGroupWrite, write_base: WriteBase | None = None
+) -> list[WriteResult]:
     """Write the rows of a file group that does not exist yet: a base file if there are ``context.base_from_rows``
     upserts, else a log file. Bytes and errors as ``write_file_group``; UnsupportedError also for partial rows, for none
-    of its rows lives yet."""
-    refuse_partials(group)
+    of its rows lives yet.
+
+    ``write_base``: writes the base file; None for one in key order."""
     least = context.base_from_rows
     if least is None or group.upserts is None or group.upserts.num_rows < max(least, 1):
+        refuse_partials(group)
         return [write_file_group(storage, context, group)]
-    written = [_write_base(storage, context, group)]
-    if group.deletes is not None and group.deletes.num_rows:
-        written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
-    return written
+    return write_base_anew(storage, context, group, write_base)
 
 
-def write_base_anew(storage: Storage, context: WriteContext, group: FileGroupWrite) -> list[WriteResult]:
+def write_base_anew(
+    storage: Storage, context: WriteContext, group: FileGroupWrite, write_base: WriteBase | None = None
+) -> list[WriteResult]:
     """Write all rows of a file group that may exist as a new base file, which begins a new file slice, and the deletes
     over it. So a column can take a type as which neither reader reads the older files (measured).
 
-    ``group.upserts``: all rows, none if the group has lost its rows. Bytes and errors as ``write_file_group``."""
+    ``group.upserts``: all rows, none if the group has lost its rows. ``write_base`` as ``write_new_file_group``. Bytes
+    and errors as ``write_file_group``."""
     refuse_partials(group)
-    written = [_write_base(storage, context, group)]
+    written = [(write_base or _write_base)(storage, context, group)]
     if group.deletes is not None and group.deletes.num_rows:
         written.append(write_file_group(storage, context, dataclasses.replace(group, upserts=None)))
     return written

@@ -1,12 +1,14 @@
 """Parquet files of binlake: zstd, page checksums, constants as dictionaries, statistics of record keys alone.
 
 Readers take their statistics from the metadata table, which has none of row groups: those of record keys let a lookup
-skip row groups. Page checksums cost nothing that can be measured and turn a flipped bit into an error.
+skip row groups. Page checksums cost nothing that can be measured and turn a flipped bit into an error. Files whose rows
+have an order get statistics of further columns, and the page index (``Pages``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +22,25 @@ AVRO_SCHEMA_KEY = "parquet.avro.schema"
 #: is a third faster than trying dictionaries, and no larger once compressed (25,000 rows, 16 columns).
 _CONSTANT = ["_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"]
 _DELTA = {"_hoodie_commit_seqno": "DELTA_BYTE_ARRAY", RECORD_KEY_FIELD: "DELTA_BYTE_ARRAY"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What lets readers skip parts of a file: statistics of row groups, and the page index.
+
+    Args:
+        columns: whose statistics are written, besides those of the record key. A column of floats must be without NaN:
+            statistics leave NaN out, and Spark takes it for the greatest number.
+        rows: the most rows of a page.
+    """
+
+    columns: tuple[str, ...]
+    rows: int
+
+
+def ranged_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that have statistics: those without nested types. Text and bytes of more than 4 KiB have none."""
+    return tuple(field.name for field in schema if not pa.types.is_nested(field.type))
 
 
 def encode_parquet(
@@ -42,10 +63,14 @@ def encode_parquet(
 
 
 def parquet_writer(
-    sink: pa.NativeFile | str, schema: pa.Schema, compression: str, level: int | None
+    sink: pa.NativeFile | str, schema: pa.Schema, compression: str, level: int | None, pages: Pages | None = None
 ) -> pq.ParquetWriter:
-    """A writer of binlake's Parquet; row groups and footer are the caller's. Arguments as ``encode_parquet``."""
+    """A writer of binlake's Parquet; row groups and footer are the caller's. Arguments as ``encode_parquet``.
+
+    ``pages``: what readers skip by besides record keys; None for nothing.
+    """
     names = set(schema.names)
+    ranged = names & {RECORD_KEY_FIELD, *(pages.columns if pages is not None else ())}
     return pq.ParquetWriter(
         sink,
         schema,
@@ -53,7 +78,9 @@ def parquet_writer(
         compression_level=level,
         use_dictionary=[name for name in _CONSTANT if name in names],
         column_encoding={name: encoding for name, encoding in _DELTA.items() if name in names} or None,
-        write_statistics=[RECORD_KEY_FIELD] if RECORD_KEY_FIELD in names else False,
+        write_statistics=sorted(ranged) or False,
+        write_page_index=pages is not None,
+        max_rows_per_page=pages.rows if pages is not None else None,
         write_page_checksum=True,
         store_schema=False,
     )

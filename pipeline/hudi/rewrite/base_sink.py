@@ -7,18 +7,19 @@ mapped into memory, not read, when it is written to storage.
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pipeline.hudi.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from pipeline.hudi.files.base_file import base_footer, naming_file, rows_at_once
 from pipeline.hudi.files.bloom import DYNAMIC, BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange, column_ranges, unknown_range, widen
-from pipeline.hudi.files.parquet_file import parquet_writer
+from pipeline.hudi.files.parquet_file import Pages, parquet_writer
 from pipeline.hudi.rewrite.form import BaseFileForm
 
 _FILE_NAME = "_hoodie_file_name"
@@ -59,13 +60,15 @@ class BaseFileSink:
     ) -> None:
         self._path, self._name, self._indexed, self._form = path, name, indexed, form
         self._schema = schema.set(schema.get_field_index(_FILE_NAME), pa.field(_FILE_NAME, _CONSTANT))
-        self._writer = parquet_writer(str(path), self._schema, form.compression, form.compression_level)
+        self._pages = form.pages(self._schema)
+        self._writer = self._opened(path, self._pages)
         self._bloom = _filter(form, expected)
         self._group_rows = 0
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._rows = 0
         self._keys: tuple[str, str] | None = None
         self._ranges: dict[str, ColumnRange] = {}
+        self._with_nan: set[str] = set()
 
     @property
     def flushed(self) -> tuple[int, int]:
@@ -77,7 +80,7 @@ class BaseFileSink:
         if not rows.num_rows:
             return
         if not self._group_rows:
-            self._group_rows = rows_at_once(rows, self._form.row_group_rows, self._form.row_group_bytes)
+            self._group_rows = rows_at_once(rows, *self._form.at_once)
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         while self._waiting_rows >= self._group_rows:
@@ -91,6 +94,8 @@ class BaseFileSink:
         if self._waiting_rows or not self._rows:
             self._put(pa.concat_tables(self._waiting or [self._empty()]))
         bloom = (self._bloom.kind, self._bloom.to_base64()) if self._bloom is not None else None
+        if self._pages is not None and self._with_nan:
+            self._copy(self._pages)
         self._writer.add_key_value_metadata(base_footer(avro_schema_json, self._keys, bloom))
         self._writer.close()
         ranges = None
@@ -107,6 +112,8 @@ class BaseFileSink:
         self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self._rows += rows.num_rows
         self._note_ranges(rows)
+        if self._pages is not None:
+            self._with_nan.update(field.name for field in rows.schema if _has_nan(rows.column(field.name)))
         if rows.num_rows:
             keys = rows.column(RECORD_KEY_FIELD)
             span = pc.min_max(keys).as_py()
@@ -114,6 +121,22 @@ class BaseFileSink:
             self._keys = min(low, span["min"]), max(high, span["max"])
             if self._bloom is not None:
                 self._bloom.add(keys)
+
+    def _opened(self, path: Path, pages: Pages | None) -> pq.ParquetWriter:
+        form = self._form
+        return parquet_writer(str(path), self._schema, form.compression, form.compression_level, pages)
+
+    def _copy(self, pages: Pages) -> None:
+        """Write the row groups again, without statistics of the columns that have NaN."""
+        self._writer.close()
+        old = self._path.rename(self._path.with_name(f"{self._path.name}.nan"))
+        columns = tuple(name for name in pages.columns if name not in self._with_nan)
+        self._writer = self._opened(self._path, replace(pages, columns=columns))
+        with pq.ParquetFile(str(old)) as file:
+            for number in range(file.num_row_groups):
+                rows = file.read_row_group(number, use_threads=False).replace_schema_metadata(None)
+                self._writer.write_table(naming_file(rows, self._name, self._schema.field(_FILE_NAME)))
+        old.unlink()
 
     def _note_ranges(self, rows: pa.Table) -> None:
         for item in column_ranges(rows, self._indexed) if self._indexed is not None else ():
@@ -124,6 +147,10 @@ class BaseFileSink:
     def _empty(self) -> pa.Table:
         plain = pa.schema([pa.field(f.name, pa.string()) if f.name in META_FIELDS else f for f in self._schema])
         return plain.empty_table()
+
+
+def _has_nan(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
 
 
 def mapped(path: Path) -> bytes:

@@ -178,7 +178,7 @@ class _FilesSink:
         """Add rows."""
         form, step = self._outline.form, max(rows.num_rows, 1)
         if self._outline.target_bytes is not None and rows.num_rows:
-            step = rows_at_once(rows, form.row_group_rows, form.row_group_bytes)
+            step = rows_at_once(rows, *form.at_once)
         for at in range(0, rows.num_rows, step):
             self._write(rows.slice(at, step))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+import pyarrow as pa
+
+from pipeline.hudi.files.parquet_file import Pages, ranged_columns
 from pipeline.hudi.layout.order import Order
 
 #: SIMPLE is sized to the rows; DYNAMIC_V0 grows, as Hudi's writers make it.
@@ -15,6 +18,12 @@ USUAL_FPP: Final = 0.001
 #: The same of filters that are asked for all new keys of a batch: 10,000 keys have one file of a hundred read in vain.
 #: Lower rates make larger footers, which are read with the keys.
 LOOKUP_FPP: Final = 1e-6
+#: The most rows of a row group.
+ROW_GROUP_ROWS: Final = 250_000
+#: The same and the rows of a page where rows have an order, so that a range of values is in few of them. Measured on
+#: 18 columns: the file is 1.3 % larger, and takes 10 % longer to encode.
+ORDERED_ROW_GROUP_ROWS: Final = 50_000
+PAGE_ROWS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class BaseFileForm:
     """How base files are written.
 
     Args:
-        row_group_rows: the most rows of a row group.
+        row_group_rows: the most rows of a row group; None for 250,000, or 50,000 of rows in an order.
         row_group_bytes: the most decoded bytes of a row group, approximately.
         compression, compression_level: the codec.
         bloom_kind: of the filter of record keys; None for no filter.
@@ -31,7 +40,7 @@ class BaseFileForm:
         order: of the rows in a file; None for that of the record keys.
     """
 
-    row_group_rows: int = 250_000
+    row_group_rows: int | None = None
     row_group_bytes: int = 64 << 20
     compression: str = "zstd"
     compression_level: int | None = 1
@@ -44,4 +53,15 @@ class BaseFileForm:
     @property
     def at_once(self) -> tuple[int, int]:
         """The most rows, and about the most decoded bytes, of a row group."""
-        return self.row_group_rows, self.row_group_bytes
+        usual = ROW_GROUP_ROWS if self.order is None else ORDERED_ROW_GROUP_ROWS
+        return self.row_group_rows or usual, self.row_group_bytes
+
+    def pages(self, schema: pa.Schema) -> Pages | None:
+        """What readers skip parts of a file by, besides record keys; None where rows have no order.
+
+        Args:
+            schema: of the rows.
+        """
+        if self.order is None:
+            return None
+        return Pages(ranged_columns(schema), min(PAGE_ROWS, self.at_once[0]))

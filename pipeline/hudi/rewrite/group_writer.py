@@ -21,7 +21,7 @@ from pipeline.hudi.files.file_group_write import (
     data_rows,
     write_file_group,
 )
-from pipeline.hudi.files.first_write import refuse_partials, write_base_anew, write_new_file_group
+from pipeline.hudi.files.first_write import WriteBase, refuse_partials, write_base_anew, write_new_file_group
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.names import in_partition, marker_path
 from pipeline.hudi.files.view import BaseFile
@@ -77,11 +77,13 @@ class LogWriter:
     Args:
         context: of the commit.
         existing: partition path and file id of the existing file groups; needed only with ``base_from_rows``.
+        form: of base files whose rows have an order; those in key order are made in memory.
     """
 
     context: WriteContext
     existing: Collection[tuple[str, str]] = frozenset()
     keeps_deletes: bool = False
+    form: BaseFileForm = field(default_factory=BaseFileForm)
 
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
         """As ``GroupWriter.write``."""
@@ -89,14 +91,23 @@ class LogWriter:
             return []
         first = (group.partition_path, group.file_id) not in self.existing
         if first and self.context.base_from_rows is not None:
-            return write_new_file_group(storage, self.context, group)
+            return write_new_file_group(storage, self.context, group, self._write_base)
         written = write_file_group(storage, self.context, group)
         deleted = NO_KEYS if group.deletes is None else _one(group.deletes.column(RECORD_KEY_FIELD))
         return _stating(self.context, group, [written], deleted)
 
     def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """As ``GroupWriter.write_anew``; the deletes go to a log file over the base file."""
-        return _stating(self.context, group, write_base_anew(storage, self.context, group), gone)
+        return _stating(self.context, group, write_base_anew(storage, self.context, group, self._write_base), gone)
+
+    @property
+    def _write_base(self) -> WriteBase | None:
+        return None if self.form.order is None else self._write_in_order
+
+    def _write_in_order(self, storage: Storage, context: WriteContext, group: FileGroupWrite) -> WriteResult:
+        writer = BaseWriter(context, {}, form=self.form)
+        (result,) = writer.write_anew(storage, replace(group, deletes=None))
+        return replace(result, keys=None)
 
 
 @dataclass(frozen=True)

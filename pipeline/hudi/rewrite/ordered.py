@@ -6,7 +6,7 @@ them and the rows that are gathered at once take memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -57,15 +57,26 @@ class OrderedRows:
             self._path.unlink()
 
     def _places(self) -> Longs:
+        """The numbers of the rows in their order, from the columns of the mapped file alone."""
+        columns = [RECORD_KEY_FIELD] if self._order is None else list(self._order.columns)
         with pa.memory_map(str(self._path)) as source, pa.ipc.open_file(source) as reader:
-            columns = [RECORD_KEY_FIELD] if self._order is None else list(self._order.columns)
             batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
             parts = [pa.table(batch.select(columns)) for batch in batches]
-            if self._order is None:
-                keys = pa.concat_tables(parts).column(RECORD_KEY_FIELD)
-                return np.asarray(pc.sort_indices(keys).to_numpy(), dtype=np.int64)
-            order = self._order
-            return places([sort_keys(order, part) for part in parts])
+            if self._order is not None:
+                return _places_of(self._order, parts)
+            keys = pa.concat_tables(parts).column(RECORD_KEY_FIELD)
+            return np.asarray(pc.sort_indices(keys).to_numpy(), dtype=np.int64)
+
+
+def _places_of(order: Order, parts: Sequence[pa.Table]) -> Longs:
+    """``parts``: the rows of one file; where values are numbered by ranges, these are of its rows alone."""
+    bounds = None
+    if order.sampled:
+        from pipeline.hudi.layout.bounds import bounds_of  # these need compiled loops, seconds to import
+        from pipeline.hudi.layout.sketch import sample_size, sketch
+
+        bounds = bounds_of(order, [sketch(order, parts, 0, sample_size(1))])
+    return places([sort_keys(order, part, bounds) for part in parts])
 
 
 def merge_in_order(

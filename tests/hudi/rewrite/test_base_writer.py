@@ -175,7 +175,8 @@ def test_a_file_that_grows_too_large_is_split(tmp_path: Path, order: Order | Non
     grown = replace(groups(helper, changes)[0], file_id=small.file_id)
     results = written(table, grown, target, order)
     assert len(results) > 2
-    assert all(target <= result.size_bytes <= 3.5 * target for result in results)  # the footers of small row groups
+    most = 2.5 if order is None else 6  # the footer, which tells row groups of 100 rows, is written at the end
+    assert all(target <= result.size_bytes <= most * target for result in results)
     assert results[0].file_id == small.file_id
     assert (results[0].replaces, results[1].replaces) == (small.file_name, None)
     assert len({result.file_id for result in results}) == len(results)

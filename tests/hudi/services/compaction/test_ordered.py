@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +85,40 @@ def test_any_history_has_the_same_rows_with_an_order(rounds: list[list[Any]], st
             other.go_on_from(without, time)
 
 
+CURVES = [
+    OrderPolicy(columns=("n", "id"), curve=curve, values=values)
+    for curve in ("z_order", "hilbert")
+    for values in ("sampled", "direct")
+]
+
+
+@pytest.mark.parametrize("policy", CURVES, ids=lambda policy: f"{policy.curve}-{policy.values}")
+def test_curves_put_rows_that_are_near_in_all_columns_together(tmp_path: Path, policy: OrderPolicy) -> None:
+    """A row group covers a part of the values of both columns, where one in key order covers all values of ``n``."""
+    made, chance = Slice.at(tmp_path), random.Random(1)
+    made.write_log(1, [row(f"{n:03}", 1, 1, n=chance.randrange(1000)) for n in range(640)])
+    made.write_log(2, [row(f"{n:03}", 2, 2, n=chance.randrange(1000)) for n in range(0, 640, 7)], [("001", 5)])
+    before = without_names(made.read())
+    config = ordered(row_group_rows=40, order_by=policy)
+    done, by_key = made.compact(config), made.compact_at("20240101000100001", ordered(row_group_rows=40, order_by=None))
+    assert without_names(stored(made, done)) == before == without_names(stored(made, by_key))
+    if policy.values == "sampled":
+        assert _covered(made, done) < 0.4 < _covered(made, by_key)
+    held = stored(made, done)
+    assert stored(made, made.compact(config)) == held != stored(made, by_key)
+
+
+def _covered(made: Slice, done: CompactedFile) -> float:
+    """The share of the values of a column that a row group covers, on average over both columns."""
+    file = made.base_file(done)
+    shares = []
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number, columns=["id", "n"]).to_pylist()
+        spans = [max(values) - min(values) for values in ([int(r["id"]) for r in rows], [r["n"] for r in rows])]
+        shares.append((spans[0] / 640 + spans[1] / 1000) / 2)
+    return sum(shares) / len(shares)
+
+
 def test_control_without_an_order_the_rows_stand_by_key(tmp_path: Path) -> None:
     made = Slice.at(tmp_path)
     made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1), row("c", 1, 1, n=None)])
@@ -136,3 +171,49 @@ def test_the_footer_has_the_key_range_of_rows_in_any_order(tmp_path: Path) -> No
     spans = {item.column: (item.min, item.max) for item in done.base.ranges}
     assert (spans[RECORD_KEY_FIELD], spans["n"], spans[ORDER]) == (("a", "z"), (1, 5), (1, 1))
     assert pa.schema([*META, *SCHEMA]).names == made.base_file(done).schema_arrow.names
+
+
+WIDE = pa.schema([*SCHEMA, pa.field("ratio", pa.float64()), pa.field("note", pa.string())])
+
+
+def wide_slice(path: Path, with_nan: bool) -> CompactedFile:
+    """A compacted file of 100 rows in the order of ``n``; ``ratio`` of one row is NaN, or of none."""
+    made = Slice.at(path)
+    rows = [row(f"{n:03}", 1, 1, n=n * 37 % 100, ratio=n / 8, note="x" * n) for n in range(100)]
+    if with_nan:
+        rows[50]["ratio"] = float("nan")
+    made.write_log(1, rows, schema=WIDE)
+    done = made.compact(ordered(row_group_rows=30, order_by=OrderPolicy(columns=("n",), curve="linear")), WIDE)
+    assert len(stored(made, done)) == 100
+    return done
+
+
+def ranges_in(path: Path, done: CompactedFile, column: str) -> list[tuple[Any, Any] | None]:
+    """The least and the greatest value of each row group, as the footer says; None where it does not say them."""
+    metadata = pq.read_metadata(path / done.base.name)
+    place = [metadata.schema.column(i).name for i in range(metadata.num_columns)].index(column)
+    found = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
+    assert all(chunk.has_column_index for chunk in found if chunk.statistics is not None)
+    return [(c.statistics.min, c.statistics.max) if c.statistics is not None else None for c in found]
+
+
+def test_files_in_an_order_have_statistics_of_their_row_groups_and_a_page_index(tmp_path: Path) -> None:
+    done = wide_slice(tmp_path, with_nan=False)
+    assert ranges_in(tmp_path, done, "n") == [(0, 29), (30, 59), (60, 89), (90, 99)]
+    assert None not in ranges_in(tmp_path, done, "ratio")
+
+
+def test_a_column_with_nan_has_no_statistics(tmp_path: Path) -> None:
+    """Statistics leave NaN out, and Spark takes it for greater than any number: it would skip the row."""
+    done = wide_slice(tmp_path, with_nan=True)
+    assert ranges_in(tmp_path, done, "ratio") == [None] * 4
+    assert ranges_in(tmp_path, done, "n") == [(0, 29), (30, 59), (60, 89), (90, 99)]
+    footer = pq.read_metadata(tmp_path / done.base.name).metadata
+    assert (footer[b"hoodie_min_record_key"], footer[b"hoodie_max_record_key"]) == (b"000", b"099")
+
+
+def test_control_files_in_key_order_have_statistics_of_the_key_alone(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    made.write_log(1, [row("a", 1, 1, n=1)])
+    done = made.compact(PLAIN)
+    assert (ranges_in(tmp_path, done, "n"), pq.read_metadata(tmp_path / done.base.name).num_rows) == ([None], 1)
