@@ -15,8 +15,8 @@ from bench.layouts.sides import Layout, Sizes
 from bench.peers import Delta, Hudi
 from bench.spec import MASTER, SPARK_CONF
 from pipeline.clock import monotonic_s
-from pipeline.hudi.files.names import parse_base_name
-from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.files.view import file_slices
+from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.spark.java import java_environment
 from pipeline.storage import open_storage
 
@@ -84,9 +84,9 @@ class HudiSide:
         }
         _parts(self._session, parts).write.format("hudi").options(**options).mode("append").save(path.as_uri())
 
-    def cluster(self, path: Path, layout: Layout, sizes: Sizes) -> float:
+    def cluster(self, path: Path, layout: Layout, files: float) -> float:
         strategy, build = _HUDI[layout.name]
-        target = sum(file.stat().st_size for file in self.files(path)) // sizes.files + 1  # it rounds the number up
+        target = int(bytes_of(self.files(path)) / files) + 1  # it rounds the number up
         options = {
             **_HUDI_WRITES,
             "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target),
@@ -126,16 +126,18 @@ _HUDI_WRITES: Final = {
 }
 
 
+def bytes_of(files: list[Path]) -> int:
+    """The size of files together."""
+    return sum(file.stat().st_size for file in files)
+
+
 def hudi_files(path: Path) -> list[Path]:
-    """The base files of a Hudi table's latest slices."""
-    table = HudiTable.open(open_storage(path.as_uri()))
-    slices = table.file_slices()
+    """The base files of a Hudi table's latest slices. Raises RuntimeError if there are log files."""
+    storage = open_storage(path.as_uri())
+    slices = file_slices(storage, Timeline.load(storage))
     if any(one.log_files for one in slices):
         raise RuntimeError("log files are left")
-    found = [path / one.base_file.path for one in slices if one.base_file is not None]
-    if any(parse_base_name(file.name) is None for file in found):
-        raise RuntimeError("a base file has a name of its own kind")
-    return found
+    return [path / one.base_file.path for one in slices if one.base_file is not None]
 
 
 class DeltaSide:
@@ -151,8 +153,8 @@ class DeltaSide:
     def load(self, path: Path, parts: Path, sizes: Sizes) -> None:
         _parts(self._session, parts).write.format("delta").mode("append").save(path.as_uri())
 
-    def cluster(self, path: Path, layout: Layout, sizes: Sizes) -> float:
-        target = sum(file.stat().st_size for file in self.files(path)) // sizes.files  # it rounds the number down
+    def cluster(self, path: Path, layout: Layout, files: float) -> float:
+        target = int(bytes_of(self.files(path)) / files)  # it rounds the number down
         for name, value in {
             "spark.databricks.delta.optimize.maxFileSize": target,
             "spark.databricks.delta.optimize.minFileSize": target,

@@ -44,6 +44,7 @@ def write_report(path: Path) -> None:
         f"| --- | --- |{' --- |' * (len(kinds) + 1)}",
         *(_share(run, kinds) for run in runs),
         "",
+        *_beside(runs, kinds),
     ]
     path.with_suffix(".md").write_text("\n".join(text))
 
@@ -59,3 +60,23 @@ def _share(run: dict[str, Any], kinds: Sequence[str]) -> str:
     cells = [100 * run["read"][kind]["rows"] / run["sizes"]["rows"] for kind in kinds]
     shown = " | ".join(f"{cell:.1f}" for cell in [*cells, sum(cells) / len(cells)])
     return f"| {run['side']} | {run['layout']} | {shown} |"
+
+
+def _beside(runs: Sequence[dict[str, Any]], kinds: Sequence[str]) -> list[str]:
+    """Each layout of a peer beside ours of the same name."""
+    ours = {run["layout"]: run for run in runs if run["side"] == "binlake"}
+    pairs = [(run, ours[run["layout"]]) for run in runs if run["side"] != "binlake" and run["layout"] in ours]
+    lines = []
+    for peer, own in pairs:
+        if not peer["seconds"]:
+            continue
+        total = [sum(run["read"][kind]["files"] for kind in kinds) for run in (peer, own)]
+        more = [kind for kind in kinds if own["read"][kind]["files"] > peer["read"][kind]["files"]]
+        lines.append(
+            f"| {peer['side']} {peer['layout']} | {peer['seconds'] / own['seconds']:.1f} | {total[0] / total[1]:.2f} "
+            f"| {', '.join(more) or 'none'} |"
+        )
+    if not lines:
+        return []
+    head = "| peer, beside binlake's layout of that name | seconds, times | files, times | binlake reads more for |"
+    return [head, "| --- | --- | --- | --- |", *lines, ""]

@@ -60,8 +60,11 @@ class Side(Protocol):
         """Make the table of the Parquet files in a directory, one file for each of them, in their order."""
         ...
 
-    def cluster(self, path: Path, layout: Layout, sizes: Sizes) -> float:
-        """Lay its rows out in files of nearly equal size; returns the seconds that it took."""
+    def cluster(self, path: Path, layout: Layout, files: float) -> float:
+        """Lay its rows out in files of nearly equal size; returns the seconds that it took.
+
+        ``files``: the number of files by the size of the table now; how well the rows compress depends on their order.
+        """
         ...
 
     def files(self, path: Path) -> list[Path]:
