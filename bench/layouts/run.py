@@ -88,8 +88,9 @@ def measure(name: str, side: Side, place: Path, parts: Path, sizes: Sizes, only:
 
     yield found("as they came", loaded, 0.0)
     _warm_up(side, place, parts)
+    wanted = float(sizes.files)
     for chosen in [one for one in side.layouts() if not only or one in only]:
-        path, wanted = place / "copy", float(sizes.files)
+        path = place / "copy"
         for _ in range(_TRIES):
             shutil.rmtree(path, ignore_errors=True)
             shutil.copytree(loaded, path)
