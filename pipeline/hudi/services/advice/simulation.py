@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.hudi.files.view import FileSlice
+from pipeline.hudi.layout.bounds import bounds_of
 from pipeline.hudi.layout.order import Order, places, sort_keys
+from pipeline.hudi.layout.sketch import sample_size, sketch
 from pipeline.hudi.read.filters.bounds import ColumnBounds, comparison_type, may_match
 from pipeline.hudi.read.filters.expressions import Filter
 from pipeline.hudi.services.advice.sample import Sample
@@ -103,13 +105,21 @@ def pieces_of(together: Sequence[Together], order: Order | None, columns: Sequen
     numbers: list[Longs] = []
     weights: list[float] = []
     for one in together:
-        rows = one.rows if order is None else one.rows.take(pa.array(places([sort_keys(order, one.rows)])))
+        rows = one.rows if order is None else _sorted(order, one.rows)
         count = max(1, min(math.ceil(one.pieces), rows.num_rows // _ROWS_A_PIECE))
         numbers.append(len(weights) + np.arange(rows.num_rows) * count // max(rows.num_rows, 1))
         weights += [one.pieces / count] * count
         tables.append(rows)
     rows, number = pa.concat_tables(tables), pa.array(np.concatenate(numbers))
     return Pieces({name: _bounds(rows.column(name), number, len(weights)) for name in columns}, np.array(weights))
+
+
+def _sorted(order: Order, rows: pa.Table) -> pa.Table:
+    """The rows in an order, with bounds by themselves where the order has bounds."""
+    bounds = None
+    if order.sampled:
+        bounds = bounds_of(order, [sketch(order, [rows], 0, sample_size(1))])
+    return rows.take(pa.array(places([sort_keys(order, rows, bounds)])))
 
 
 def _bounds(column: pa.ChunkedArray, number: pa.Array, count: int) -> ColumnBounds:

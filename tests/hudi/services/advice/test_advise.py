@@ -82,6 +82,17 @@ def test_one_column_that_is_asked_for_is_sorted_by(table: Path) -> None:
         assert one.after <= 0.1
 
 
+def test_two_columns_need_a_curve(table: Path) -> None:
+    asked = [f"select * from t where customer between {n} and {n + 300}" for n in range(0, 9000, 1000)]
+    asked += [f"select * from t where page like 'http://www.shop.example/0{n}1%'" for n in range(5)]
+    found = told(table, *asked)
+    assert found.order is not None
+    assert set(found.order.columns) == {"customer", "page"}
+    assert found.order.curve in ("z_order", "hilbert")
+    shares = {one.order: one.share for one in found.tried}
+    assert shares[found.order] < 0.8 * min(share for order, share in shares.items() if order.curve == "linear")
+
+
 def test_a_table_that_suits_its_queries_is_left_alone(table: Path) -> None:
     found = told(table, "select * from t where placed between 1000 and 2000")
     assert found.order is None
