@@ -61,12 +61,12 @@ class SliceReader:
         """
         if self.appends and rows_never_merge(str(log.name) for log in file_slice.log_files):
             return self._joined(file_slice, condition, tally)
-        events = LogEvents(self._working_schema(), self.ordering_field)
+        events = LogEvents(self.working_schema(), self.ordering_field)
         for log_file in file_slice.log_files:
             self.take_log_file(events, log_file)
         log = events.merged()
         held_back = contested(log, condition, self.ordering_field)
-        base = self._base_rows(file_slice, self._working_schema(), condition, held_back, tally)
+        base = self._base_rows(file_slice, self.working_schema(), condition, held_back, tally)
         return (self._merge(base, log) if len(log.winners.keys) else base).select(self.schema.names)
 
     def _joined(self, file_slice: FileSlice, condition: Filter, tally: ReadTally | None) -> pa.Table:
@@ -79,7 +79,7 @@ class SliceReader:
 
     def base_rows(self, file_slice: FileSlice) -> pa.Table:
         """The rows of the slice's base file with the columns of the merge. Errors as ``read``."""
-        return self._base_rows(file_slice, self._working_schema())
+        return self._base_rows(file_slice, self.working_schema())
 
     def _base_rows(
         self,
@@ -113,16 +113,16 @@ class SliceReader:
 
         Returns (rows, keys of rows that do not live). Raises as ``read``.
         """
-        events = LogEvents(self._working_schema(), self.ordering_field)
+        events = LogEvents(self.working_schema(), self.ordering_field)
         for log_file in log_files:
             self.take_log_file(events, log_file)
         log = events.merged()
-        rows = self._merge(aligned(known(log.winners.keys), self._working_schema()), log)
+        rows = self._merge(aligned(known(log.winners.keys), self.working_schema()), log)
         return rows.select(self.schema.names), log.winners.keys.filter(pa.array(log.winners.row < 0))
 
     def deletes(self, file_slice: FileSlice) -> pa.Table:
         """The deletes of the slice's log files that win over every other event of their key in the log."""
-        schema = self._working_schema()
+        schema = self.working_schema()
         events = LogEvents(schema, self.ordering_field)
         for log_file in file_slice.log_files:
             self.take_log_file(events, log_file)
@@ -143,8 +143,8 @@ class SliceReader:
             return False
         return self.timeline.is_completed(instant)
 
-    def _working_schema(self) -> pa.Schema:
-        """The requested columns, plus the key and the ordering column for the merge."""
+    def working_schema(self) -> pa.Schema:
+        """The columns that are read: the requested ones, plus the key and the ordering column for the merge."""
         extra = [pa.field(RECORD_KEY_FIELD, pa.string())]
         if self.ordering_field and self.ordering_field not in self.schema.names:
             extra.append(pa.field(self.ordering_field, pa.int64()))

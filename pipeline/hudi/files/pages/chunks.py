@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,7 +15,7 @@ from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.pages.compact import Struct
 from pipeline.hudi.files.pages.excerpt import Run, check_page, excerpt
 from pipeline.hudi.files.pages.footer import TAIL, ChunkFields, ColumnFields, Footer, number
-from pipeline.hudi.files.pages.page_index import Pages, read_column_index, read_offset_index
+from pipeline.hudi.files.pages.page_index import Pages, RowRanges, read_column_index, read_offset_index
 from pipeline.hudi.files.pages.parts import FileParts
 from pipeline.hudi.files.pages.statistics import chunk_range
 from pipeline.hudi.files.parquet_file import check_keys, open_parquet
@@ -26,9 +25,6 @@ from pipeline.storage.base import Storage
 END_BYTES = 128 * 1024
 #: A file up to this size is fetched whole: a request costs more than the bytes.
 WHOLE_BYTES = 1024 * 1024
-
-#: Rows of a row group, from (inclusive) and to (exclusive), ascending and apart.
-RowRanges = list[tuple[int, int]]
 
 
 @dataclass
@@ -142,7 +138,7 @@ class ChunkedFile:
         read = size = total = 0
         for name in self.held(columns):
             pages, chunk = self.pages(group, name), self._chunk(group, name)
-            runs = _runs(pages, ranges)
+            runs = pages.runs(ranges)
             read += sum(b - a for a, b in runs)
             size += sum(int(pages.size[a:b].sum()) for a, b in runs) + chunk.begin - chunk.dictionary
             total += len(pages.offset)
@@ -178,8 +174,7 @@ class ChunkedFile:
                 continue
             for name in columns:
                 chunk, pages = self._chunk(group, name), self.pages(group, name)
-                runs = _runs(pages, ranges)
-                wanted += [(int(pages.offset[a]), int(pages.offset[b - 1] + pages.size[b - 1])) for a, b in runs]
+                wanted += [pages.place(first, last) for first, last in pages.runs(ranges)]
                 if chunk.dictionary < chunk.begin:
                     wanted.append((chunk.dictionary, chunk.begin))
         self.parts.fetch(wanted)
@@ -200,7 +195,7 @@ class ChunkedFile:
         for group, ranges in chosen.items():
             pages, chunk = self.pages(group, name), self._chunk(group, name)
             ends = pages.ends
-            for first, last in _runs(pages, ranges):
+            for first, last in pages.runs(ranges):
                 run = self._run(chunk, pages, first, last)
                 begin, end = int(pages.first_row[first]), int(ends[last - 1])
                 inside = [(max(a, begin), min(b, end)) for a, b in ranges if a < end and b > begin]
@@ -216,14 +211,11 @@ class ChunkedFile:
         return pa.chunked_array(chunks, column.type)
 
     def _run(self, chunk: _Chunk, pages: Pages, first: int, last: int) -> Run:
-        ends = pages.ends
+        rows = (pages.ends - pages.first_row).tolist()
         for page in range(first, last):
-            start = int(pages.offset[page])
-            check_page(self.parts.part(start, start + int(pages.size[page])), int(ends[page] - pages.first_row[page]))
-        start, stop = int(pages.offset[first]), int(pages.offset[last - 1] + pages.size[last - 1])
-        rows = int(ends[last - 1] - pages.first_row[first])
+            check_page(self.parts.part(*pages.place(page, page + 1)), rows[page])
         dictionary = self.parts.part(chunk.dictionary, chunk.begin)
-        return Run(chunk.stored, dictionary, self.parts.part(start, stop), rows)
+        return Run(chunk.stored, dictionary, self.parts.part(*pages.place(first, last)), sum(rows[first:last]))
 
     @cached_property
     def _footer(self) -> Footer:
@@ -273,12 +265,3 @@ def _start(chunk: pq.ColumnChunkMetaData) -> int:
     first: int = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
     return dictionary if dictionary is not None and 0 < dictionary < first else first
-
-
-def _runs(pages: Pages, ranges: RowRanges) -> list[tuple[int, int]]:
-    """The pages, from (inclusive) and to (exclusive), that hold some rows; runs of pages apart from each other."""
-    ends, wanted = pages.ends, np.zeros(len(pages.offset), dtype=np.bool_)
-    for start, stop in ranges:
-        wanted[np.searchsorted(ends, start, "right") : np.searchsorted(pages.first_row, stop, "left")] = True
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], wanted.astype(np.int8), [0]))))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

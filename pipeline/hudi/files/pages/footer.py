@@ -10,16 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.hudi.files.pages.compact import (
-    LIST,
-    STRUCT,
-    Longs,
-    Struct,
-    end_of,
-    fields_of,
-    items_of,
-    read_struct,
-)
+from pipeline.hudi.files.pages.compact import LIST, STRUCT, Struct, read_struct
+from pipeline.hudi.files.pages.skim import Longs, end_of, fields_of, items_of
 from pipeline.hudi.files.varint import read_varint
 
 MAGIC = b"PAR1"

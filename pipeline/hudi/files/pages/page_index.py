@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.hudi.files.column_stats import ColumnRange
-from pipeline.hudi.files.pages.compact import Items, Longs, Struct, read_struct
+from pipeline.hudi.files.pages.compact import Items, Struct, read_struct
+from pipeline.hudi.files.pages.skim import Longs
 from pipeline.hudi.files.pages.statistics import page_ranges
+
+#: Rows of a row group, from (inclusive) and to (exclusive), ascending and apart.
+RowRanges = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +26,23 @@ class Pages:
     first_row: Longs
     rows: int
 
-    @property
+    @cached_property
     def ends(self) -> Longs:
         """For each page the row after its last one."""
         return np.append(self.first_row[1:], self.rows)
+
+    def runs(self, ranges: RowRanges) -> list[tuple[int, int]]:
+        """The pages, from (inclusive) and to (exclusive), that hold some of these rows; the runs are apart."""
+        wanted = np.zeros(len(self.offset), dtype=np.bool_)
+        for start, stop in ranges:
+            first = np.searchsorted(self.ends, start, "right")
+            wanted[first : np.searchsorted(self.first_row, stop, "left")] = True
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], wanted.astype(np.int8), [0]))))
+        return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+    def place(self, first: int, last: int) -> tuple[int, int]:
+        """The bytes of the pages from ``first`` to ``last`` (exclusive): start and end in the file."""
+        return int(self.offset[first]), int(self.offset[last - 1] + self.size[last - 1])
 
 
 def read_offset_index(data: bytes, begin: int, end: int, rows: int) -> Pages:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.files.pages.chunks import ChunkedFile, RowRanges
+from pipeline.hudi.files.pages.chunks import ChunkedFile
+from pipeline.hudi.files.pages.page_index import RowRanges
 from pipeline.hudi.files.view import BaseFile
 from pipeline.hudi.read.filters.bounds import may_match
 from pipeline.hudi.read.filters.expressions import Filter, columns_of

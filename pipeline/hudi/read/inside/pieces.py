@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.log_rows import Longs
-from pipeline.hudi.files.pages.chunks import ChunkedFile, RowRanges
+from pipeline.hudi.files.pages.chunks import ChunkedFile
+from pipeline.hudi.files.pages.page_index import RowRanges
 from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds
 from pipeline.hudi.read.filters.evaluate import Flags
 

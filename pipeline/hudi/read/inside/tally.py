@@ -29,3 +29,8 @@ class ReadTally:
         """Add the counts of another scan."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def __str__(self) -> str:
+        pages = f", pages {self.pages:,} of {self.of_pages:,} in them" if self.of_pages else ""
+        read = f"row groups {self.row_groups:,} of {self.of_row_groups:,}{pages}"
+        return f"{read}, bytes {self.bytes:,} of {self.of_bytes:,}"
