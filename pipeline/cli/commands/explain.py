@@ -10,6 +10,7 @@ from pipeline.cli.option_group import options_of
 from pipeline.cli.tables import Conf, TableName
 from pipeline.cli.text import number, size, terminal
 from pipeline.hudi.read import Query, ScanPlan
+from pipeline.hudi.read.inside.planned import PlannedReads, planned_reads
 from pipeline.hudi.read.sql_engine import plan_sql
 
 
@@ -26,6 +27,17 @@ def explain(
     reader = open_reader(table, conf, index)
     planned = plan_sql(reader, sql, asked, count_all=True)
     print_plan(planned.plan, terminal())
+    inside = planned_reads(planned.plan)
+    if inside is not None:
+        terminal().print(_inside(inside), markup=False, highlight=False, soft_wrap=True)
+
+
+def _inside(planned: PlannedReads) -> str:
+    """What would be read inside of the base files."""
+    looked, files = planned.tally.files, planned.files
+    first = f"the first {number(looked)} of {number(files)} base files" if looked < files else "base files"
+    more = f"; log files of {number(planned.with_logs)} of them may need more" if planned.with_logs else ""
+    return f"inside {first}: {planned.tally}{more}"
 
 
 def print_plan(plan: ScanPlan, console: Console) -> None:

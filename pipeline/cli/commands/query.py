@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
@@ -22,6 +23,7 @@ from pipeline.cli.tables import Conf, TableName, storage_of
 from pipeline.cli.text import number, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
+from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.read.query import EARLIEST
 from pipeline.hudi.read.sql_engine import plan_sql, run_sql
 
@@ -72,19 +74,32 @@ def query(
     index: UseIndex = True,
     form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
+    counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
 ) -> None:
     """Run an SQL query over a table."""
     reader = open_reader(table, conf, index)
     planned = plan_sql(reader, sql, asked)
     for warning in planned.plan.warnings:
         terminal(stderr=True).print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
-    with run_sql(planned) as result:
+    tally = ReadTally()
+    with run_sql(planned, tally) as result:
         if form is Format.TABLE:
             _print_table(result, terminal(), rows)
         elif form is Format.CSV:
             _print_csv(result)
         else:
             _print_json(result)
+    if counts:
+        _print_counts(tally, form)
+
+
+def _print_counts(tally: ReadTally, form: Format) -> None:
+    """What was read, as JSON where the rows are."""
+    if form is Format.JSON:
+        sys.stderr.write(json.dumps(asdict(tally)) + "\n")
+    else:
+        fetched = f"fetched {number(tally.fetched)} bytes in {number(tally.requests)} requests"
+        sys.stderr.write(f"read of {number(tally.files)} base files: {tally}; {fetched}\n")
 
 
 def open_reader(table: str, conf: Path | None, index: bool) -> TableReader:

@@ -16,6 +16,7 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.counting.rows import CountedRows
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import TRUE, Filter, unknown_parts
+from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.read.laid_out import LaidOut
 from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.slice import SliceReader
@@ -76,14 +77,15 @@ class SliceScan:
         """The schema of every batch."""
         return pa.schema([self.reader.schema.field(name) for name in self.columns])
 
-    def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """The rows of one slice that pass. The slice is in memory as long as the iterator.
+    def read(self, file_slice: FileSlice, tally: ReadTally | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one slice that pass. The slice is in memory as long as the iterator; of its base file the row
+        groups and pages that may hold such rows. ``tally`` counts them.
 
         Raises CorruptDataError, UnsupportedError, StorageError; TransientError if a file was deleted: the table was
         cleaned after the plan was made.
         """
         try:
-            rows = self.reader.read(file_slice)
+            rows = self.reader.read(file_slice, self.condition, tally)
         except StorageNotFoundError as error:
             raise TransientError(
                 "a file of the plan does not exist: the table was cleaned during the read",

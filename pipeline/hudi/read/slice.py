@@ -19,6 +19,10 @@ from pipeline.hudi.files.log_file import LogBlock, iter_blocks
 from pipeline.hudi.files.log_merge import MergedLog
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import FileSlice, LogFile, file_slices
+from pipeline.hudi.read.filters.expressions import TRUE, Filter, columns_of
+from pipeline.hudi.read.inside.base_rows import wanted_rows
+from pipeline.hudi.read.inside.contested import NOT_HELD_BACK, Contested, contested
+from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
@@ -44,18 +48,30 @@ class SliceReader:
     as_of: str | None = None
     appends: bool = False
 
-    def read(self, file_slice: FileSlice) -> pa.Table:
-        """The live rows, in no promised order. Raises CorruptDataError, UnsupportedError, StorageNotFoundError."""
+    def read(self, file_slice: FileSlice, condition: Filter = TRUE, tally: ReadTally | None = None) -> pa.Table:
+        """The live rows, in no promised order.
+
+        Args:
+            file_slice: of the table.
+            condition: normalised, over columns of ``schema``: rows of the base file that fail it may be left out, as
+                far as whole row groups and pages fail it.
+            tally: counts what is read of the base file if there is a condition.
+
+        Raises CorruptDataError, UnsupportedError, StorageNotFoundError.
+        """
         if self.appends and rows_never_merge(str(log.name) for log in file_slice.log_files):
-            return self._joined(file_slice)
-        events = LogEvents(self._working_schema(), self.ordering_field)
+            return self._joined(file_slice, condition, tally)
+        events = LogEvents(self.working_schema(), self.ordering_field)
         for log_file in file_slice.log_files:
             self.take_log_file(events, log_file)
-        return self.merged(self.base_rows(file_slice), events)
+        log = events.merged()
+        held_back = contested(log, condition, self.ordering_field)
+        base = self._base_rows(file_slice, self.working_schema(), condition, held_back, tally)
+        return (self._merge(base, log) if len(log.winners.keys) else base).select(self.schema.names)
 
-    def _joined(self, file_slice: FileSlice) -> pa.Table:
-        """All rows of the slice's files, one file after the other."""
-        parts = [self._base_rows(file_slice, self.schema)]
+    def _joined(self, file_slice: FileSlice, condition: Filter, tally: ReadTally | None) -> pa.Table:
+        """All rows of the slice's files, one file after the other, but rows of the base file that fail."""
+        parts = [self._base_rows(file_slice, self.schema, condition, NOT_HELD_BACK, tally)]
         for log in file_slice.log_files:
             blocks = filter(self._counts, iter_blocks(self.storage.read(log.path), log.path))
             parts += [aligned(decode_data_block(block, self.schema.names, log.path), self.schema) for block in blocks]
@@ -63,13 +79,22 @@ class SliceReader:
 
     def base_rows(self, file_slice: FileSlice) -> pa.Table:
         """The rows of the slice's base file with the columns of the merge. Errors as ``read``."""
-        return self._base_rows(file_slice, self._working_schema())
+        return self._base_rows(file_slice, self.working_schema())
 
-    def _base_rows(self, file_slice: FileSlice, schema: pa.Schema) -> pa.Table:
-        if file_slice.base_file is None:
+    def _base_rows(
+        self,
+        file_slice: FileSlice,
+        schema: pa.Schema,
+        condition: Filter = TRUE,
+        held_back: Contested | None = None,
+        tally: ReadTally | None = None,
+    ) -> pa.Table:
+        base = file_slice.base_file
+        if base is None:
             return schema.empty_table()
-        path, size = file_slice.base_file.path, file_slice.base_file.size
-        return aligned(read_base_file(self.storage, path, schema.names, size), schema)
+        if columns_of(condition):
+            return aligned(wanted_rows(self.storage, base, schema, condition, held_back, tally), schema)
+        return aligned(read_base_file(self.storage, base.path, schema.names, base.size), schema)
 
     def merged(self, base: pa.Table, events: LogEvents) -> pa.Table:
         """The live rows after the events of the log."""
@@ -88,16 +113,16 @@ class SliceReader:
 
         Returns (rows, keys of rows that do not live). Raises as ``read``.
         """
-        events = LogEvents(self._working_schema(), self.ordering_field)
+        events = LogEvents(self.working_schema(), self.ordering_field)
         for log_file in log_files:
             self.take_log_file(events, log_file)
         log = events.merged()
-        rows = self._merge(aligned(known(log.winners.keys), self._working_schema()), log)
+        rows = self._merge(aligned(known(log.winners.keys), self.working_schema()), log)
         return rows.select(self.schema.names), log.winners.keys.filter(pa.array(log.winners.row < 0))
 
     def deletes(self, file_slice: FileSlice) -> pa.Table:
         """The deletes of the slice's log files that win over every other event of their key in the log."""
-        schema = self._working_schema()
+        schema = self.working_schema()
         events = LogEvents(schema, self.ordering_field)
         for log_file in file_slice.log_files:
             self.take_log_file(events, log_file)
@@ -118,8 +143,8 @@ class SliceReader:
             return False
         return self.timeline.is_completed(instant)
 
-    def _working_schema(self) -> pa.Schema:
-        """The requested columns, plus the key and the ordering column for the merge."""
+    def working_schema(self) -> pa.Schema:
+        """The columns that are read: the requested ones, plus the key and the ordering column for the merge."""
         extra = [pa.field(RECORD_KEY_FIELD, pa.string())]
         if self.ordering_field and self.ordering_field not in self.schema.names:
             extra.append(pa.field(self.ordering_field, pa.int64()))

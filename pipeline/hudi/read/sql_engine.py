@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.read.counting.sql import COUNTED
+from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.read.plan import CONDITION, ScanPlan
 from pipeline.hudi.read.query import Query
 from pipeline.hudi.read.sql_query import query_needs
@@ -78,14 +79,14 @@ class _Counted:
 class _Rows:
     """The plan's batches, for each scan by DuckDB."""
 
-    def __init__(self, plan: ScanPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: ScanPlan, tally: ReadTally | None) -> None:
+        self.plan, self.tally = plan, tally
         self.failure: BinlakeError | None = None
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             for file_slice in self.plan.slices:
-                yield from self.plan.scan.read(file_slice)
+                yield from self.plan.scan.read(file_slice, self.tally)
         except BinlakeError as error:
             self.failure = error
             raise
@@ -96,12 +97,13 @@ class _Rows:
 
 
 @contextmanager
-def run_sql(query: SqlQuery) -> Iterator[pa.RecordBatchReader]:
-    """Run a planned query; its result is read while the context is open.
+def run_sql(query: SqlQuery, tally: ReadTally | None = None) -> Iterator[pa.RecordBatchReader]:
+    """Run a planned query; its result is read while the context is open. ``tally`` counts what is read of base files,
+    each time that DuckDB scans the table.
 
     Raises ConfigError for queries that DuckDB refuses, and the errors of reading the table.
     """
-    rows = _Rows(query.plan)
+    rows = _Rows(query.plan, tally)
     connection = duckdb.connect(config=_ALONE)
     try:
         connection.execute("SET TimeZone = 'UTC'")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pipeline.errors import TransientError
 from pipeline.hudi.read.counting.rows import CountRequest
 from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan
 from pipeline.hudi.read.planner import Planner
 from pipeline.hudi.read.pruning import IndexReads
@@ -107,10 +108,11 @@ class TableReader:
             table=self.table.config.name,
         )
 
-    def batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-        """The rows of a plan, slice after slice; no more than one slice is in memory. Errors as ``SliceScan.read``."""
+    def batches(self, plan: ScanPlan, tally: ReadTally | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a plan, slice after slice; no more than one slice is in memory. ``tally`` counts what is read of
+        base files. Errors as ``SliceScan.read``."""
         for file_slice in plan.slices:
-            yield from plan.scan.read(file_slice)
+            yield from plan.scan.read(file_slice, tally)
 
     def read(
         self, query: Query | None = None, condition: Condition = None, columns: Sequence[str] | None = None

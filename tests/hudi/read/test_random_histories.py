@@ -39,11 +39,16 @@ Change = tuple[int, dict[str, Any] | None]
 Step = dict[int, Change] | None
 
 
-def histories() -> st.SearchStrategy[list[Step]]:
-    """Upserts and deletes, late ones among them, and compactions."""
+def commits(least: int = 1) -> st.SearchStrategy[dict[int, Change]]:
+    """Upserts and deletes of at least so many keys."""
     cells = st.fixed_dictionaries({name: st.one_of(st.none(), oracle.VALUES[name]) for name in NAMES})
     change = st.tuples(st.integers(1, 4), st.one_of(cells, cells, st.none()))
-    commit = st.dictionaries(KEYS, change, min_size=1, max_size=6)
+    return st.dictionaries(KEYS, change, min_size=least, max_size=max(least, 6))
+
+
+def histories() -> st.SearchStrategy[list[Step]]:
+    """Upserts and deletes, late ones among them, and compactions."""
+    commit = commits()
     return st.lists(st.one_of(commit, commit, st.none()), min_size=1, max_size=5)
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.files.column_stats import ColumnRange, ValueType, value_type
-from pipeline.hudi.read.filters.evaluate import Flags, flags
+from pipeline.hudi.read.filters.evaluate import Flags, flags, matches
 from pipeline.hudi.read.filters.expressions import (
     And,
     Compare,
@@ -55,6 +55,7 @@ class ColumnBounds:
 
     ``kind``: its type in the table. ``low``, ``high``: arrays of n in ``comparison_type(kind)``, null where unbounded.
     ``has_values``, ``has_nulls``: bool arrays of n, False only where the file certainly holds none.
+    ``nan_unsaid``: whether a file may hold NaN although its bounds are numbers.
     """
 
     kind: pa.DataType
@@ -62,6 +63,13 @@ class ColumnBounds:
     high: pa.Array
     has_values: Flags
     has_nulls: Flags
+    nan_unsaid: bool = False
+
+    def take(self, places: Longs) -> ColumnBounds:
+        """The bounds of the files at these places, in that order."""
+        chosen = pa.array(places)
+        values, nulls = self.has_values[places], self.has_nulls[places]
+        return ColumnBounds(self.kind, self.low.take(chosen), self.high.take(chosen), values, nulls, self.nan_unsaid)
 
 
 def comparison_type(kind: pa.DataType) -> pa.DataType:
@@ -212,6 +220,8 @@ def may_match(part: Filter, columns: Mapping[str, ColumnBounds], count: int) -> 
 def _leaf(leaf: Compare | In | IsNull | StartsWith, bounds: ColumnBounds) -> Flags:
     if isinstance(leaf, IsNull):
         return bounds.has_values if leaf.negated else bounds.has_nulls
+    if bounds.nan_unsaid and matches(leaf, pa.table({leaf.column: pa.array([math.nan], bounds.kind)}))[0]:
+        return bounds.has_values
     if isinstance(leaf, Compare):
         comparison = settled(bounds.kind, leaf.op, leaf.value)
         inside = np.bool_(comparison) if isinstance(comparison, bool) else _compare(bounds, *comparison)

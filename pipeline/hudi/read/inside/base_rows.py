@@ -1,0 +1,91 @@
+"""The rows of a base file that a condition needs: row groups and pages without such rows are not fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.hudi.files.pages.chunks import ChunkedFile
+from pipeline.hudi.files.pages.page_index import RowRanges
+from pipeline.hudi.files.view import BaseFile
+from pipeline.hudi.read.filters.bounds import may_match
+from pipeline.hudi.read.filters.expressions import Filter, columns_of
+from pipeline.hudi.read.inside.contested import Contested
+from pipeline.hudi.read.inside.pieces import Pieces, pages, row_groups
+from pipeline.hudi.read.inside.tally import ReadTally
+from pipeline.storage.base import Storage
+
+
+def wanted_rows(
+    storage: Storage,
+    base: BaseFile,
+    schema: pa.Schema,
+    condition: Filter,
+    held_back: Contested | None,
+    tally: ReadTally | None = None,
+) -> pa.Table:
+    """The rows of a base file that may pass a condition, or may keep a row of the log back; others may be among them.
+
+    Args:
+        storage: the table's root.
+        base: the file.
+        schema: the columns to read, in the types in which they are read.
+        condition: normalised.
+        held_back: of the slice's log, None to leave out nothing.
+        tally: counts what is read.
+
+    Returns the columns that the file has. Raises CorruptDataError, UnsupportedError, StorageError.
+    """
+    file = ChunkedFile(storage, base.path, base.size)
+    chosen = chosen_rows(file, schema, condition, held_back)
+    rows = file.read(schema.names, chosen)
+    if tally is not None:
+        tally.add(tally_of(file, schema.names, chosen))
+    return rows
+
+
+def chosen_rows(
+    file: ChunkedFile, schema: pa.Schema, condition: Filter, held_back: Contested | None
+) -> dict[int, RowRanges | None]:
+    """The rows of a base file to read: row group -> ranges, None for all. Arguments and errors as ``wanted_rows``."""
+    rows = file.group_rows
+    if held_back is None:
+        return dict.fromkeys(range(len(rows)))
+    columns = list(dict.fromkeys([*columns_of(condition), *held_back.columns]))
+    pieces = row_groups(file, schema, columns)
+    chosen = _wanted(pieces, condition, held_back, rows)
+    if chosen and file.can_pick_pages(schema.names):
+        pieces = pages(file, schema, columns, list(chosen))
+        chosen = _wanted(pieces, condition, held_back, rows)
+    return chosen
+
+
+def _wanted(
+    pieces: Pieces, condition: Filter, held_back: Contested, rows: Sequence[int]
+) -> dict[int, RowRanges | None]:
+    count = len(pieces.group)
+    wanted = may_match(condition, pieces.bounds, count) | held_back.may_be_in(pieces.bounds, count)
+    return pieces.chosen(np.asarray(wanted, dtype=np.bool_), rows)
+
+
+def tally_of(file: ChunkedFile, columns: Sequence[str], chosen: Mapping[int, RowRanges | None]) -> ReadTally:
+    """The counts of a base file of which these rows are read."""
+    found = ReadTally(files=1, row_groups=len(chosen), of_row_groups=len(file.group_rows))
+    has_pages = file.can_pick_pages(columns)
+    for group, rows in enumerate(file.group_rows):
+        size = file.stored_bytes(group, columns)
+        found.of_bytes += size
+        if group not in chosen:
+            continue
+        ranges = chosen[group]
+        if not has_pages:
+            found.bytes += size
+            continue
+        pages_read, read, of_pages = file.pages_read(group, columns, [(0, rows)] if ranges is None else ranges)
+        found.bytes += size if ranges is None else read
+        found.pages += pages_read
+        found.of_pages += of_pages
+    found.fetched, found.requests = file.parts.fetched, file.parts.requests
+    return found
