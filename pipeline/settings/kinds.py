@@ -19,7 +19,8 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
 
 
 def _of_buckets(rules: Mapping[str, Any]) -> str | None:
-    if rules["clustering"].model_fields_set:
+    clustering = rules["clustering"]
+    if clustering.order_by is not None or clustering.mode != "process":
         index = rules["index"].type
         return f"index.type {index}: rows may not leave their bucket: leave clustering out, set compaction.order_by"
     return None

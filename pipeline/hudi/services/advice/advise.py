@@ -11,6 +11,7 @@ from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.read import TableReader
 from pipeline.hudi.read.slice_files import SliceFiles
+from pipeline.hudi.rewrite.form import ORDERED_ROW_GROUP_ROWS
 from pipeline.hudi.services.advice.overlap import ColumnOverlap, overlaps
 from pipeline.hudi.services.advice.proposal import Search, Tried, assumed_queries, distinct_values, sortable
 from pipeline.hudi.services.advice.queries import AskedQuery, LeftOut, asked_queries, filtered_columns
@@ -178,7 +179,7 @@ def _distinct(sample: Sample, columns: Sequence[str]) -> dict[str, int]:
 
 def _together(kind: TableKind, sample: Sample, given: Given) -> list[Together]:
     if kind.computed:
-        return in_buckets(sample, given.compaction.row_group_rows)
+        return in_buckets(sample, given.compaction.row_group_rows or ORDERED_ROW_GROUP_ROWS)
     return clustered(sample, given.files.target_bytes, given.clustering.group_bytes)
 
 
