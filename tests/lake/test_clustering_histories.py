@@ -106,7 +106,7 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
     for _ in range(2):
         here.batch(changes=0)
     clusterer, write = Clusterer(here), looked_up.write_looked_up
-    calls: list[object] = []
+    calls: list[Any] = []
 
     def overtaken(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
         done = write(*arguments)
