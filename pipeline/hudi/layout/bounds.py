@@ -19,7 +19,9 @@ from pipeline.hudi.layout.order import Order
 from pipeline.hudi.layout.search import ranges_of
 from pipeline.hudi.layout.sketch import Sketch
 
-#: The bits of a range's number, so that four columns fit into one word; fewer if there are more columns.
+#: The most ranges of a column.
+_MOST_RANGES: Final = 8192
+#: The bits of a value's number, so that four columns fit into one word; fewer if there are more columns.
 _MOST_BITS: Final = 16
 _LEAST_BITS: Final = 8
 _WORD_BITS: Final = 64
@@ -38,26 +40,31 @@ class ColumnBounds:
         bounds: the least value of every range but the first, ascending: uint64 or large_binary, as ``comparable`` makes
             them.
         nulls: whether nulls are a range of their own, before all others.
+        middles: where the middle of each range is if all rows are in their order, 0 to 1, ascending.
     """
 
     bounds: pa.Array
     nulls: bool
+    middles: _Doubles
 
     @property
     def ranges(self) -> int:
         """How many there are, at least 1."""
-        return len(self.bounds) + 1 + self.nulls
+        return len(self.middles)
 
-    def numbers(self, values: pa.Array) -> _Longs:
-        """The number of each value's range, from 0 on, int64 of n; that of null is 0.
+    def ranges_of(self, values: pa.Array) -> _Longs:
+        """Each value's range, from 0 on, int64 of n; that of null is 0.
 
         Args:
             values: n values.
 
-        Raises UnsupportedError if the type of the values does not fit to the sample's.
+        Raises UnsupportedError if values of this type have no order.
         """
         compared = comparable(values)
-        return np.where(nulls_of(compared), 0, ranges_of(compared, self.bounds) + self.nulls)
+        if compared.type != self.bounds.type and len(self.bounds):
+            raise ValueError(f"ranges of {self.bounds.type} do not divide values of the type {values.type}")
+        found = ranges_of(compared, self.bounds) + self.nulls
+        return np.where(nulls_of(compared), 0, found) if compared.null_count else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Bounds:
 
     Args:
         columns: by name, in the order's order.
-        bits: of a range's number.
+        bits: of a value's number.
     """
 
     columns: dict[str, ColumnBounds]
@@ -75,18 +82,19 @@ class Bounds:
     def numbers(self, rows: pa.Table) -> Ulongs:
         """The numbers of values, uint64 of columns x n, of ``bits`` bits each.
 
-        The ranges of every column are spread over all numbers (their fill factor), so that the highest bit of each
-        column divides its ranges into two halves, whether it has two ranges or thousands.
+        The ranges of every column are spread over all numbers (their fill factor), whether there are two or thousands,
+        by the rows that they hold: the highest bit of a number divides the rows into halves, as far as ranges allow.
+        A range with many rows is told from the others by few bits, and takes no bits from them.
 
         Args:
             rows: n rows with the columns.
         """
         numbers = np.empty((len(self.columns), rows.num_rows), dtype=np.uint64)
         for place, (name, column) in enumerate(self.columns.items()):
-            spread = (np.arange(column.ranges, dtype=np.uint64) << np.uint64(self.bits)) // np.uint64(column.ranges)
+            spread = np.minimum(column.middles * (1 << self.bits), (1 << self.bits) - 1).astype(np.uint64)
             done = 0
             for chunk in rows.column(name).chunks:
-                numbers[place, done : done + len(chunk)] = spread[column.numbers(chunk)]
+                numbers[place, done : done + len(chunk)] = spread[column.ranges_of(chunk)]
                 done += len(chunk)
         return numbers
 
@@ -100,17 +108,14 @@ def bounds_of(order: Order, sketches: Sequence[Sketch]) -> Bounds | None:
     """
     if not order.sampled:
         return None
-    most = min(_MOST_BITS, max(_LEAST_BITS, _WORD_BITS // len(order.columns)))
     taken = [one for one in sketches if one.sample.num_rows]
     weights = np.repeat([one.weight for one in taken], [one.sample.num_rows for one in taken])
     columns = {}
     for name in order.columns:
         chunks = [chunk for one in taken for chunk in one.sample.column(name).chunks]
-        columns[name] = column_bounds(
-            pa.chunked_array(chunks, chunks[0].type if chunks else pa.uint64()), weights, 1 << most
-        )
-    longest = max(column.ranges for column in columns.values())
-    return Bounds(columns, max(1, (longest - 1).bit_length()))
+        candidates = pa.chunked_array(chunks, chunks[0].type if chunks else pa.uint64())
+        columns[name] = column_bounds(candidates, weights, _MOST_RANGES)
+    return Bounds(columns, min(_MOST_BITS, max(_LEAST_BITS, _WORD_BITS // len(order.columns))))
 
 
 def column_bounds(candidates: pa.ChunkedArray, weights: _Doubles, most: int) -> ColumnBounds:
@@ -125,17 +130,20 @@ def column_bounds(candidates: pa.ChunkedArray, weights: _Doubles, most: int) -> 
         most: the most ranges, at least 2.
     """
     valid = np.flatnonzero(np.asarray(pc.is_valid(candidates).to_numpy(), dtype=np.bool_))
-    nulls = len(valid) < len(candidates)
     values = candidates.combine_chunks().take(pa.array(valid))
     order = pc.sort_indices(values)
     ordered = values.take(order)
     new = np.ones(len(ordered), dtype=np.bool_)
     new[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False), dtype=np.bool_)
     starts = np.flatnonzero(new)
+    null_weight = float(weights.sum() - weights[valid].sum())
     if not len(starts):
-        return ColumnBounds(ordered, nulls)
-    firsts = _packed(np.add.reduceat(weights[valid][order.to_numpy()], starts), most - nulls)
-    return ColumnBounds(ordered.take(pa.array(starts[firsts[1:]])), nulls)
+        return ColumnBounds(ordered, False, np.array([0.5]))
+    nulls = len(valid) < len(candidates)
+    held = np.add.reduceat(weights[valid][order.to_numpy()], starts)
+    firsts = _packed(held, most - nulls)
+    held = np.concatenate(([null_weight] if nulls else [], np.add.reduceat(held, firsts)))
+    return ColumnBounds(ordered.take(pa.array(starts[firsts[1:]])), nulls, (held.cumsum() - held / 2) / held.sum())
 
 
 def _packed(weights: _Doubles, most: int) -> _Longs:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.compiled import BYTES, LONG, LONGS, NOTHING, compiled
+from pipeline.compiled import LONG, LONGS, NOTHING, ULONGS, compiled
 from pipeline.hudi.definition.xxhash32 import utf8_of
+from pipeline.hudi.layout.search_tree import fill_tree, rank, tree_height
+from pipeline.hudi.layout.text_search import text_ranges
 
-_Longs = npt.NDArray[np.int64]
-_Bytes = npt.NDArray[np.uint8]
+_Longs: TypeAlias = npt.NDArray[np.int64]
+_Ulongs: TypeAlias = npt.NDArray[np.uint64]
 
 
 def ranges_of(values: pa.Array, bounds: pa.Array) -> _Longs:
@@ -22,39 +26,17 @@ def ranges_of(values: pa.Array, bounds: pa.Array) -> _Longs:
     """
     if not len(bounds):
         return np.zeros(len(values), dtype=np.int64)
-    if values.type == pa.uint64():
-        numbers, marks = (np.asarray(every.to_numpy(), dtype=np.uint64) for every in (values.fill_null(0), bounds))
-        return np.searchsorted(marks, numbers, side="right").astype(np.int64, copy=False)
+    if values.type != pa.uint64():
+        return text_ranges(utf8_of(values), utf8_of(bounds))
+    marks = np.array(bounds.to_numpy(), dtype=np.uint64)
+    tree = np.empty(1 << tree_height(len(marks)), dtype=np.uint64)
+    fill_tree(marks, 0, len(marks), tree, 0)
     found = np.empty(len(values), dtype=np.int64)
-    _search(*utf8_of(values), *utf8_of(bounds), found)
+    _search(np.array(values.fill_null(0).to_numpy(), dtype=np.uint64), tree, len(marks), found)
     return found
 
 
-@compiled(LONG(BYTES, LONG, LONG, BYTES, LONG, LONG, LONG))
-def _shared(left: _Bytes, left_at: int, left_end: int, right: _Bytes, right_at: int, right_end: int, known: int) -> int:
-    """How many first bytes are equal, ``known`` of which are known to be."""
-    most = min(left_end - left_at, right_end - right_at)
-    count = known
-    while count < most and left[left_at + count] == right[right_at + count]:
-        count += 1
-    return count
-
-
-@compiled(NOTHING(BYTES, LONGS, BYTES, LONGS, LONGS))
-def _search(data: _Bytes, offsets: _Longs, bounds: _Bytes, bound_offsets: _Longs, found: _Longs) -> None:
-    """A binary search for each value. The bytes that a value shares with both ends of a stretch of bounds, it shares
-    with all bounds between them: they are not compared again."""
-    count = len(bound_offsets) - 1
-    for row in range(len(found)):
-        at, end = offsets[row], offsets[row + 1]
-        low, high = 0, count  # the bounds before low are not above the value; those from high on are
-        low_shared, high_shared = 0, 0
-        while low < high:
-            middle = (low + high) >> 1
-            bound_at, bound_end = bound_offsets[middle], bound_offsets[middle + 1]
-            shared = _shared(data, at, end, bounds, bound_at, bound_end, min(low_shared, high_shared))
-            if bound_at + shared == bound_end or (at + shared < end and bounds[bound_at + shared] < data[at + shared]):
-                low, low_shared = middle + 1, shared
-            else:
-                high, high_shared = middle, shared
-        found[row] = low
+@compiled(NOTHING(ULONGS, ULONGS, LONG, LONGS))
+def _search(values: _Ulongs, tree: _Ulongs, count: int, found: _Longs) -> None:
+    for row in range(len(values)):
+        found[row] = rank(tree, 0, count, values[row])

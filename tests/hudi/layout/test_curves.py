@@ -45,7 +45,7 @@ def points(draw: st.DrawFn) -> tuple[list[Point], int]:
     return draw(st.lists(st.tuples(*[number] * columns), min_size=1, max_size=20)), bits
 
 
-@settings(max_examples=scaled(500, 100))
+@settings(max_examples=scaled(500, 40))
 @given(points())
 def test_bits_are_interleaved(drawn: tuple[list[Point], int]) -> None:
     given_points, bits = drawn
@@ -79,7 +79,7 @@ def test_control_neighbours_in_z_order_jump(columns: int, bits: int) -> None:
     assert max(steps([cell for _, cell in sorted(zip(found, every, strict=True))])) > 1
 
 
-@settings(max_examples=scaled(200, 40))
+@settings(max_examples=scaled(200, 20))
 @given(st.data())
 def test_a_small_cube_anywhere_is_a_stretch_of_the_hilbert_curve(data: st.DataObject) -> None:
     """Also with so many bits that no test can walk the whole curve."""

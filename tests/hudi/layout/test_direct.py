@@ -88,7 +88,7 @@ def sliced(kind: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 @pytest.mark.parametrize(("kind", "values", "rank"), [*EXACT, *COARSE], ids=ids)
-@settings(max_examples=scaled(100))
+@settings(max_examples=scaled(60, 10))
 @given(data=st.data())
 def test_numbers_are_in_the_order_of_the_values(
     kind: pa.DataType, values: st.SearchStrategy[Any], rank: Rank, data: st.DataObject
@@ -104,7 +104,7 @@ def test_numbers_are_in_the_order_of_the_values(
 
 
 @pytest.mark.parametrize(("kind", "values", "rank"), EXACT, ids=ids)
-@settings(max_examples=scaled(100))
+@settings(max_examples=scaled(60, 10))
 @given(data=st.data())
 def test_numbers_of_most_types_tell_all_values_apart(
     kind: pa.DataType, values: st.SearchStrategy[Any], rank: Rank, data: st.DataObject
@@ -116,7 +116,7 @@ def test_numbers_of_most_types_tell_all_values_apart(
 
 
 @pytest.mark.parametrize(("kind", "values", "rank"), [*EXACT, *COARSE], ids=ids)
-@settings(max_examples=scaled(100))
+@settings(max_examples=scaled(60, 10))
 @given(data=st.data())
 def test_comparable_values_compare_as_the_values(
     kind: pa.DataType, values: st.SearchStrategy[Any], rank: Rank, data: st.DataObject
