@@ -65,22 +65,19 @@ def _hilbert_axes(axes: Ulongs, bits: int) -> None:
     for row in range(rows):
         # From the highest level down: turn and mirror the cube of the level below, as the curve enters it.
         for level in range(bits - 1, 0, -1):
-            bit = np.uint64(1) << np.uint64(level)
-            lower = bit - np.uint64(1)
+            lower = (np.uint64(1) << np.uint64(level)) - np.uint64(1)
             for column in range(columns):
-                if axes[column, row] & bit:
-                    axes[0, row] ^= lower
-                else:
-                    swapped = (axes[0, row] ^ axes[column, row]) & lower
-                    axes[0, row] ^= swapped
-                    axes[column, row] ^= swapped
+                # Mirrored if the bit is set, otherwise swapped with the first column; without a jump.
+                mirror = np.uint64(0) - ((axes[column, row] >> np.uint64(level)) & np.uint64(1))
+                swapped = (axes[0, row] ^ axes[column, row]) & lower & ~mirror
+                axes[0, row] ^= swapped ^ (lower & mirror)
+                axes[column, row] ^= swapped
         # The numbers are now a Gray code across the columns; it is decoded.
         for column in range(1, columns):
             axes[column, row] ^= axes[column - 1, row]
         flip = np.uint64(0)
         for level in range(bits - 1, 0, -1):
-            bit = np.uint64(1) << np.uint64(level)
-            if axes[columns - 1, row] & bit:
-                flip ^= bit - np.uint64(1)
+            lower = (np.uint64(1) << np.uint64(level)) - np.uint64(1)
+            flip ^= lower & (np.uint64(0) - ((axes[columns - 1, row] >> np.uint64(level)) & np.uint64(1)))
         for column in range(columns):
             axes[column, row] ^= flip

@@ -65,5 +65,11 @@ def places(keys: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
         keys: from ``sort_keys``, together n rows. Rows with equal keys keep their order.
     """
     table = pa.concat_tables(keys)
-    by = [(name, "ascending") for name in table.column_names]
-    return np.asarray(pc.sort_indices(table, by, null_placement="at_start").to_numpy(), dtype=np.int64)
+    columns: list[pa.ChunkedArray] = []
+    for column in table.columns:
+        if column.null_count:  # false is before true: nulls come first
+            columns.append(pc.is_valid(column))
+        columns.append(column)
+    by = [(str(number), "ascending") for number in range(len(columns))]
+    found = pc.sort_indices(pa.table(columns, names=[name for name, _ in by]), by)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
