@@ -67,7 +67,7 @@ class _Output:
             return 0
         for start in np.linspace(0, max(0, len(order) - _PROBE_ROWS), _PROBES).astype(int).tolist():
             places = order[start : start + _PROBE_ROWS]
-            form = self.context.merging.config.form
+            form = self.context.form
             encoded += len(encode_parquet(self.restored(places), form.compression, form.compression_level))
             weighed += int(self.rows.weights[places].sum())
         return self.context.config.outputs(encoded * weight // max(weighed, 1))
@@ -101,7 +101,7 @@ class _Output:
             new_file_id(self.context.table_name, merging.instant, path, first, str(number)), merging.instant
         )
         self.storage.write(marker_path(merging.instant, path, str(name)), b"")
-        at, form = self.directory / f"file-{number}", merging.config.form
+        at, form = self.directory / f"file-{number}", self.context.form
         sink = BaseFileSink(at, self.schema, str(name), len(places), merging.indexed_columns, form)
         keys: list[pa.Array] = []
         with contextlib.ExitStack() as stack:

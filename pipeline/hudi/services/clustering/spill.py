@@ -14,16 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.files.append import rows_never_merge
-from pipeline.hudi.files.base_file import open_base_file
-from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.layout.order import places, sort_keys
-from pipeline.hudi.rewrite.merge import STRETCH_ROWS, SortedLog
+from pipeline.hudi.rewrite.merge import STRETCH_ROWS
 from pipeline.hudi.services.clustering.context import COMMIT_TIME, LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit
-from pipeline.hudi.services.compaction.plan import Operation
-from pipeline.hudi.services.compaction.task import merged_rows, read_log
-from pipeline.storage.base import Storage, StorageNotFoundError
+from pipeline.hudi.services.clustering.sources import rows_of
+from pipeline.storage.base import Storage
 
 Longs = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.uint32]
@@ -95,7 +91,7 @@ def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Pat
     paths = tuple(directory / f"rows-{number}" for number in range(count))
 
     def fill(path: Path) -> dict[int, _Part]:
-        return _fill(storage, context, path, ((n, unit.sources[n]) for n in waiting), times)
+        return _fill(storage, context, unit, path, waiting, times)
 
     with ThreadPoolExecutor(count) as pool:
         lanes = list(pool.map(fill, paths))
@@ -136,47 +132,21 @@ class _Waiting:
 
 
 def _fill(
-    storage: Storage, context: LayOutContext, path: Path, sources: Iterable[tuple[int, Operation]], times: _Times
+    storage: Storage, context: LayOutContext, unit: Unit, path: Path, numbers: Iterable[int], times: _Times
 ) -> dict[int, _Part]:
     """Put the rows of some sources aside, one source after the other; what is known of them by the source's number."""
     coded = context.stored.set(context.stored.get_field_index(COMMIT_TIME), pa.field(COMMIT_TIME, _CODE))
     at, count, parts = coded.get_field_index(COMMIT_TIME), 0, dict[int, _Part]()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, coded) as writer:
-        for number, source in sources:
+        for number in numbers:
             part = parts[number] = _Part(count)
-            for rows in _stretches(_rows(storage, context, source)):
+            for rows in _stretches(rows_of(storage, context, unit.sources[number])):
                 writer.write_table(rows.set_column(at, coded.field(at), times.codes(rows.column(at))).combine_chunks())
                 part.weights.append(_weights(rows))
                 if context.order is not None:
-                    part.keys.append(sort_keys(context.order, rows))
+                    part.keys.append(sort_keys(context.order, rows, unit.bounds))
             count += part.count
     return parts
-
-
-def _rows(storage: Storage, context: LayOutContext, source: Operation) -> Iterator[pa.Table]:
-    """The live rows of a slice in any order, in ``context.stored``'s columns or more."""
-    merging = context.merging
-    if not source.log_files:
-        yield from _base_rows(storage, context, source)
-    elif merging.appends and rows_never_merge(source.log_files):
-        yield from _base_rows(storage, context, source)
-        yield from read_log(storage, merging, source).events.tables
-    else:
-        log = SortedLog(read_log(storage, merging, source).events)
-        for rows in merged_rows(storage, merging, source, log):
-            yield rows.select(context.stored.names)
-
-
-def _base_rows(storage: Storage, context: LayOutContext, source: Operation) -> Iterator[pa.Table]:
-    if source.base_file is None:
-        return
-    path = source.path(source.base_file)
-    info = storage.stat(path)
-    if info is None:
-        raise StorageNotFoundError("a base file of the plan does not exist", do_next="run binlake fsck", path=path)
-    with open_base_file(storage, path, context.stored.names, info.size) as base:
-        for rows in base.row_groups():
-            yield aligned(rows, context.stored)
 
 
 def _stretches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

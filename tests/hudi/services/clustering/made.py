@@ -25,6 +25,7 @@ from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.plan import Unit, order_of, plan, plan_of, units_of
+from pipeline.hudi.services.clustering.sketches import with_bounds
 from pipeline.hudi.services.clustering.task import LaidOut, context_of, lay_out
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.clustering_plan import read_clustering_plan
@@ -38,7 +39,8 @@ R = TypeVar("R")
 
 def clustering(*columns: str, **policy: Any) -> ClusteringConfig:  # noqa: ANN401
     """A clustering of every file group by some columns; without columns by none."""
-    order = OrderPolicy(columns=columns, curve=policy.pop("curve", "linear")) if columns else None
+    order_by = {"curve": policy.pop("curve", "linear"), "values": policy.pop("values", "sampled")}
+    order = OrderPolicy(columns=columns, **order_by) if columns else None
     sizes = policy.pop("sizes", FileSizePolicy())
     return ClusteringConfig(ClusteringPolicy(order_by=order, **{"select": "all", **policy}), sizes)
 
@@ -144,7 +146,8 @@ class Made:
         assert found is not None
         order = order_of(read_clustering_plan(self.table.storage, found))
         context = context_of(self.table, instant, config, order)
-        return in_threads(partial(lay_out, self.table.storage, context), units)
+        bounded = with_bounds(self.table.storage, context, units, in_threads)
+        return in_threads(partial(lay_out, self.table.storage, context), bounded)
 
     def cluster(self, config: ClusteringConfig) -> list[LaidOut]:
         """The whole clustering."""
