@@ -140,11 +140,15 @@ def _fill(
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, coded) as writer:
         for number in numbers:
             part = parts[number] = _Part(count)
-            for rows in _stretches(rows_of(storage, context, unit.sources[number])):
+            for stretch in _stretches(rows_of(storage, context, unit.sources[number])):
+                rows = stretch
+                if context.order is not None:  # each stretch is in order, so that a new file reads runs of its rows
+                    keys = sort_keys(context.order, stretch, unit.bounds)
+                    sorted_first = pa.array(places([keys]))
+                    rows, keys = stretch.take(sorted_first), keys.take(sorted_first)
+                    part.keys.append(keys)
                 writer.write_table(rows.set_column(at, coded.field(at), times.codes(rows.column(at))).combine_chunks())
                 part.weights.append(_weights(rows))
-                if context.order is not None:
-                    part.keys.append(sort_keys(context.order, rows, unit.bounds))
             count += part.count
     return parts
 

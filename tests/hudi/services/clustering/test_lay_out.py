@@ -12,7 +12,7 @@ import pytest
 from pipeline.hudi.layout.order import places, sort_keys
 from pipeline.policies import Curve, IndexType, TableType
 from tests.hudi.lake import Change, deletes, upserts
-from tests.hudi.services.clustering.made import Made, clustering
+from tests.hudi.services.clustering.made import Made, begun, clustering, laid_out
 
 KINDS: list[tuple[IndexType, TableType]] = [
     ("bloom", "merge_on_read"),
@@ -39,9 +39,9 @@ def grown(made: Made) -> Made:
 def test_readers_see_the_same_rows(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
     made = grown(Made.at(tmp_path / "t", index, table_type))
     config = clustering("qty", "name")
-    instant, units = made.begin(config)
+    instant, units = begun(made.table, config)
     made.check()
-    done = made.lay_out(instant, config, units)
+    laid_out(made.table, instant, config, units)
     made.check()
     made.table.abort(instant)
     made.check()
