@@ -138,8 +138,8 @@ class _Output:
 
     def _stretches(self, places: Longs) -> Iterator[pa.Table]:
         """The rows with these numbers, as many at once as a row group holds."""
-        form = self.context.form
+        most_rows, most_bytes = self.context.form.at_once
         bytes_a_row = int(self.rows.weights[places].mean())
-        step = max(1, min(STRETCH_ROWS, form.row_group_rows, form.row_group_bytes // bytes_a_row))
+        step = max(1, min(STRETCH_ROWS, most_rows, most_bytes // bytes_a_row))
         for at in range(0, len(places), step):
             yield self.restored(places[at : at + step])

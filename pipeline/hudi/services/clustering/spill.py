@@ -168,7 +168,7 @@ def _order(lanes: Sequence[_Lane], context: LayOutContext) -> Longs:
 
 def _stretches(tables: Iterator[pa.Table], form: BaseFileForm) -> Iterator[pa.Table]:
     for table in tables:
-        step = rows_at_once(table, STRETCH_ROWS, form.row_group_bytes) if table.num_rows else 1
+        step = rows_at_once(table, STRETCH_ROWS, form.at_once[1]) if table.num_rows else 1
         for at in range(0, table.num_rows, step):
             yield table.slice(at, step)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pipeline.hudi.definition.schema import avro_schema
 from pipeline.hudi.files.file_group_write import WriteResult
+from pipeline.hudi.layout.columns import within
 from pipeline.hudi.layout.order import Order
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.context import LayOutContext
@@ -43,7 +44,7 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
         table: as of its last refresh, which is not older than the plan.
         instant: the clustering's requested time.
         config: how files are written.
-        order: of the plan; None to keep the order of the rows.
+        order: of the plan; None to keep the order of the rows. Columns that the table does not have are left out.
     """
     write, kind = table.write_context(instant), table.config.kind
     merging = CompactionContext(
@@ -57,7 +58,7 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
         restates_deletes=False,
         appends=kind.appends,
     )
-    return LayOutContext(merging, table.config.name, order, config, kind.keeps_keys)
+    return LayOutContext(merging, table.config.name, within(order, write.arrow_schema), config, kind.keeps_keys)
 
 
 def lay_out(storage: Storage, context: LayOutContext, unit: Unit) -> LaidOut:
