@@ -38,8 +38,9 @@ class LayOutContext:
 
     @property
     def form(self) -> BaseFileForm:
-        """Of the base files: without a filter of keys in an append table, where nobody looks for a key."""
-        form = self.merging.config.form
+        """Of the base files, by the order of their rows; without a filter of keys in an append table, where nobody
+        looks for a key."""
+        form = replace(self.merging.config.form, order=self.order)
         return replace(form, bloom_kind=None) if self.merging.appends else form
 
     @cached_property
