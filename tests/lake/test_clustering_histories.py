@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.hudi.services.clustering import completion
+from pipeline.hudi.services.clustering.completion import Clustered
 from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.table import overtaking
-from pipeline.lake import table_commit
+from pipeline.lake import looked_up, table_commit
 from tests.hypothesis_profile import scaled
 from tests.judges.agreement import read_ourselves
 from tests.lake.clustered import KINDS, ClusteredLake
@@ -105,7 +106,8 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
     """A clustering begins and ends after a commit has looked up its rows and written its files."""
     for _ in range(2):
         here.batch(changes=0)
-    clusterer, write, calls = Clusterer(here), table_commit.write_looked_up, []
+    clusterer, write = Clusterer(here), looked_up.write_looked_up
+    calls: list[Clustered | None] = []
 
     def overtaken(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
         done = write(*arguments)
