@@ -38,9 +38,17 @@ class AsideRows:
         wanted = places[by_batch]
         batches, firsts = np.unique(number[by_batch], return_index=True)
         parts = [
-            pa.table(self._batches[batch]).take(pa.array(rows - self._starts[batch]))
+            _rows(self._batches[batch], rows - self._starts[batch])
             for batch, rows in zip(batches.tolist(), np.split(wanted, firsts[1:]), strict=True)
         ]
         back = np.empty(len(places), dtype=np.int64)
         back[by_batch] = np.arange(len(places))
         return pa.concat_tables(parts).take(pa.array(back))
+
+
+def _rows(batch: pa.RecordBatch, places: Longs) -> pa.Table:
+    """The rows at these indexes, n > 0 of them; without a copy where they are a run."""
+    first, count = int(places[0]), len(places)
+    if bool((places == np.arange(first, first + count)).all()):
+        return pa.table(batch.slice(first, count))
+    return pa.table(batch).take(pa.array(places))

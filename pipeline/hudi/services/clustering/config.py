@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 
 from pipeline.hudi.layout.order import Order
 from pipeline.hudi.services.compaction.config import CompactionConfig
@@ -35,5 +36,5 @@ class ClusteringConfig:
         return Order(wanted, self.policy.seed) if wanted is not None else None
 
     def outputs(self, size: int) -> int:
-        """How many files of about the target size bytes make; at least one."""
-        return max(1, round(size / self.sizes.target_bytes))
+        """Into how many files bytes go: as few as are needed if a file may be a tenth larger than the target."""
+        return max(1, ceil(size / (1.1 * self.sizes.target_bytes)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
 from pipeline.hudi.layout.order import Order
+from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.compaction.task import CompactionContext
 
@@ -34,6 +35,13 @@ class LayOutContext:
     order: Order | None
     config: ClusteringConfig
     keeps_keys: bool = False
+
+    @property
+    def form(self) -> BaseFileForm:
+        """Of the base files, by the order of their rows; without a filter of keys in an append table, where nobody
+        looks for a key."""
+        form = replace(self.merging.config.form, order=self.order)
+        return replace(form, bloom_kind=None) if self.merging.appends else form
 
     @cached_property
     def stored(self) -> pa.Schema:

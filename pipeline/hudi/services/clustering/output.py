@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.hudi.definition.new_file_id import new_file_id
@@ -26,8 +27,8 @@ from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.services.clustering.spill import Longs, Spilled
 from pipeline.storage.base import Storage
 
-#: Stretches of ordered rows that are encoded to learn how many bytes a row takes in a file, and the rows of each.
-_PROBES, _PROBE_ROWS = 3, 16_384
+#: Stretches of ordered rows that are encoded to learn how many bytes rows take in a file, and the most rows of each.
+_PROBES, _PROBE_ROWS = 16, 8_192
 _CONSTANT: Final = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -54,23 +55,28 @@ class _Output:
     directory: Path
 
     def cut(self) -> Sequence[Longs]:
-        """The rows of each file: parts of the order with about the same number of bytes."""
-        heavier = np.cumsum(self.rows.weights[self.rows.order], dtype=np.int64)
-        count = min(self._files(int(heavier[-1])), len(heavier))
+        """The rows of each file: parts of the order that take about the same number of bytes in a file."""
+        order = self.rows.order
+        heavier = np.cumsum(self.rows.weights[order] * self._densities())
+        count = min(self.context.config.outputs(int(heavier[-1])), len(order))
         ends = np.searchsorted(heavier, heavier[-1] * np.arange(1, count) / count) + 1
-        return [part for part in np.split(self.rows.order, ends) if len(part)]
+        return [part for part in np.split(order, ends) if len(part)]
 
-    def _files(self, weight: int) -> int:
-        """How many files the rows make. ``weight``: of all rows."""
-        order, encoded, weighed = self.rows.order, 0, 0
-        if not len(order):
-            return 0
-        for start in np.linspace(0, max(0, len(order) - _PROBE_ROWS), _PROBES).astype(int).tolist():
-            places = order[start : start + _PROBE_ROWS]
-            form = self.context.merging.config.form
-            encoded += len(encode_parquet(self.restored(places), form.compression, form.compression_level))
-            weighed += int(self.rows.weights[places].sum())
-        return self.context.config.outputs(encoded * weight // max(weighed, 1))
+    def _densities(self) -> npt.NDArray[np.float64]:
+        """For each row, in the order, how many bytes in a file a byte of its weight takes: that of the nearest stretch
+        of rows that is encoded to learn it."""
+        order, form = self.rows.order, self.context.form
+        size = min(_PROBE_ROWS, len(order) // (4 * _PROBES) + 1)
+        densities, parts = [], [part for part in np.array_split(order, _PROBES) if len(part)]
+        for part in parts:
+            places = part[len(part) // 2 :][:size]
+            sizes = (
+                len(encode_parquet(self.restored(some), form.compression, form.compression_level))
+                for some in (places, places[:1])
+            )
+            weight = int(self.rows.weights[places[1:]].sum())
+            densities.append(max(0, next(sizes) - next(sizes)) / weight if weight else 1.0)
+        return np.repeat(densities, [len(part) for part in parts])
 
     def restored(self, places: Longs) -> pa.Table:
         """The rows with these numbers, with all columns of a base file."""
@@ -101,7 +107,7 @@ class _Output:
             new_file_id(self.context.table_name, merging.instant, path, first, str(number)), merging.instant
         )
         self.storage.write(marker_path(merging.instant, path, str(name)), b"")
-        at, form = self.directory / f"file-{number}", merging.config.form
+        at, form = self.directory / f"file-{number}", self.context.form
         sink = BaseFileSink(at, self.schema, str(name), len(places), merging.indexed_columns, form)
         keys: list[pa.Array] = []
         with contextlib.ExitStack() as stack:
@@ -131,5 +137,9 @@ class _Output:
         )
 
     def _stretches(self, places: Longs) -> Iterator[pa.Table]:
-        for at in range(0, len(places), STRETCH_ROWS):
-            yield self.restored(places[at : at + STRETCH_ROWS])
+        """The rows with these numbers, as many at once as a row group holds."""
+        most_rows, most_bytes = self.context.form.at_once
+        bytes_a_row = int(self.rows.weights[places].mean())
+        step = max(1, min(STRETCH_ROWS, most_rows, most_bytes // bytes_a_row))
+        for at in range(0, len(places), step):
+            yield self.restored(places[at : at + step])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition import kind_support
@@ -26,6 +27,9 @@ from pipeline.hudi.timeline.clustering_plan import (
 from pipeline.hudi.timeline.timeline import FileGroupId
 from pipeline.policies import OrderPolicy
 
+if TYPE_CHECKING:
+    from pipeline.hudi.layout.bounds import Bounds
+
 _SUMMED = ("TOTAL_LOG_FILES", "TOTAL_LOG_FILES_SIZE", "TOTAL_IO_READ_MB", "TOTAL_IO_WRITE_MB", "TOTAL_IO_MB")
 
 
@@ -38,12 +42,14 @@ class Unit:
         sources: a slice of each file group, as operations of a compaction, in a fixed order.
         size: bytes of the sources; 0 if the plan does not say them.
         outputs: about how many file groups they become.
+        bounds: of the ranges by which the order numbers values, once they are known; None for an order without.
     """
 
     partition_path: str
     sources: tuple[Operation, ...]
     size: int
     outputs: int
+    bounds: Bounds | None = None
 
     @property
     def groups(self) -> frozenset[FileGroupId]:

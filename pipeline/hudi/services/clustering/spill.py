@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,22 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.files.append import rows_never_merge
-from pipeline.hudi.files.base_file import open_base_file
-from pipeline.hudi.files.stored_rows import aligned
+from pipeline.hudi.files.base_file import rows_at_once
 from pipeline.hudi.layout.order import places, sort_keys
-from pipeline.hudi.rewrite.merge import STRETCH_ROWS, SortedLog
+from pipeline.hudi.rewrite.form import BaseFileForm
+from pipeline.hudi.rewrite.merge import STRETCH_ROWS
 from pipeline.hudi.services.clustering.context import COMMIT_TIME, LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit
-from pipeline.hudi.services.compaction.plan import Operation
-from pipeline.hudi.services.compaction.task import merged_rows, read_log
-from pipeline.storage.base import Storage, StorageNotFoundError
+from pipeline.hudi.services.clustering.sources import rows_of
+from pipeline.storage.base import Storage
 
 Longs = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.uint32]
 
 _CODE: Final = pa.int32()
-_NONE: Final = np.empty(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True)
@@ -66,59 +64,6 @@ class _Times:
 
 
 @dataclass
-class _Part:
-    """What is known of the rows of one source. ``first``: the number of the first one in its file of rows."""
-
-    first: int
-    keys: list[pa.Table] = field(default_factory=list)
-    weights: list[Weights] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        return sum(map(len, self.weights))
-
-
-def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Path) -> Spilled:
-    """Read the sources of a unit, several at once, and put their live rows aside.
-
-    Args:
-        storage: the table's root.
-        context: of the clustering.
-        unit: what to read.
-        directory: an empty one on local disk; it gets about the decoded size of the rows.
-
-    Errors as ``lay_out``.
-    """
-    times, waiting = _Times(), _Waiting(len(unit.sources))
-    count = min(context.config.threads, len(unit.sources))
-    paths = tuple(directory / f"rows-{number}" for number in range(count))
-
-    def fill(path: Path) -> dict[int, _Part]:
-        return _fill(storage, context, path, ((n, unit.sources[n]) for n in waiting), times)
-
-    with ThreadPoolExecutor(count) as pool:
-        lanes = list(pool.map(fill, paths))
-    return _ordered(lanes, paths, tuple(times.numbers))
-
-
-def _ordered(lanes: Sequence[dict[int, _Part]], paths: tuple[Path, ...], times: tuple[str, ...]) -> Spilled:
-    """Rows with equal keys stay in the order of the sources, whichever thread read them."""
-    starts = np.cumsum([0, *(sum(part.count for part in lane.values()) for lane in lanes)])
-    parts = {
-        n: (start + part.first, part) for start, lane in zip(starts, lanes, strict=False) for n, part in lane.items()
-    }
-    by_source = [parts[number] for number in sorted(parts)]
-    numbers = [np.arange(first, first + part.count, dtype=np.int64) for first, part in by_source]
-    keys = [table for _, part in by_source for table in part.keys]
-    weights = np.zeros(starts[-1], dtype=np.uint32)
-    for first, part in by_source:
-        weights[first : first + part.count] = np.concatenate([_NONE, *part.weights])
-    order = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
-    return Spilled(paths, times, order[places(keys)] if keys else order, weights)
-
-
-@dataclass
 class _Waiting:
     """The numbers from 0 to ``count``, each given once. Safe to use from several threads."""
 
@@ -135,54 +80,97 @@ class _Waiting:
             yield number
 
 
-def _fill(
-    storage: Storage, context: LayOutContext, path: Path, sources: Iterable[tuple[int, Operation]], times: _Times
-) -> dict[int, _Part]:
-    """Put the rows of some sources aside, one source after the other; what is known of them by the source's number."""
-    coded = context.stored.set(context.stored.get_field_index(COMMIT_TIME), pa.field(COMMIT_TIME, _CODE))
-    at, count, parts = coded.get_field_index(COMMIT_TIME), 0, dict[int, _Part]()
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, coded) as writer:
-        for number, source in sources:
-            part = parts[number] = _Part(count)
-            for rows in _stretches(_rows(storage, context, source)):
-                writer.write_table(rows.set_column(at, coded.field(at), times.codes(rows.column(at))).combine_chunks())
-                part.weights.append(_weights(rows))
-                if context.order is not None:
-                    part.keys.append(sort_keys(context.order, rows))
-            count += part.count
-    return parts
+@dataclass
+class _Lane:
+    """What one thread puts aside.
+
+    Args:
+        rows, keys: files (Arrow IPC) of the rows and of their sort keys, a batch a stretch of rows.
+        sources: the number of the source of each stretch.
+        weights: of the rows of each stretch.
+    """
+
+    rows: Path
+    keys: Path
+    sources: list[int] = field(default_factory=list)
+    weights: list[Weights] = field(default_factory=list)
+
+    def fill(self, storage: Storage, context: LayOutContext, unit: Unit, numbers: Iterable[int], times: _Times) -> None:
+        """Put the rows of some sources aside, one source after the other."""
+        coded = context.stored.set(context.stored.get_field_index(COMMIT_TIME), pa.field(COMMIT_TIME, _CODE))
+        at = coded.get_field_index(COMMIT_TIME)
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(pa.ipc.new_file(str(self.rows), coded))
+            keys = _Keys(self.keys, stack)
+            for number in numbers:
+                for rows in _stretches(rows_of(storage, context, unit.sources[number]), context.form):
+                    if context.order is not None:
+                        rows = keys.sorted(rows, sort_keys(context.order, rows, unit.bounds))
+                    self.sources.append(number)
+                    self.weights.append(_weights(rows))
+                    writer.write_table(rows.set_column(at, coded.field(at), times.codes(rows[at])).combine_chunks())
 
 
-def _rows(storage: Storage, context: LayOutContext, source: Operation) -> Iterator[pa.Table]:
-    """The live rows of a slice in any order, in ``context.stored``'s columns or more."""
-    merging = context.merging
-    if not source.log_files:
-        yield from _base_rows(storage, context, source)
-    elif merging.appends and rows_never_merge(source.log_files):
-        yield from _base_rows(storage, context, source)
-        yield from read_log(storage, merging, source).events.tables
-    else:
-        log = SortedLog(read_log(storage, merging, source).events)
-        for rows in merged_rows(storage, merging, source, log):
-            yield rows.select(context.stored.names)
+@dataclass
+class _Keys:
+    """A file of sort keys. ``stack``: closes it."""
+
+    path: Path
+    stack: contextlib.ExitStack
+    _writer: pa.RecordBatchFileWriter | None = None
+
+    def sorted(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
+        """The rows of a stretch in order, so that a new file reads runs of them; their keys are put aside."""
+        order = pa.array(places([keys]))
+        if self._writer is None:
+            self._writer = self.stack.enter_context(pa.ipc.new_file(str(self.path), keys.schema))
+        self._writer.write_table(keys.take(order).combine_chunks())
+        return rows.take(order)
 
 
-def _base_rows(storage: Storage, context: LayOutContext, source: Operation) -> Iterator[pa.Table]:
-    if source.base_file is None:
-        return
-    path = source.path(source.base_file)
-    info = storage.stat(path)
-    if info is None:
-        raise StorageNotFoundError("a base file of the plan does not exist", do_next="run binlake fsck", path=path)
-    with open_base_file(storage, path, context.stored.names, info.size) as base:
-        for rows in base.row_groups():
-            yield aligned(rows, context.stored)
+def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Path) -> Spilled:
+    """Read the sources of a unit, several at once, and put their live rows aside.
+
+    Args:
+        storage: the table's root.
+        context: of the clustering.
+        unit: what to read.
+        directory: an empty one on local disk; it gets about the decoded size of the rows.
+
+    Errors as ``lay_out``.
+    """
+    times, waiting = _Times(), _Waiting(len(unit.sources))
+    count = min(context.config.threads, len(unit.sources))
+    lanes = [_Lane(directory / f"rows-{number}", directory / f"keys-{number}") for number in range(count)]
+    with ThreadPoolExecutor(count) as pool:
+        for _ in pool.map(lambda lane: lane.fill(storage, context, unit, waiting, times), lanes):
+            pass
+    weights = np.concatenate([np.empty(0, dtype=np.uint32), *(part for lane in lanes for part in lane.weights)])
+    return Spilled(tuple(lane.rows for lane in lanes), tuple(times.numbers), _order(lanes, context), weights)
 
 
-def _stretches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _order(lanes: Sequence[_Lane], context: LayOutContext) -> Longs:
+    """The numbers of the rows as they are wanted. Rows with equal keys stay in the order of the sources, whichever
+    thread read them."""
+    sources = np.array([source for lane in lanes for source in lane.sources], dtype=np.int64)
+    starts = np.cumsum([0, *(len(part) for lane in lanes for part in lane.weights)])
+    by_source = np.argsort(sources, kind="stable").tolist()
+    numbers = [np.arange(starts[n], starts[n + 1], dtype=np.int64) for n in by_source]
+    order = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+    if context.order is None or not len(order):
+        return order
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(pa.memory_map(str(lane.keys))) for lane in lanes if lane.sources]
+        readers = [pa.ipc.open_file(file) for file in files]
+        keys = [pa.table(reader.get_batch(n)) for reader in readers for n in range(reader.num_record_batches)]
+        return order[places([keys[n] for n in by_source])]
+
+
+def _stretches(tables: Iterator[pa.Table], form: BaseFileForm) -> Iterator[pa.Table]:
     for table in tables:
-        for at in range(0, table.num_rows, STRETCH_ROWS):
-            yield table.slice(at, STRETCH_ROWS)
+        step = rows_at_once(table, STRETCH_ROWS, form.at_once[1]) if table.num_rows else 1
+        for at in range(0, table.num_rows, step):
+            yield table.slice(at, step)
 
 
 def _weights(rows: pa.Table) -> Weights:

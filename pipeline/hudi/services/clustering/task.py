@@ -5,7 +5,7 @@ log files end. The merged rows go to temporary files on local disk; with their s
 and written as base files of about the same size, which are new file groups. Names and bytes depend on the unit and the
 clustering alone, so a retried or speculative task overwrites its own files with the same bytes.
 
-In memory are the sort keys of all rows of the unit, and for each thread the decoded log files of one slice, or a row
+In memory are twenty bytes for each row of the unit, and for each thread the decoded log files of one slice, or a row
 group of a source or of a new file.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pipeline.hudi.definition.schema import avro_schema
 from pipeline.hudi.files.file_group_write import WriteResult
+from pipeline.hudi.layout.columns import within
 from pipeline.hudi.layout.order import Order
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.context import LayOutContext
@@ -43,7 +44,7 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
         table: as of its last refresh, which is not older than the plan.
         instant: the clustering's requested time.
         config: how files are written.
-        order: of the plan; None to keep the order of the rows.
+        order: of the plan; None to keep the order of the rows. Columns that the table does not have are left out.
     """
     write, kind = table.write_context(instant), table.config.kind
     merging = CompactionContext(
@@ -57,7 +58,7 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
         restates_deletes=False,
         appends=kind.appends,
     )
-    return LayOutContext(merging, table.config.name, order, config, kind.keeps_keys)
+    return LayOutContext(merging, table.config.name, within(order, write.arrow_schema), config, kind.keeps_keys)
 
 
 def lay_out(storage: Storage, context: LayOutContext, unit: Unit) -> LaidOut:

@@ -25,6 +25,7 @@ from pipeline.hudi.rewrite.append import AppendWriter
 from pipeline.hudi.rewrite.group_writer import BaseWriter, GroupWriter, LogWriter
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.plan import Unit, order_of, plan, plan_of, units_of
+from pipeline.hudi.services.clustering.sketches import with_bounds
 from pipeline.hudi.services.clustering.task import LaidOut, context_of, lay_out
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.clustering_plan import read_clustering_plan
@@ -38,7 +39,8 @@ R = TypeVar("R")
 
 def clustering(*columns: str, **policy: Any) -> ClusteringConfig:  # noqa: ANN401
     """A clustering of every file group by some columns; without columns by none."""
-    order = OrderPolicy(columns=columns, curve=policy.pop("curve", "linear")) if columns else None
+    order_by = {"curve": policy.pop("curve", "linear"), "values": policy.pop("values", "sampled")}
+    order = OrderPolicy(columns=columns, **order_by) if columns else None
     sizes = policy.pop("sizes", FileSizePolicy())
     return ClusteringConfig(ClusteringPolicy(order_by=order, **{"select": "all", **policy}), sizes)
 
@@ -78,16 +80,10 @@ class Made:
         results = (
             self._append(instant, changes) if self.table.config.kind.appends else self._write(instant, changes, group)
         )
-        self.publish(instant, results)
+        publish(self.table, instant, results, self.index)
         self.model.apply(changes)
         self.appended += changes
         return instant
-
-    def publish(self, instant: str, results: Sequence[WriteResult], **further: Any) -> None:  # noqa: ANN401
-        """Tell the index, and complete."""
-        if self.index is not None and self.table.config.kind.keeps_keys:
-            self.index.keep(instant, [result.keys for result in results if result.keys is not None])
-        self.table.commit(instant, results, **further)
 
     def _append(self, instant: str, changes: Sequence[Change]) -> list[WriteResult]:
         sizes = FileSizePolicy(target_bytes=1 << 20, small_bytes=1)  # each commit begins new file groups
@@ -131,32 +127,9 @@ class Made:
             by_path.setdefault(path, []).append(change)
         return by_path
 
-    def begin(self, config: ClusteringConfig) -> tuple[str, list[Unit]]:
-        """Schedule a clustering."""
-        instant = self.table.begin_replace(plan_of(plan(self.table, config), config))
-        found = self.table.timeline.find(instant)
-        assert found is not None
-        return instant, units_of(read_clustering_plan(self.table.storage, found))
-
-    def lay_out(self, instant: str, config: ClusteringConfig, units: Sequence[Unit]) -> list[LaidOut]:
-        """Execute it."""
-        found = self.table.timeline.find(instant)
-        assert found is not None
-        order = order_of(read_clustering_plan(self.table.storage, found))
-        context = context_of(self.table, instant, config, order)
-        return in_threads(partial(lay_out, self.table.storage, context), units)
-
     def cluster(self, config: ClusteringConfig) -> list[LaidOut]:
         """The whole clustering."""
-        instant, units = self.begin(config)
-        done = self.lay_out(instant, config, units)
-        groups: dict[str, list[str]] = {}
-        for unit in units:
-            groups.setdefault(unit.partition_path, []).extend(source.file_id for source in unit.sources)
-        replaced = {path: tuple(ids) for path, ids in groups.items()}
-        results = [result for one in done for result in one.results]
-        self.publish(instant, results, extra=order_extra(config.order), replaced=replaced)
-        return done
+        return clustered(self.table, config, self.index)
 
     def check(self) -> None:
         """Our reader and hudi-rs see the model's rows; of an append table all rows that were written."""
@@ -194,3 +167,48 @@ def _group(path: str, file_id: str, changes: Sequence[Change]) -> FileGroupWrite
 
 def _keyed(changes: Sequence[Change], rows: pa.Table) -> pa.Table:
     return rows.add_column(0, RECORD_KEY_FIELD, pa.array([str(change.id) for change in changes], pa.string()))
+
+
+def begun(table: HudiTable, config: ClusteringConfig) -> tuple[str, list[Unit]]:
+    """A clustering in flight, and its units."""
+    instant = table.begin_replace(plan_of(plan(table, config), config))
+    found = table.timeline.find(instant)
+    assert found is not None
+    return instant, units_of(read_clustering_plan(table.storage, found))
+
+
+def laid_out(table: HudiTable, instant: str, config: ClusteringConfig, units: Sequence[Unit]) -> list[LaidOut]:
+    """Execute a clustering in flight."""
+    found = table.timeline.find(instant)
+    assert found is not None
+    context = context_of(table, instant, config, order_of(read_clustering_plan(table.storage, found)))
+    bounded = with_bounds(table.storage, context, units, in_threads)
+    return in_threads(partial(lay_out, table.storage, context), bounded)
+
+
+def clustered(table: HudiTable, config: ClusteringConfig, index: KeyIndex | None = None) -> list[LaidOut]:
+    """The whole clustering; nothing if there is nothing to do. ``index``: is told of it."""
+    if not plan(table, config):
+        return []
+    instant, units = begun(table, config)
+    done = laid_out(table, instant, config, units)
+    groups: dict[str, list[str]] = {}
+    for unit in units:
+        groups.setdefault(unit.partition_path, []).extend(source.file_id for source in unit.sources)
+    replaced = {path: tuple(ids) for path, ids in groups.items()}
+    results = [result for one in done for result in one.results]
+    publish(table, instant, results, index, extra=order_extra(config.order), replaced=replaced)
+    return done
+
+
+def publish(
+    table: HudiTable,
+    instant: str,
+    results: Sequence[WriteResult],
+    index: KeyIndex | None,
+    **further: Any,  # noqa: ANN401 - options of commit
+) -> None:
+    """Tell the index, and complete."""
+    if index is not None and table.config.kind.keeps_keys:
+        index.keep(instant, [result.keys for result in results if result.keys is not None])
+    table.commit(instant, results, **further)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.policies import IndexType, TableType
+from pipeline.hudi.layout.order import places, sort_keys
+from pipeline.policies import Curve, IndexType, TableType
 from tests.hudi.lake import Change, deletes, upserts
-from tests.hudi.services.clustering.made import Made, clustering
+from tests.hudi.services.clustering.made import Made, begun, clustering, laid_out
 
 KINDS: list[tuple[IndexType, TableType]] = [
     ("bloom", "merge_on_read"),
@@ -36,9 +39,9 @@ def grown(made: Made) -> Made:
 def test_readers_see_the_same_rows(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
     made = grown(Made.at(tmp_path / "t", index, table_type))
     config = clustering("qty", "name")
-    instant, units = made.begin(config)
+    instant, units = begun(made.table, config)
     made.check()
-    done = made.lay_out(instant, config, units)
+    laid_out(made.table, instant, config, units)
     made.check()
     made.table.abort(instant)
     made.check()
@@ -61,3 +64,20 @@ def test_readers_see_the_same_rows(tmp_path: Path, index: IndexType, table_type:
     made.check()
     made.cluster(config)
     made.check()
+
+
+@pytest.mark.parametrize("curve", ["z_order", "hilbert"])
+@pytest.mark.parametrize("values", ["sampled", "direct"])
+def test_rows_lie_along_the_curve(tmp_path: Path, curve: Curve, values: Literal["sampled", "direct"]) -> None:
+    made = Made.at(tmp_path / "t", "none", partitioned=False)
+    for commit in range(5):
+        made.commit(upserts(range(commit, 500, 5), commit, "n" * (commit + 1)))
+    config = clustering("id", "name", curve=curve, values=values)
+    (done,) = made.cluster(config)
+    made.check()
+    (result,) = done.results
+    rows = pq.ParquetFile(tmp_path / "t" / result.path).read()
+    assert config.order is not None
+    assert (done.unit.bounds is not None) == (values == "sampled")
+    keys = sort_keys(config.order, rows, done.unit.bounds)
+    assert np.array_equal(places([keys]), np.arange(500))

@@ -1,0 +1,89 @@
+"""The new files: their sizes, their bytes at every attempt, and the memory of the task."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.services.clustering.config import ClusteringConfig
+from pipeline.hudi.services.compaction import CompactionConfig
+from pipeline.policies import ClusteringPolicy, FileSizePolicy, OrderPolicy
+from tests.hudi.lake import Change, data_files, upserts
+from tests.hudi.services.clustering.made import Made, begun, clustering, laid_out
+from tests.hudi.services.compaction.test_memory import peak
+
+#: Rows of a row group, in the sources of the memory test and in new files.
+GROUP_ROWS = 200
+
+
+def wide(count: int, first: int = 0, width: int = 300) -> list[Change]:
+    """Rows whose names do not compress."""
+    chance = random.Random(first)
+    return [Change(n, 1, chance.randbytes(width // 2).hex()) for n in range(first, first + count)]
+
+
+def sized(target: int, column: str = "id") -> ClusteringConfig:
+    """A clustering by a column into files of a size, in small row groups."""
+    sizes = FileSizePolicy(target_bytes=target, small_bytes=1)
+    order = OrderPolicy(columns=(column,), curve="linear")
+    files = CompactionConfig(row_group_rows=GROUP_ROWS, bloom_kind=None)
+    return ClusteringConfig(ClusteringPolicy(order_by=order, select="all"), sizes, files)
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_files_are_about_equally_large(tmp_path: Path, skewed: bool) -> None:
+    """Also if a quarter of the rows has most of the bytes."""
+    made = Made.at(tmp_path / "t", "none", partitioned=False)
+    for commit in range(4):
+        made.commit(wide(1_000, commit * 1_000, 1_500 if skewed and commit == 1 else 100))
+    total = sum(piece.base_size for piece in made.table.file_slices())
+    (done,) = made.cluster(sized(total // 7))
+    sizes = [result.size_bytes for result in done.results]
+    assert len(sizes) in (6, 7, 8)
+    assert max(sizes) < 1.35 * min(sizes)
+    assert 0.75 < sum(sizes) / len(sizes) / (total // 7) < 1.25
+    rows = [result.num_upserts for result in done.results]
+    assert sum(rows) == 4_000
+    if skewed:
+        assert max(rows) > 2 * min(rows)  # the control: files of equally many rows would not be equally large
+    made.check()
+
+
+def test_an_attempt_that_is_repeated_writes_the_same_bytes(tmp_path: Path) -> None:
+    """Threads read the sources in any order; rows with equal keys stay in the order of the sources."""
+    made = Made.at(tmp_path / "t", "none", partitioned=False)
+    for commit in range(8):
+        made.commit(upserts(range(commit, 400, 8), commit))
+    config = clustering("day", sizes=FileSizePolicy(target_bytes=3_000, small_bytes=1))
+    instant, units = begun(made.table, config)
+    before = set(data_files(made.path))
+    contents = []
+    for _ in range(4):
+        (done,) = laid_out(made.table, instant, config, units)
+        new = sorted(set(data_files(made.path)) - before)
+        assert new == sorted(result.path for result in done.results)
+        contents.append([(made.path / name).read_bytes() for name in new])
+    assert len(contents[0]) > 1
+    assert all(again == contents[0] for again in contents)
+
+
+def test_memory_is_bounded_by_row_groups(tmp_path: Path) -> None:
+    """30 MB of rows in row groups of 0.6 MB, sorted by a column that has almost all bytes."""
+    made = Made.at(tmp_path / "t", "none", partitioned=False)
+    for commit in range(6):
+        made.commit(wide(2_000, commit * 2_000, 2_500))
+    made.cluster(sized(100 << 20))
+    config = sized(3 << 20, "name")
+    instant, units = begun(made.table, config)
+    with peak() as read_all:
+        rows = list(read_table(made.table.storage))
+    del rows
+    with peak() as used:
+        (done,) = laid_out(made.table, instant, config, units)
+    assert sum(result.num_upserts for result in done.results) == 12_000
+    assert len(done.results) > 3
+    assert used() < 14_000_000, used()
+    assert read_all() > 3 * used()  # the control: what a reader holds, who has the whole table in memory
