@@ -18,6 +18,7 @@ from tests.crash_points.replay_works import Dump, DumpReplay, QuarantineReplay
 from tests.crash_points.story import Place
 from tests.crash_points.works import (
     Batch,
+    Clustered,
     Rebucketed,
     Resized,
     Restored,
@@ -59,6 +60,7 @@ WORKS: dict[str, Work] = {
     "savepoints": Upkeep(hold),
     "other buckets": Rebucketed(clean_up),
     "a split bucket": Resized(clean_up, more=RINGS),
+    "clustering": Clustered(clean_up, keeps=1, more=LOOKED_UP),
     "the first batch to hash rings": Batch(RINGS, first=True),
     "restore": Restored(go_back, keeps=2),
     "a batch of copy-on-write tables": Batch(COPIED, before=COPIED),

@@ -25,6 +25,7 @@ from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.compaction.scheduling import schedule
 from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.hudi.timeline.instant import REPLACE_COMMIT
 from pipeline.lake.buckets.bucket_sizes import Wanted
 from pipeline.lake.buckets.rebucket import rebucket
 from pipeline.lake.buckets.resize import resize
@@ -37,7 +38,7 @@ from pipeline.source.offsets import NO_RANGES
 from pipeline.storage import open_storage
 from pipeline.upsert.target import ORDER_FIELD as _ORDER
 from pipeline.upsert.truncates import Truncates
-from tests.crash_points.works import serially
+from tests.crash_points.works import lay_out_anew, serially
 from tests.row_history.bank import Bank, Change, account, gtid
 from tests.schema_changes.ddl_source import DdlSource, Follower
 
@@ -95,6 +96,12 @@ def split(bank: Bank) -> list[str]:
     """The first bucket is split."""
     resize(opened(bank), [Wanted("", (0,))], "shop", CompactionConfig(), serially)
     return []
+
+
+def clustering(bank: Bank) -> list[str]:
+    """All rows are laid out anew, by another column than the key."""
+    lay_out_anew(opened(bank))
+    return [] if any(i.action == REPLACE_COMMIT for i in opened(bank).table.timeline.completed()) else ["no clustering"]
 
 
 def backfill(bank: Bank) -> list[str]:
@@ -210,6 +217,7 @@ def another_key(source: DdlSource, follower: Follower) -> list[str]:
 #: What may be refused, by the name that the refusal has.
 ASKED: Final[Mapping[Operation, Operate]] = {
     Operation.COMPACTION: compaction,
+    Operation.CLUSTERING: clustering,
     Operation.REBUCKET: more_buckets,
     Operation.SPLIT: split,
     Operation.BACKFILL: backfill,

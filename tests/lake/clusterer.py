@@ -9,6 +9,7 @@ from pipeline.hudi.services.clustering.completion import Clustered
 from pipeline.hudi.services.clustering.job import ClusteringJob, execute, prepare, waiting
 from pipeline.hudi.services.clustering.scheduling import schedule
 from pipeline.hudi.services.clustering.task import LaidOut
+from pipeline.hudi.services.map_tasks import MapTasks
 from pipeline.hudi.timeline.instant import Instant
 from pipeline.lake.lake import locking
 from pipeline.lake.lake_table import LakeTable
@@ -46,7 +47,7 @@ class Clusterer:
             self.table.table.ownership.end(planned.requested_time)
         return planned
 
-    def begin(self) -> None:
+    def begin(self, map_tasks: MapTasks | None = None) -> None:
         """Execute the first plan that waits."""
         if self.job is not None:
             return
@@ -54,7 +55,7 @@ class Clusterer:
         for planned in waiting(self.table.table, of_hudi=True)[:1]:
             self.job = prepare(self.table.table, planned, clustering_config(self.table.rules))
             if self.job is not None:
-                self.made = execute(self.job, self.here.gate)
+                self.made = execute(self.job, map_tasks or self.here.gate)
 
     def end(self) -> Clustered | None:
         """Complete it."""

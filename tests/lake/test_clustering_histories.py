@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.hudi.services.clustering import completion
+from pipeline.hudi.services.clustering.completion import Clustered
 from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.table import overtaking
 from pipeline.lake import looked_up, table_commit
@@ -106,7 +107,7 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
     for _ in range(2):
         here.batch(changes=0)
     clusterer, write = Clusterer(here), looked_up.write_looked_up
-    calls: list[Any] = []
+    calls: list[Clustered | None] = []
 
     def overtaken(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
         done = write(*arguments)
