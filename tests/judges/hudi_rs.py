@@ -24,6 +24,12 @@ def incremental(uri: str | Path, begin: str, end: str | None = None) -> pa.Table
     return _read(uri, options.with_end_timestamp(end) if end is not None else options)
 
 
+def where(uri: str | Path, *conditions: tuple[str, str, str]) -> pa.Table:
+    """The latest rows under conditions (column, operator, value) that hudi-rs may use to skip parts of files; it may
+    give rows that do not meet them."""
+    return _read(uri, HudiReadOptions().with_filters(list(conditions)))
+
+
 def _read(uri: str | Path, options: HudiReadOptions) -> pa.Table:
     batches = HudiTableBuilder.from_base_uri(str(uri)).build().read(options)
     tables = [pa.table(batch) for batch in batches]

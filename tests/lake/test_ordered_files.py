@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.hudi.layout.recorded import recorded_order
 from pipeline.hudi.table.table import HudiTable
 from pipeline.storage import open_storage
 from tests.cli.fed_lake import BY_PROCESS, FedLake
@@ -53,6 +54,11 @@ def test_base_files_are_in_the_order_of_the_settings(tmp_path: Path, kind: str) 
         assert in_order(ids)
         assert len(ids) == lake.batches - 1
         assert not in_order([str(number) for number in ids])  # the control: this is not the order of the keys
+    if kind == "buckets":
+        *_, last = (i for i in lake.table().timeline.completed() if i.action == "commit")
+        recorded = recorded_order(lake.table().timeline.commit_metadata(last).extra)
+        assert recorded is not None
+        assert recorded.columns == ("id",)
 
 
 def test_rebuckets_keep_the_order(tmp_path: Path) -> None:

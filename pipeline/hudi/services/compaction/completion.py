@@ -19,6 +19,7 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import TransientError
 from pipeline.hudi.actions.commit import check_still_inflight, drop_markers, publish
 from pipeline.hudi.definition.schema import avro_schema
+from pipeline.hudi.layout.recorded import order_extra
 from pipeline.hudi.metadata.records.delta import MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
 from pipeline.hudi.services.compaction.plan import Operation
@@ -67,7 +68,8 @@ def _complete(table: HudiTable, time: str, files: list[CompactedFile]) -> Instan
     check_still_inflight(table.storage, inflight)
     columns = avro_schema(table.schema_as_of(time), table.config.name, with_meta=False)
     stats = tuple(stat for file in files for stat in file.stats)
-    body = CommitMetadata(stats, {SCHEMA_KEY: columns}, operation="COMPACT", compacted=True)
+    extra = {SCHEMA_KEY: columns, **order_extra(next((file.order for file in files), None))}
+    body = CommitMetadata(stats, extra, operation="COMPACT", compacted=True)
     completed = inflight.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, body.to_bytes())
     table.timeline.record(completed)

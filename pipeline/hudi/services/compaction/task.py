@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pipeline.hudi.files.column_stats import column_ranges
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.log_file import whole_blocks
 from pipeline.hudi.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.rewrite.base_sink import Written, mapped
 from pipeline.hudi.rewrite.base_write import BaseOutline, merge_in_any_order, write_bases, write_joined
@@ -90,13 +91,14 @@ class CompactionContext:
 @dataclass(frozen=True)
 class CompactedFile:
     """The data of a compacted file group for ``complete``: the base file, the log file of restated tombstones if there
-    is one, and the counts of the commit."""
+    is one, and the counts of the commit. ``order``: of the rows in the base file, None for that of the keys."""
 
     operation: Operation
     base: AddedFile
     base_stat: WriteStat
     tombstones: AddedFile | None = None
     tombstone_stat: WriteStat | None = None
+    order: Order | None = None
 
     @property
     def added(self) -> list[AddedFile]:
@@ -144,9 +146,12 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
         written, content = made.written, mapped(made.path)
         storage.write(operation.path(name), content)
     base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
+    counts = Counts(read.events.rows) if log is None else log.counts
+    done = CompactedFile(
+        operation, base, _base_stat(operation, base, written, counts, read), order=context.outline.order
+    )
     if log is None:
-        return CompactedFile(operation, base, _base_stat(operation, base, written, Counts(read.events.rows), read))
-    stat = _base_stat(operation, base, written, log.counts, read)
+        return done
     restated = restate(
         log,
         context.config.tombstone_retention_hours if context.restates_deletes else 0,
@@ -155,8 +160,9 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
         operation.partition_path,
     )
     if restated is None:
-        return CompactedFile(operation, base, stat)
-    return CompactedFile(operation, base, stat, *_write_tombstones(storage, context, operation, restated))
+        return done
+    tombstones, stat = _write_tombstones(storage, context, operation, restated)
+    return replace(done, tombstones=tombstones, tombstone_stat=stat)
 
 
 def merged_rows(
