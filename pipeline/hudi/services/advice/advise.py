@@ -9,8 +9,10 @@ from typing import Final
 
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.read import TableReader
 from pipeline.hudi.read.slice_files import SliceFiles
+from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.services.advice.overlap import ColumnOverlap, overlaps
 from pipeline.hudi.services.advice.proposal import Search, Tried, assumed_queries, distinct_values, sortable
 from pipeline.hudi.services.advice.queries import AskedQuery, LeftOut, asked_queries, filtered_columns
@@ -22,6 +24,8 @@ from pipeline.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
 _ASSUMED_COLUMNS: Final = 6
 #: The files of a column hardly overlap if a value meets so many of them, or such a share.
 _HARDLY, _HARDLY_SHARE = 2.0, 0.1
+#: Row groups are smaller where the rows have an order, whichever.
+_SOME_ORDER: Final = Order(OrderPolicy(columns=(RECORD_KEY_FIELD,)))
 #: A proposal must read at most this share of what is read now.
 _CLEARLY_LESS: Final = 0.9
 
@@ -178,7 +182,8 @@ def _distinct(sample: Sample, columns: Sequence[str]) -> dict[str, int]:
 
 def _together(kind: TableKind, sample: Sample, given: Given) -> list[Together]:
     if kind.computed:
-        return in_buckets(sample, given.compaction.row_group_rows)
+        form = BaseFileForm(row_group_rows=given.compaction.row_group_rows, order=_SOME_ORDER)
+        return in_buckets(sample, form.at_once[0])
     return clustered(sample, given.files.target_bytes, given.clustering.group_bytes)
 
 
