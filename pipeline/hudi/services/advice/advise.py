@@ -140,7 +140,7 @@ def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str],
     queries = asked if statements else assumed_queries(sample, candidates, 1) + assumed_queries(sample, settled, 0)
     distinct = _distinct(sample, wanted)
     search = Search(_together(config.kind, sample, given), queries, wanted, given.seed)
-    best = search.best([name for name in candidates if distinct[name] > 1]) if queries else None
+    best = search.best([name for name in candidates if distinct[name] > 1]) if queries and search.together else None
     now = _now(reader, search, whole.files)
     if best is not None and best.share > _share(now) * _CLEARLY_LESS:
         best = None

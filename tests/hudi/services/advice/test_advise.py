@@ -42,7 +42,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(path: Path, *queries: str) -> Advice:
     reader = TableReader.open(str(path))
     size = reader.plan().size
-    given = Given(files=FileSizePolicy(target_bytes=size // FILES, small_bytes=1))
+    given = Given(files=FileSizePolicy(target_bytes=max(size // FILES, 1), small_bytes=1))
     return advise(reader, queries, NAMES, given)
 
 
@@ -134,6 +134,13 @@ def test_a_table_without_ranges_is_told_of_its_trouble(tmp_path: Path) -> None:
     assert found.trouble == "the table keeps no column ranges (metadata.column_stats)"
     assert found.order is not None
     assert found.order.columns == ("n",)
+
+
+def test_nothing_is_proposed_for_a_table_without_rows(tmp_path: Path) -> None:
+    new_table(tmp_path / "t")
+    found = told(tmp_path / "t", "select * from t where n = 5")
+    assert (found.files, found.drawn, found.order) == (0, 0, None)
+    assert told(tmp_path / "t").order is None
 
 
 def test_statements_of_a_file() -> None:
