@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,9 @@ from pipeline.hudi.read import Filter
 from pipeline.hudi.read.filters.bounds import ColumnBounds, may_match
 from pipeline.hudi.read.filters.expressions import normalised
 
-ASKED = ("url", "customer", "placed", "paid")
+ASKED: Final = ("url", "customer", "placed", "paid")
+#: The least and the greatest value; None where they are not known.
+_Range: TypeAlias = tuple[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,9 @@ class Read:
 
 
 def footers(paths: Iterable[Path]) -> Footers:
-    """The footers of a table's files. Raises ValueError for a file without ranges of a column."""
+    """The footers of a table's files. A row group without ranges of a column may have any value."""
     owner, rows, size = [], [], 0
-    found: dict[str, list[tuple[object, object]]] = {name: [] for name in ASKED}
+    found: dict[str, list[_Range]] = {name: [] for name in ASKED}
     for number, path in enumerate(sorted(paths)):
         metadata = pq.read_metadata(path)
         size += path.stat().st_size
@@ -68,26 +71,33 @@ def footers(paths: Iterable[Path]) -> Footers:
             rows.append(group.num_rows)
             for name in ASKED:
                 statistics = group.column(names.index(name)).statistics
-                if statistics is None or not statistics.has_min_max:
-                    raise ValueError(f"{path} has no range of {name}")
-                found[name].append((statistics.min, statistics.max))
+                known = statistics is not None and statistics.has_min_max
+                found[name].append((statistics.min, statistics.max) if known else (None, None))
     owners = np.array(owner, dtype=np.int64)
     groups = {name: _bounds(name, pairs) for name, pairs in found.items()}
     by_file = {name: _bounds(name, _of_files(pairs, owners)) for name, pairs in found.items()}
     return Footers(owners, np.array(rows, dtype=np.int64), groups, by_file, size)
 
 
-def _of_files(
-    pairs: Sequence[tuple[object, object]], owner: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> list[tuple[object, object]]:
-    out: dict[int, tuple[object, object]] = {}
-    for number, (low, high) in zip(owner.tolist(), pairs, strict=True):
-        least, greatest = out.get(number, (low, high))
-        out[number] = (min(least, low), max(greatest, high))  # type: ignore[call-overload]  # of one column
-    return list(out.values())
+def _of_files(pairs: Sequence[_Range], owner: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[_Range]:
+    """The ranges of files from those of their row groups."""
+    by_file: dict[int, list[_Range]] = {}
+    for number, pair in zip(owner.tolist(), pairs, strict=True):
+        by_file.setdefault(number, []).append(pair)
+    return [(_least(pair[0] for pair in mine), _greatest(pair[1] for pair in mine)) for mine in by_file.values()]
 
 
-def _bounds(name: str, pairs: Sequence[tuple[object, object]]) -> ColumnBounds:
+def _least(values: Iterable[Any]) -> Any:  # noqa: ANN401 - values of one column
+    found = list(values)
+    return None if None in found else min(found)
+
+
+def _greatest(values: Iterable[Any]) -> Any:  # noqa: ANN401 - values of one column
+    found = list(values)
+    return None if None in found else max(found)
+
+
+def _bounds(name: str, pairs: Sequence[_Range]) -> ColumnBounds:
     kind = SCHEMA.field(name).type
     sides = [pa.array([pair[side] for pair in pairs], kind) for side in (0, 1)]
     return ColumnBounds(kind, sides[0], sides[1], np.ones(len(pairs), np.bool_), np.zeros(len(pairs), np.bool_))

@@ -11,14 +11,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.layouts.files import bytes_of, data_bytes_of, hudi_files
 from bench.layouts.sides import Layout, Sizes
 from bench.peers import Delta, Hudi
 from bench.spec import MASTER, SPARK_CONF
 from pipeline.clock import monotonic_s
-from pipeline.hudi.files.view import file_slices
-from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.spark.java import java_environment
-from pipeline.storage import open_storage
 
 _HEAP_MB: Final = 3072
 #: Hudi's clustering: (order_strategy, build method of the curve).
@@ -86,7 +84,7 @@ class HudiSide:
 
     def cluster(self, path: Path, layout: Layout, files: float) -> float:
         strategy, build = _HUDI[layout.name]
-        target = int(bytes_of(self.files(path)) / files) + 1  # it rounds the number up
+        target = int(data_bytes_of(self.files(path)) / files)  # its writer counts bytes before they are compressed
         options = {
             **_HUDI_WRITES,
             "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target),
@@ -124,20 +122,6 @@ _HUDI_WRITES: Final = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
-
-
-def bytes_of(files: list[Path]) -> int:
-    """The size of files together."""
-    return sum(file.stat().st_size for file in files)
-
-
-def hudi_files(path: Path) -> list[Path]:
-    """The base files of a Hudi table's latest slices. Raises RuntimeError if there are log files."""
-    storage = open_storage(path.as_uri())
-    slices = file_slices(storage, Timeline.load(storage))
-    if any(one.log_files for one in slices):
-        raise RuntimeError("log files are left")
-    return [path / one.base_file.path for one in slices if one.base_file is not None]
 
 
 class DeltaSide:

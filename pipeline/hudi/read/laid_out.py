@@ -11,8 +11,10 @@ from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.layout.order import Order
 from pipeline.hudi.layout.recorded import recorded_order
 from pipeline.hudi.read.filters.evaluate import Flags
-from pipeline.hudi.timeline.instant import COMMIT, REPLACE_COMMIT
+from pipeline.hudi.timeline.clustering_plan import SORT_COLUMNS, read_clustering_plan
+from pipeline.hudi.timeline.instant import COMMIT, REPLACE_COMMIT, Instant
 from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage.base import Storage, StorageNotFoundError
 
 #: ``operationType`` of a clustering's replacecommit.
 CLUSTER = "CLUSTER"
@@ -26,6 +28,7 @@ class LaidOut:
         instant: of the commit.
         clustering: whether it is a clustering, else a compaction or another rewrite of base files.
         order: of the rows; None where the commit does not say it, as those of other writers.
+        columns: of the order; those that the plan of a clustering names, if the commit does not.
         files: base files of the plan's table that it wrote and that are in use.
         skipped: those of them that the ranges of the order's columns skip.
     """
@@ -33,26 +36,36 @@ class LaidOut:
     instant: str
     clustering: bool
     order: Order | None
+    columns: tuple[str, ...]
     files: int
     skipped: int
 
     def __str__(self) -> str:
         by = "clustering" if self.clustering else "compaction"
-        if self.order is None:
+        if not self.columns:
             return f"{by} {self.instant} (order not recorded): files {self.files:,}"
+        counts = f"files {self.files:,}, skipped by these columns {self.skipped:,}"
+        return f"{by} {self.instant}, {self._how()} by {', '.join(self.columns)}: {counts}"
+
+    def _how(self) -> str:
+        if self.order is None:
+            return "curve not recorded,"
         policy = self.order.policy
-        how = "" if policy.curve == "linear" else f" ({policy.values})"
-        order = f"{policy.curve}{how} by {', '.join(policy.columns)}"
-        return f"{by} {self.instant}, {order}: files {self.files:,}, skipped by these columns {self.skipped:,}"
+        return policy.curve if policy.curve == "linear" else f"{policy.curve} ({policy.values})"
 
 
 def laid_out(
-    timeline: Timeline, slices: Sequence[FileSlice], skipped_by: Callable[[Sequence[str], Flags], Flags]
+    storage: Storage,
+    timeline: Timeline,
+    slices: Sequence[FileSlice],
+    skipped_by: Callable[[Sequence[str], Flags], Flags],
 ) -> Iterator[LaidOut]:
     """The commits that laid base files out, the oldest first. Commits that left the timeline are not among them.
 
     Args:
-        timeline: of the table; the bodies of commits that wrote base files are read.
+        storage: the table's root.
+        timeline: of the table; the bodies of commits that wrote base files are read, and the plans of clusterings of
+            other writers.
         slices: the n listed slices of a plan.
         skipped_by: gives the slices that the ranges of some columns skip, of the marked ones; bool array of n.
 
@@ -70,7 +83,18 @@ def laid_out(
         order, clustering = recorded_order(metadata.extra), metadata.operation == CLUSTER
         if order is None and not clustering:
             continue
+        columns = order.columns if order is not None else _planned_columns(storage, commit)
         mine = np.zeros(len(slices), dtype=np.bool_)
         mine[numbers] = True
-        skipped = 0 if order is None else int(skipped_by(order.columns, mine).sum())
-        yield LaidOut(instant, clustering, order, len(numbers), skipped)
+        skipped = int(skipped_by(columns, mine).sum()) if columns else 0
+        yield LaidOut(instant, clustering, order, columns, len(numbers), skipped)
+
+
+def _planned_columns(storage: Storage, clustering: Instant) -> tuple[str, ...]:
+    """The columns that the plan of another writer's clustering names: it does not name the curve. None without a plan,
+    as that of an insert overwrite, or if its file is gone."""
+    try:
+        names = read_clustering_plan(storage, clustering).params.get(SORT_COLUMNS, "")
+    except StorageNotFoundError:
+        return ()
+    return tuple(name.strip() for name in names.split(",") if name.strip())

@@ -13,7 +13,7 @@ from pipeline.hudi.read.counting.rows import CountedRows, CountRequest, all_rows
 from pipeline.hudi.read.filters.bounds import may_match
 from pipeline.hudi.read.filters.expressions import columns_of, unknown_parts
 from pipeline.hudi.read.index import INDEX_FAILURES, TableIndex
-from pipeline.hudi.read.laid_out import laid_out
+from pipeline.hudi.read.laid_out import LaidOut, laid_out
 from pipeline.hudi.read.listing import Listing, slices_for
 from pipeline.hudi.read.lookups import LoadedStats
 from pipeline.hudi.read.partition_values import partition_bounds
@@ -65,7 +65,7 @@ class Planner:
             pruning.warn(CONDITION, f"not understood, left to the caller: {text}")
         counted = self._counted(pruning, question, counting) if counting is not None else {}
         pruning.kept[list(counted)] = False
-        layouts = laid_out(self.table.timeline, pruning.slices.slices, pruning.skipped_by) if count_all else ()
+        layouts = self._layouts(pruning) if count_all else ()
         return ScanPlan(
             table=self.table.config.name,
             query=question.query,
@@ -76,8 +76,12 @@ class Planner:
             warnings=tuple(pruning.warnings),
             scan=question.scan(self.table, batch_rows),
             counted=tuple(counted.values()),
-            laid_out=tuple(layouts),
+            laid_out=layouts,
         )
+
+    def _layouts(self, pruning: Pruning) -> tuple[LaidOut, ...]:
+        table = self.table
+        return tuple(laid_out(table.storage, table.timeline, pruning.slices.slices, pruning.skipped_by))
 
     def _counted(self, pruning: Pruning, question: Question, counting: CountRequest) -> dict[int, CountedRows]:
         """The slices whose rows need not be read, by their numbers; none where the index cannot say it."""

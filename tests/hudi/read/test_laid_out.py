@@ -13,6 +13,7 @@ from pipeline.hudi.layout.order import Order
 from pipeline.hudi.layout.recorded import ORDER_KEY, order_extra, recorded_order
 from pipeline.hudi.read import TableReader
 from pipeline.policies import OrderPolicy
+from tests.hudi.golden_kinds import extracted
 from tests.hudi.services.advice.tables import file_table
 
 ORDER = Order(OrderPolicy(columns=("n", "m"), curve="z_order"), seed=3)
@@ -51,3 +52,11 @@ def test_files_are_skipped_by_the_columns_of_the_order_alone(tmp_path: Path) -> 
 def test_a_commit_without_an_order_is_not_named(tmp_path: Path) -> None:
     file_table(tmp_path, {"n": pa.array(np.arange(10))}, 2)
     assert TableReader.open(str(tmp_path)).plan(count_all=True).laid_out == ()
+
+
+def test_hudis_own_clustering_is_named_by_the_columns_of_its_plan(tmp_path: Path) -> None:
+    plan = TableReader.open(str(extracted("mor_zorder", tmp_path))).plan(condition="id < 0", count_all=True)
+    (one,) = plan.laid_out
+    assert one.clustering
+    assert one.order is None
+    assert str(one) == f"clustering {one.instant}, curve not recorded, by id, k: files 3, skipped by these columns 3"

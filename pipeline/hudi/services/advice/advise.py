@@ -9,9 +9,10 @@ from typing import Final
 
 from pipeline.hudi.definition.kind import TableKind
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.read import TableReader
 from pipeline.hudi.read.slice_files import SliceFiles
-from pipeline.hudi.rewrite.form import ORDERED_ROW_GROUP_ROWS
+from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.services.advice.overlap import ColumnOverlap, overlaps
 from pipeline.hudi.services.advice.proposal import Search, Tried, assumed_queries, distinct_values, sortable
 from pipeline.hudi.services.advice.queries import AskedQuery, LeftOut, asked_queries, filtered_columns
@@ -23,6 +24,8 @@ from pipeline.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
 _ASSUMED_COLUMNS: Final = 6
 #: The files of a column hardly overlap if a value meets so many of them, or such a share.
 _HARDLY, _HARDLY_SHARE = 2.0, 0.1
+#: Row groups are smaller where the rows have an order, whichever.
+_SOME_ORDER: Final = Order(OrderPolicy(columns=(RECORD_KEY_FIELD,)))
 #: A proposal must read at most this share of what is read now.
 _CLEARLY_LESS: Final = 0.9
 
@@ -137,7 +140,7 @@ def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str],
     queries = asked if statements else assumed_queries(sample, candidates, 1) + assumed_queries(sample, settled, 0)
     distinct = _distinct(sample, wanted)
     search = Search(_together(config.kind, sample, given), queries, wanted, given.seed)
-    best = search.best([name for name in candidates if distinct[name] > 1]) if queries else None
+    best = search.best([name for name in candidates if distinct[name] > 1]) if queries and search.together else None
     now = _now(reader, search, whole.files)
     if best is not None and best.share > _share(now) * _CLEARLY_LESS:
         best = None
@@ -179,7 +182,8 @@ def _distinct(sample: Sample, columns: Sequence[str]) -> dict[str, int]:
 
 def _together(kind: TableKind, sample: Sample, given: Given) -> list[Together]:
     if kind.computed:
-        return in_buckets(sample, given.compaction.row_group_rows or ORDERED_ROW_GROUP_ROWS)
+        form = BaseFileForm(row_group_rows=given.compaction.row_group_rows, order=_SOME_ORDER)
+        return in_buckets(sample, form.at_once[0])
     return clustered(sample, given.files.target_bytes, given.clustering.group_bytes)
 
 

@@ -35,17 +35,19 @@ class Sample:
     """Rows of some file slices.
 
     Args:
+        schema: of the rows.
         drawn: the slices that were read.
         stands_for: how many bytes of the table each byte of those slices stands for, at least 1.
     """
 
+    schema: pa.Schema
     drawn: tuple[Drawn, ...]
     stands_for: float
 
     @property
     def rows(self) -> pa.Table:
         """All drawn rows."""
-        return pa.concat_tables([one.rows for one in self.drawn])
+        return pa.concat_tables([self.schema.empty_table(), *(one.rows for one in self.drawn)])
 
 
 def draw(reader: TableReader, columns: Sequence[str], rows: int, most_slices: int, seed: int) -> Sample:
@@ -72,7 +74,7 @@ def draw(reader: TableReader, columns: Sequence[str], rows: int, most_slices: in
         wanted = min(found.num_rows, max(1, round(rows * _bytes(piece) / size)))
         places = np.sort(chance.choice(found.num_rows, wanted, replace=False)) if wanted else np.zeros(0, np.int64)
         drawn.append(Drawn(piece, found.take(pa.array(places)), found.num_rows))
-    return Sample(tuple(drawn), plan.size / size if size else 1.0)
+    return Sample(plan.scan.schema, tuple(drawn), plan.size / size if size else 1.0)
 
 
 def _bytes(piece: FileSlice) -> int:

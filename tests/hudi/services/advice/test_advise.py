@@ -15,7 +15,8 @@ from pipeline.hudi.services.advice.advise import Advice, Given, advise
 from pipeline.hudi.services.advice.overlap import depth_of
 from pipeline.hudi.services.advice.proposal import distinct_values
 from pipeline.hudi.services.advice.queries import asked_queries, filtered_columns, statements
-from pipeline.policies import FileSizePolicy
+from pipeline.policies import CompactionPolicy, FileSizePolicy
+from tests.hudi.read.lakes import new_table, row
 from tests.hudi.services.advice.tables import file_table
 
 ROWS, FILES = 40_000, 20
@@ -41,7 +42,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(path: Path, *queries: str) -> Advice:
     reader = TableReader.open(str(path))
     size = reader.plan().size
-    given = Given(files=FileSizePolicy(target_bytes=size // FILES, small_bytes=1))
+    given = Given(files=FileSizePolicy(target_bytes=max(size // FILES, 1), small_bytes=1))
     return advise(reader, queries, NAMES, given)
 
 
@@ -99,6 +100,23 @@ def test_a_table_that_suits_its_queries_is_left_alone(table: Path) -> None:
     assert found.queries[0].files == 1
 
 
+def test_rows_of_bucket_tables_are_laid_out_inside_of_their_files(tmp_path: Path) -> None:
+    """Rows may not leave their bucket: what is read is counted in row groups, and the settings are compaction's."""
+    table = new_table(tmp_path / "t", buckets=2, part=None)
+    table.write([row(key, 1, n=key * 7919 % 600) for key in range(600)])
+    table.compact()
+    reader = TableReader.open(str(tmp_path / "t"))
+    given = Given(compaction=CompactionPolicy(row_group_rows=60))
+    found = advise(reader, ["select * from t where n between 5 and 20"], NAMES, given)
+    assert (found.in_buckets, found.files, found.pieces) == (True, 2, 10)
+    assert found.order is not None
+    assert found.order.columns == ("n",)
+    (query,) = found.queries
+    assert (query.files, query.now) == (2, 1)
+    assert query.after is not None
+    assert query.after <= 0.3
+
+
 def test_without_queries_the_overlapping_columns_are_tried(table: Path) -> None:
     found = told(table)
     assert found.assumed
@@ -116,6 +134,13 @@ def test_a_table_without_ranges_is_told_of_its_trouble(tmp_path: Path) -> None:
     assert found.trouble == "the table keeps no column ranges (metadata.column_stats)"
     assert found.order is not None
     assert found.order.columns == ("n",)
+
+
+def test_nothing_is_proposed_for_a_table_without_rows(tmp_path: Path) -> None:
+    new_table(tmp_path / "t")
+    found = told(tmp_path / "t", "select * from t where n = 5")
+    assert (found.files, found.drawn, found.order) == (0, 0, None)
+    assert told(tmp_path / "t").order is None
 
 
 def test_statements_of_a_file() -> None:
