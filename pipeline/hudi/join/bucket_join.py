@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
 from pipeline.hudi.join.bucketed import BucketedScan
 from pipeline.hudi.join.columns import JoinColumns
-from pipeline.hudi.join.engine import ArrowStream, Bounds, bounded_connection, run
+from pipeline.hudi.join.engine import BUILD_BYTES_A_MB, ArrowStream, Bounds, bounded_connection, run
 from pipeline.hudi.join.keys import HashedKey
 from pipeline.hudi.join.pairs import BucketSlice, Pair
 from pipeline.hudi.join.parts import HashedRows
 from pipeline.hudi.join.rows import rows_of
-
-#: Of the side of the hash table, which is held as Arrow batches and in DuckDB.
-_BUILD_BYTES_A_MB: Final = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class BucketJoin:
             in_left: whether the hash table is made of the left rows.
             place: the beginning of the names of files.
         """
-        build, fits = (left if in_left else right).within(self.bounds.memory_mb * _BUILD_BYTES_A_MB)
+        build, fits = (left if in_left else right).within(self.bounds.memory_mb * BUILD_BYTES_A_MB)
         left, right = (build, right) if in_left else (left, build)
         if fits or not build.can_be_cut:
             streams = {name: ArrowStream(rows.schema, rows.batches) for name, rows in (("l", left), ("r", right))}

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.read.plan import BATCH_ROWS
+
+#: For a MB of memory: of the rows that a hash table is made of. They are held as Arrow batches and in DuckDB.
+BUILD_BYTES_A_MB: Final = 1 << 18
 
 
 @dataclass(frozen=True)
