@@ -10,19 +10,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import ConfigError
-from pipeline.hudi.join.bucket_join import BucketJoin
+from pipeline.hudi.join.bucket_join import BucketJoin, JoinSide
 from pipeline.hudi.join.columns import join_columns
 from pipeline.hudi.join.engine import Bounds
 from pipeline.hudi.join.how import JoinHow, check_how
 from pipeline.hudi.join.keys import ColumnPair, JoinKeys
-from pipeline.hudi.join.pairs import Pair, packed, pairs_of
+from pipeline.hudi.join.pairs import packed, pairs_of
 from pipeline.spark.frames import frame_of_tasks
 from pipeline.spark.table_scan import TableScan
 
@@ -65,10 +63,5 @@ def bucket_join(
     columns = join_columns(one.schema, other.schema, pairs_on, kind, suffixes)
     slots = spark.sparkContext.defaultParallelism
     tasks = packed(pairs_of(one, other, keys, kind, slots), slots)
-    plan = BucketJoin(one, other, keys, columns, bounds or Bounds())
-    return frame_of_tasks(spark, tasks, partial(_read, plan), columns.schema)
-
-
-def _read(plan: BucketJoin, pairs: Sequence[Pair]) -> Iterator[pa.RecordBatch]:
-    for pair in pairs:
-        yield from plan.read(pair)
+    plan = BucketJoin(JoinSide(one, keys.left), JoinSide(other, keys.right), columns, bounds or Bounds())
+    return frame_of_tasks(spark, tasks, plan.read, columns.schema)

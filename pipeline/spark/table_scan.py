@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.hudi.join.bucketed import BucketedScan, bucketed
+from pipeline.hudi.join.bucketed import BucketedScan, bucketed, hash_fields
 from pipeline.hudi.read import Query, Snapshot, TableReader
 from pipeline.hudi.read.question import Condition
 
@@ -28,18 +28,20 @@ class TableScan:
     condition: Condition = None
     columns: Sequence[str] | None = None
 
-    def plan(self, needed: Sequence[str]) -> BucketedScan:
+    def plan(self, needed: Sequence[str], with_key: bool = False) -> BucketedScan:
         """The slices to read, by bucket.
 
         Args:
             needed: columns that are read besides ``columns``; they come first where ``columns`` lacks them.
+            with_key: whether the columns of the bucket key are needed, too.
 
         Raises UnsupportedError for a table without a bucket index and for conditions with unsupported parts, and as
         ``TableReader.plan``.
         """
         reader = TableReader.open(self.source, self.options)
         columns = self._own_columns(reader) if self.columns is None else self.columns
-        missing = [name for name in needed if name not in columns]
+        needed = [*needed, *(hash_fields(reader) if with_key else ())]
+        missing = [name for name in dict.fromkeys(needed) if name not in columns]
         return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]))
 
     def _own_columns(self, reader: TableReader) -> list[str]:

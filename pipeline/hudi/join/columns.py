@@ -19,12 +19,32 @@ class JoinColumns:
     """What a join gives.
 
     Args:
+        how: the kind of join.
         schema: of the result.
-        sql: one SELECT over the tables ``l`` and ``r``, whose columns are those of the schema by position.
+        values: SQL over the tables ``l`` and ``r``, a value for each column of the schema.
+        condition: SQL by which their rows meet.
     """
 
+    how: JoinHow
     schema: pa.Schema
-    sql: str
+    values: tuple[str, ...]
+    condition: str
+
+    def builds_left(self, smaller: bool) -> bool:
+        """Whether the hash table is made of the left rows. ``smaller``: whether they are fewer.
+
+        Where the rows of one side only come without a partner, DuckDB makes it of the other side (measured).
+        """
+        return smaller if self.how in ("inner", "full") else self.how == "right"
+
+    def sql(self, in_left: bool) -> str:
+        """One SELECT. ``in_left``: whether the hash table is made of the left rows; DuckDB takes the table named last,
+        for it knows the size of neither."""
+        values = ", ".join(self.values)
+        if not in_left:
+            return f"SELECT {values} FROM l {self.how} JOIN r ON {self.condition}"  # noqa: S608 - quoted
+        how = "left" if self.how == "right" else self.how
+        return f"SELECT {values} FROM r {how} JOIN l ON {self.condition}"  # noqa: S608 - quoted
 
 
 def join_columns(
@@ -56,8 +76,7 @@ def join_columns(
         values.append(f"r.{quoted(name)}")
     _require_distinct([item.name for item in fields])
     condition = " AND ".join(f"l.{quoted(a)} = r.{quoted(b)}" for a, b in on)
-    sql = f"SELECT {', '.join(values)} FROM l {how} JOIN r ON {condition}"  # noqa: S608 - quoted
-    return JoinColumns(pa.schema(fields), sql)
+    return JoinColumns(how, pa.schema(fields), tuple(values), condition)
 
 
 def _named(name: str, clashing: set[str], suffix: str) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, TransientError
+from pipeline.hudi.read.plan import BATCH_ROWS
+
+#: For a MB of memory: of the rows that a hash table is made of. They are held as Arrow batches and in DuckDB.
+BUILD_BYTES_A_MB: Final = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,20 @@ class Bounds:
 class ArrowStream:
     """Batches for one scan by DuckDB.
 
+    Args:
+        schema: of every batch.
+        batches: the rows, for one pass.
+
     ``failure``: the error that reading them raised; DuckDB gives only its text.
     """
 
     schema: pa.Schema
-    batches: Callable[[], Iterator[pa.RecordBatch]]
+    batches: Iterable[pa.RecordBatch]
     failure: BinlakeError | None = field(default=None, init=False)
 
     def _guarded(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self.batches()
+            yield from self.batches
         except BinlakeError as error:
             self.failure = error
             raise
@@ -52,9 +60,9 @@ class ArrowStream:
 
 
 @contextmanager
-def bounded_connection(bounds: Bounds) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection in memory: one thread, times in UTC, no extensions, no files but those that it spills, which are
-    deleted at the end."""
+def bounded_connection(bounds: Bounds) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """A connection in memory: one thread, times in UTC, no extensions, no files but those that it spills; and a
+    directory for other files. All are deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="binlake-spill-", dir=bounds.spill_path) as spilled:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
@@ -69,18 +77,22 @@ def bounded_connection(bounds: Bounds) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             connection.execute("SET enable_external_access = false")  # earlier it would forbid the directory, too
             connection.execute("SET TimeZone = 'UTC'")
-            yield connection
+            yield connection, Path(spilled)
         finally:
             connection.close()
 
 
 def run(
-    bounds: Bounds, sql: str, streams: dict[str, ArrowStream], schema: pa.Schema, batch_rows: int
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    streams: dict[str, ArrowStream],
+    schema: pa.Schema,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a query.
 
     Args:
-        bounds: of memory.
+        connection: bounded.
         sql: one SELECT over the streams, each scanned once.
         streams: by their names in the query.
         schema: of the result: names and types by position, in which DuckDB's values have a place.
@@ -89,12 +101,11 @@ def run(
     Raises the error of a stream, TransientError if DuckDB fails: memory and disk do not suffice.
     """
     try:
-        with bounded_connection(bounds) as connection:
-            for name, stream in streams.items():
-                connection.register(name, stream)
-            for batch in connection.sql(sql).to_arrow_reader(batch_rows):
-                columns = [array.cast(kind) for array, kind in zip(batch.columns, schema.types, strict=True)]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        for name, stream in streams.items():
+            connection.register(name, stream)
+        for batch in connection.sql(sql).to_arrow_reader(batch_rows):
+            columns = [array.cast(kind) for array, kind in zip(batch.columns, schema.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
     except (duckdb.Error, pa.ArrowException) as error:
         failures = [stream.failure for stream in streams.values() if stream.failure is not None]
         if failures:

@@ -12,7 +12,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
 
 from pipeline.hudi.files.view import FileSlice
@@ -58,9 +57,19 @@ class Pair:
     right: tuple[BucketSlice, ...] = ()
 
     @property
+    def left_size(self) -> int:
+        """Bytes of the left files."""
+        return sum(piece.size for piece in self.left)
+
+    @property
+    def right_size(self) -> int:
+        """Bytes of the right files."""
+        return sum(piece.size for piece in self.right)
+
+    @property
     def size(self) -> int:
         """Bytes of the files to read."""
-        return sum(piece.size for piece in chain(self.left, self.right))
+        return self.left_size + self.right_size
 
 
 def pairs_of(left: BucketedScan, right: BucketedScan, keys: JoinKeys, how: JoinHow, slots: int) -> tuple[Pair, ...]:
@@ -130,7 +139,7 @@ def _by_partition(scan: BucketedScan) -> _Parts | None:
 
 
 def _paired(left: Sequence[BucketSlice], right: Sequence[BucketSlice], slots: int) -> Iterable[Pair]:
-    of = _modulus([*left, *right], slots)
+    of = modulus([*left, *right], slots)
     lefts, rights = _by_number(left, of), _by_number(right, of)
     for number in range(of):
         yield Pair(number, of, tuple(lefts[number]), tuple(rights[number]))
@@ -145,9 +154,14 @@ def _by_number(slices: Iterable[BucketSlice], of: int) -> list[list[BucketSlice]
     return found
 
 
-def _modulus(slices: Sequence[BucketSlice], slots: int) -> int:
+def modulus(slices: Sequence[BucketSlice], slots: int) -> int:
     """The number of pairs that takes least time: bytes read by all tasks over the cores, or by the largest task. Of
-    equal ones the largest, whose tasks need least memory."""
+    equal ones the largest, whose tasks need least memory.
+
+    Args:
+        slices: of all tables.
+        slots: the number of tasks that run at the same time.
+    """
     counts = {piece.buckets for piece in slices}
     if len(counts) <= 1:
         return next(iter(counts), 1)

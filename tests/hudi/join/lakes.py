@@ -20,6 +20,7 @@ from pipeline.hudi.read import Query, TableReader
 from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.table.table import HudiTable
 from pipeline.storage.local import LocalStorage
+from tests.lake.test_rebucket import in_turn
 
 ORDER = "_binlake_order"
 Rows = Sequence[tuple[Any, ...]]
@@ -72,11 +73,7 @@ def _groups(config: TableConfig, rows: pa.Table) -> Iterator[tuple[str, int, pa.
 
 def compact(table: HudiTable) -> None:
     """Base files of all file slices that have log files."""
-    run(
-        table,
-        CompactionConfig(after_commits=1, tombstone_retention_hours=0),
-        lambda function, items: list(map(function, items)),
-    )
+    run(table, CompactionConfig(after_commits=1, tombstone_retention_hours=0), in_turn)
 
 
 def rows_from(table: HudiTable, values: Iterable[Sequence[Any]], order: int) -> pa.Table:
