@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.compiled import LONGS, NOTHING, OUT_BYTES, ULONG_ROWS, compiled
 from pipeline.hudi.layout.order import Order
@@ -23,29 +22,22 @@ _Longs: TypeAlias = npt.NDArray[np.int64]
 #: A cut is moved by this part of a file at most.
 SLACK: Final = 0.1
 _WORD_BITS: Final = 64
-#: Rows that are compared at once.
-_ROWS: Final = 65_536
 
 
 def seams(order: Order, keys: Sequence[pa.Table], numbers: _Longs) -> Seams:
-    """How large the cells are that end before each row, uint8 of n; 0 if no cell does.
+    """How large the cells are that end before each row, uint8 of n: the number of bits of the place, from the highest
+    one that changes. 0 if no cell ends there, and everywhere in a linear order, whose files share one value at most.
 
     Args:
-        order: of the rows. On a curve, a seam is the number of bits from the highest one that changes; in a linear
-            order it is 1 where the first column changes.
+        order: of the rows.
         keys: from ``sort_keys``, together n rows.
         numbers: from ``places`` of these keys.
     """
-    table = pa.concat_tables(keys)
     found = np.zeros(len(numbers), dtype=np.uint8)
     if order.policy.curve != "linear":
-        words = np.stack([np.asarray(column.to_numpy(), dtype=np.uint64) for column in table.columns])
+        columns = pa.concat_tables(keys).columns
+        words = np.stack([np.asarray(column.to_numpy(), dtype=np.uint64) for column in columns])
         _curve_seams(words, numbers, found)
-        return found
-    first = table.column(0)
-    for at in range(1, len(numbers), _ROWS):
-        values = first.take(pa.array(numbers[at - 1 : at + _ROWS]))
-        found[at : at + _ROWS] = _changes(values[:-1], values[1:])
     return found
 
 
@@ -68,12 +60,6 @@ def ends(heavier: npt.NDArray[np.float64] | _Longs, count: int, seams: Seams) ->
         best = low + np.flatnonzero(window == window.max()) if len(window) else np.array([middle])
         found[number - 1] = best[np.argmin(np.abs(best - middle))]
     return found
-
-
-def _changes(left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    differ = pc.fill_null(pc.not_equal(left, right), True)
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return np.asarray(pc.and_not(differ, both_null).to_numpy(), dtype=np.bool_)
 
 
 @compiled(NOTHING(ULONG_ROWS, LONGS, OUT_BYTES))
