@@ -1,8 +1,8 @@
 """Where rows in an order are cut into files.
 
 A curve fills cells: all rows of a cell are next to each other. A file that ends inside a cell shares its ranges with
-the next one, so a cut goes to a *seam*, where a large cell ends, if one is near. Measured with 16 files of page views
-by three columns: queries met 22 % fewer files in z-order, and 11 % fewer on the Hilbert curve, than with equal files.
+the next one, so a cut goes to a *seam*, where a large cell ends, if one is near. Measured with 40 files of page views
+by three columns: queries met 10 % fewer files in z-order, and 7 % fewer on the Hilbert curve, than with equal files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pipeline.hudi.layout.order import Order
 
 Seams: TypeAlias = npt.NDArray[np.uint8]
 _Longs: TypeAlias = npt.NDArray[np.int64]
-#: A cut is moved by this part of a file at most.
-SLACK: Final = 0.1
+#: A cut is moved by this part of a file at most, and a file differs by that part from its share.
+SLACK, DIFFERENCE = 0.2, 0.25
 _WORD_BITS: Final = 64
 
 
@@ -51,14 +51,15 @@ def ends(heavier: npt.NDArray[np.float64] | _Longs, count: int, seams: Seams) ->
     """
     share = heavier[-1] / count
     found = np.empty(count - 1, dtype=np.int64)
+    last, used = 0, 0.0
     for number in range(1, count):
-        low, middle, high = (
-            int(np.searchsorted(heavier, share * (number + slack))) + 1 for slack in (-SLACK, 0.0, SLACK)
-        )
-        high = min(high, len(heavier) - 1)
-        window = seams[low : high + 1]
-        best = low + np.flatnonzero(window == window.max()) if len(window) else np.array([middle])
-        found[number - 1] = best[np.argmin(np.abs(best - middle))]
+        low = max(share * (number - SLACK), used + share * (1 - DIFFERENCE))
+        high = min(share * (number + SLACK), used + share * (1 + DIFFERENCE))
+        first, middle, end = (np.searchsorted(heavier, [low, share * number, high]) + 1).clip(last, len(heavier))
+        window = seams[first : end + 1]
+        best = first + np.flatnonzero(window == window.max()) if len(window) else np.array([middle])
+        last = found[number - 1] = best[np.argmin(np.abs(best - middle))]
+        used = float(heavier[last - 1]) if last else 0.0
     return found
 
 

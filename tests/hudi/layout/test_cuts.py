@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.hudi.layout.cuts import SLACK, ends, seams
+from pipeline.hudi.layout.cuts import DIFFERENCE, ends, seams
 from pipeline.hudi.layout.order import Order, places
 from pipeline.policies import OrderPolicy
 from tests.hypothesis_profile import scaled
@@ -39,21 +39,27 @@ def test_a_cut_goes_to_the_nearest_of_the_largest_seams() -> None:
     heavier = np.arange(1, 301)
     marks = np.zeros(300, dtype=np.uint8)
     assert ends(heavier, 3, marks).tolist() == [100, 200]
-    marks[[95, 107, 150, 205]] = [4, 4, 9, 1]
-    assert ends(heavier, 3, marks).tolist() == [95, 205]
+    marks[[85, 117, 150, 205]] = [4, 4, 9, 1]
+    assert ends(heavier, 3, marks).tolist() == [85, 205]
+
+
+def test_a_file_is_no_more_than_a_quarter_smaller() -> None:
+    marks = np.zeros(300, dtype=np.uint8)
+    marks[[119, 181, 196]] = [4, 4, 3]
+    assert ends(np.arange(1, 301), 3, marks).tolist() == [119, 196]
 
 
 @settings(max_examples=scaled(200, 30))
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 12), st.integers(0, 1000))
-def test_files_differ_by_the_slack_and_a_row(weights: list[int], count: int, seed: int) -> None:
+def test_files_are_about_equally_large(weights: list[int], count: int, seed: int) -> None:
     marks = np.random.default_rng(seed).integers(0, 4, len(weights)).astype(np.uint8)
     found = ends(np.cumsum(weights), count, marks).tolist()
     assert len(found) == count - 1
     assert found == sorted(found)
-    assert all(0 < end <= len(weights) for end in found)
+    assert all(0 <= end <= len(weights) for end in found)
     share = sum(weights) / count
     for start, end in zip([0, *found], [*found, len(weights)], strict=True):
-        assert sum(weights[start:end]) <= share * (1 + 2 * SLACK) + 2 * max(weights)
+        assert abs(sum(weights[start:end]) - share) <= share * DIFFERENCE + 2 * max(weights)
 
 
 @pytest.mark.parametrize("files", [1, 4])
