@@ -1,4 +1,7 @@
-"""The steps of an iteration: each from one completed commit to a later one, usually the next."""
+"""The steps of an iteration: each from one completed commit to a later one, usually the next.
+
+A clustering moves rows to other file groups and changes none. So no step spans one: the next step begins with it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None
     Returns None if no commit has completed since. Raises PositionExpiredError if the commits of the position's step are
     archived, CorruptDataError, StorageError.
     """
-    later = list(_commits(timeline, begin, end or until))
+    later = list(_writes(timeline, begin, end or until))
+    if begin:  # otherwise the step is the whole table, wherever its rows are
+        begin, later = _after_clusterings(timeline, begin, later)
     if end is not None and (not later or later[-1].completion_time != end):
         raise expired(begin, end, "the commits of its step are archived or were taken back")
     if not later:
@@ -48,9 +53,17 @@ def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None
     return Step(begin, last, frozenset((stat.partition_path, stat.file_id) for stat in stats))
 
 
+def _after_clusterings(timeline: Timeline, begin: str, writes: list[Instant]) -> tuple[str, list[Instant]]:
+    """The begin of a step after the clusterings that follow it at once, and the commits up to the next clustering."""
+    moved = [number for number, write in enumerate(writes) if timeline.is_clustering(write)]
+    first = next(number for number in range(len(writes) + 1) if number not in moved)
+    end = next((number for number in moved if number > first), len(writes))
+    return (writes[first - 1].completion_time or "") if first else begin, writes[first:end]
+
+
 def last_completion(timeline: Timeline, until: str | None) -> str:
-    """Completion time of the last commit up to a time; "" for a table without commits."""
-    times = [commit.completion_time or "" for commit in _commits(timeline, "", until)]
+    """Completion time of the last write up to a time; "" for a table without writes."""
+    times = [write.completion_time or "" for write in _writes(timeline, "", until)]
     return times[-1] if times else ""
 
 
@@ -78,8 +91,8 @@ def expired(begin: str, step: str | None, why: str) -> PositionExpiredError:
     )
 
 
-def _commits(timeline: Timeline, begin: str, end: str | None) -> Iterator[Instant]:
-    """Commits that wrote rows, by completion time. A compaction changes no row."""
+def _writes(timeline: Timeline, begin: str, end: str | None) -> Iterator[Instant]:
+    """Commits that wrote rows, and clusterings, by completion time. A compaction changes no row and no file group."""
     found = [
         write
         for write in timeline.completed()

@@ -2,19 +2,20 @@
 
 From the cleaner's oldest retained time on all files exist. Before it, a file group can be read if its file slice of
 that moment is the one that the cleaner retained, or if all files exist that the commits up to that moment name: a
-savepoint may hold a slice while later ones are deleted. If those commits are archived, they are not looked up, and the
+savepoint may hold a slice while later ones are deleted. A file group that was replaced is deleted whole: its commits
+tell whether it lived. If those commits are archived, they are not looked up, and the
 time is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.actions.clean import pending_cleans, promised_since, read_plan
 from pipeline.hudi.actions.savepoint_record import Savepoint, savepoints
-from pipeline.hudi.files.names import BaseFileName, parse_base_name, parse_log_name
+from pipeline.hudi.files.names import BaseFileName, parse_base_name, parse_data_name, parse_log_name
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage
@@ -46,6 +47,7 @@ def refuse_cleaned(
     plans = [read_plan(storage, clean) for clean in pending_cleans(timeline)]
     going = {name for plan in plans for names in plan.files.values() for name in names}
     slices_by_group = {(s.partition_path, s.file_id): s for s in slices}
+    _refuse_gone(files, timeline, moment, going)
     for path, infos in files.items():
         names = {info.path.rpartition("/")[2] for info in infos} - going
         bases, logs = _instants(names, timeline)
@@ -53,6 +55,24 @@ def refuse_cleaned(
             group = _Group(path, file_id, group_bases, logs.get(file_id, "~"), slices_by_group.get((path, file_id)))
             if not group.is_whole(timeline, moment, promised, names):
                 raise _refusal(moment, file_id)
+
+
+def _refuse_gone(
+    files: Mapping[str, Sequence[FileInfo]], timeline: Timeline, moment: str, going: Collection[str]
+) -> None:
+    """Raise UnsupportedError if a file group that was replaced after a moment lived then and has no files any more.
+    ``going``: names of files that are being deleted."""
+    replaced = {group for group, at in timeline.replaced().items() if at > moment and group[0] in files}
+    for path in {path for path, _ in replaced}:
+        names = {info.path.rpartition("/")[2] for info in files[path]} - set(going)
+        replaced -= {(path, name.file_id) for name in map(parse_data_name, names) if name is not None}
+    if not replaced:
+        return
+    early = (write for write in timeline.completed() if write.requested_time <= moment)
+    lived = {(s.partition_path, s.file_id) for write in early for s in timeline.commit_metadata(write).stats}
+    for group in sorted(replaced):
+        if group in lived or timeline.history().files:
+            raise _refusal(moment, group[1])
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,15 @@ class CommitWindow:
 
     @cached_property
     def earliest(self) -> str:
-        """No row of the window has a commit time before this. Reads the metadata of compactions."""
+        """No row of the window has a commit time before this. Reads the metadata of compactions and
+        clusterings."""
         writes = self.timeline.completed()
         if not writes or self.begin < min(w.completion_time or "" for w in writes):
             return ""  # archived commits may be among them
         inside = (w for w in writes if self.holds(w.requested_time))
-        # A compaction keeps the commit times of the rows it copies.
-        return next((w.requested_time for w in inside if not self.timeline.is_compaction(w)), "~")
+        # A compaction and a clustering keep the commit times of the rows that they copy.
+        kept = self.timeline.is_compaction, self.timeline.is_clustering
+        return next((w.requested_time for w in inside if not any(copies(w) for copies in kept)), "~")
 
     def matches(self, rows: pa.Table) -> Flags:
         """The rows that these commits wrote. ``rows``: n rows with ``_hoodie_commit_time``; bool array of n."""

@@ -10,6 +10,8 @@ from pipeline.errors import CorruptDataError
 from pipeline.hudi.timeline.avro_container import decode_container, encode_container
 
 SCHEMA_KEY = "schema"
+#: The operation of replacecommits that move rows and change none.
+CLUSTER = "CLUSTER"
 _AVRO, _AVRO_REPLACE = "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"
 _AVRO_REPLACE_REQUEST = "HoodieRequestedReplaceMetadata"
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from pipeline.clock import format_instant, parse_instant
-from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.commit_metadata import CLUSTER, CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import (
     COMMIT,
@@ -188,6 +188,10 @@ class Timeline:
         """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits
         write rows. Errors as ``commit_metadata``."""
         return write.action == COMMIT and self.commit_metadata(write).compacted
+
+    def is_clustering(self, write: Instant) -> bool:
+        """Whether a completed write only moved rows to other file groups. Errors as ``commit_metadata``."""
+        return write.action == REPLACE_COMMIT and self.commit_metadata(write).operation == CLUSTER
 
     def replaced(self) -> Mapping[FileGroupId, str]:
         """The file groups that completed writes of the active timeline have replaced -> the requested time of that

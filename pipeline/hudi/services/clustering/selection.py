@@ -12,7 +12,7 @@ from pipeline.hudi.files.view import FileSlice, first_instant
 from pipeline.hudi.layout.recorded import recorded_order
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.table.table import HudiTable
-from pipeline.hudi.timeline.commit_metadata import CommitMetadata
+from pipeline.hudi.timeline.commit_metadata import CLUSTER, CommitMetadata
 from pipeline.hudi.timeline.instant import REPLACE_COMMIT, Instant, State
 
 #: Slices of one partition that are laid out together, oldest first.
@@ -63,8 +63,8 @@ class LaidOutFiles:
     def _laid_out(self, instant: str) -> bool:
         if instant not in self._instants:
             body = self._commit(instant)
-            wanted = body is not None and body.operation == "CLUSTER" and body.replaced is not None
-            self._instants[instant] = wanted and recorded_order(body.extra if body else {}) == self.config.order
+            clusters = body is not None and body.operation == CLUSTER
+            self._instants[instant] = clusters and recorded_order(body.extra if body else {}) == self.config.order
         return self._instants[instant]
 
     def _commit(self, instant: str) -> CommitMetadata | None:

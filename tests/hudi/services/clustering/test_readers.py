@@ -9,9 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.errors import UnsupportedError
 from pipeline.hudi.read import Incremental, Snapshot, TableReader
+from pipeline.hudi.services.cleaning import CleaningConfig, clean
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.policies import IndexType, TableType
+from pipeline.samples import Samples
+from pipeline.samples.position import Position
 from tests.hudi.lake import Change, deletes, upserts
 from tests.hudi.services.clustering.made import Made, clustering
 from tests.judges import hudi_rs
@@ -57,6 +61,48 @@ def test_moved_rows_have_not_changed(tmp_path: Path, index: IndexType, table_typ
     assert keys_of(hudi_rs.as_of(made.path, clustered.requested_time)) == before
     assert keys_of(hudi_rs.incremental(made.path, ends[1])) == new
     assert hudi_rs.incremental(made.path, ends[1], ends[2]).num_rows == 0
+
+
+@kinds
+def test_moved_rows_are_no_new_samples(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
+    """Neither for an iteration that stood before the clustering, nor for one that is cut into larger steps."""
+    made = Made.at(tmp_path / "t", index, table_type)
+    made.commit(upserts(range(5), 1), "a")
+    first = Samples(made.table.storage, ["id", "name"])
+    assert len(ids_of(first)) == 5
+    made.commit(upserts(range(5, 8), 2), "b")
+    made.cluster(clustering("name"))
+    whole = Samples(made.table.storage, ["id", "name"])
+    assert ids_of(whole) == list(range(8))
+    made.commit([Change(50, 9, "x50")], "c")
+    made.cluster(clustering("id"))
+    made.commit([Change(51, 9, "x51")], "d")
+    for commits in (1, 3):
+        since = Samples(made.table.storage, ["id", "name"], since=first.position, step_commits=commits)
+        assert ids_of(since) == [5, 6, 7, 50, 51]
+    assert ids_of(Samples(made.table.storage, ["id", "name"], since=whole.position)) == [50, 51]
+    assert ids_of(Samples(made.table.storage, ["id"], since=Position())) == [*range(8), 50, 51]
+
+
+def ids_of(samples: Samples) -> list[int]:
+    """Of all batches, in one order."""
+    return sorted(value for batch in samples for value in batch.column("id").to_pylist())
+
+
+def test_a_time_whose_file_groups_were_replaced_and_cleaned_is_refused(tmp_path: Path) -> None:
+    """It would otherwise have no rows: the new file groups did not exist then, and the old ones do not exist now."""
+    made = Made.at(tmp_path / "t", "simple", "copy_on_write")
+    first = made.commit(upserts(range(10), 1), "a")
+    second = made.commit(upserts([100], 1, day="d2"), "b")
+    made.cluster(clustering("name", partitions=("day=d1",)))
+    assert keys_at(made, Snapshot(first)) == [(n, f"n{n}") for n in range(10)]
+    later = [made.commit(upserts([30 + number], 2), "c") for number in range(3)]
+    assert clean(made.table, CleaningConfig(commits=1)) is not None
+    for moment in (first, second):
+        with pytest.raises(UnsupportedError, match="may have been cleaned"):
+            keys_at(made, Snapshot(moment))
+    assert len(keys_at(made, Snapshot(later[-1]))) == 14
+    made.check()
 
 
 @kinds
