@@ -9,6 +9,7 @@ _WRITERS = "tests/hudi/table/test_several_writers.py"
 _TWO_WRITERS = "tests/lake/test_two_writers.py"
 _SIDE_BY_SIDE = "tests/hudi/actors/test_side_by_side.py"
 _TABLE = "tests/hudi/table/test_table.py"
+_ORDERED = "tests/hudi/services/compaction/test_ordered.py"
 _COMPACTION = "tests/hudi/services/compaction/test_service.py"
 
 TABLES = (
@@ -297,5 +298,27 @@ TABLES = (
         "    if not sound:\n",
         "    if not sound and sound:\n",
         ("tests/storage/test_objects.py::test_check_finds_a_store_that_ignores_the_condition",),
+    ),
+    Mutant(
+        "base-order", "base files are written in the wanted order", "those that are sorted by key stay so",
+        "pipeline/hudi/rewrite/base_write.py",
+        "        if outline.order is None:\n            try:\n",
+        "        if log is not None:\n            try:\n",
+        (_ORDERED,),
+    ),
+    Mutant(
+        "nan-statistics", "a column with NaN has no statistics", "they are written without NaN",
+        "pipeline/hudi/rewrite/base_sink.py",
+        "        if self._pages is not None and self._with_nan:\n",
+        "        if self._pages is not None and not self._rows:\n",
+        (f"{_ORDERED}::test_a_column_with_nan_has_no_statistics",),
+    ),
+    Mutant(
+        "split-keys", "keys that went to another file of a split are told for that file alone",
+        "they are told for both files",
+        "pipeline/hudi/rewrite/group_writer.py",
+        "        if other.keys is not None:\n",
+        "        if other.keys is not None and not files:\n",
+        ("tests/hudi/rewrite/test_base_writer.py::test_a_file_that_grows_too_large_is_split",),
     ),
 )  # fmt: skip

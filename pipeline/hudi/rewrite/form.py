@@ -21,7 +21,8 @@ LOOKUP_FPP: Final = 1e-6
 #: The most rows of a row group.
 ROW_GROUP_ROWS: Final = 250_000
 #: The same and the rows of a page where rows have an order, so that a range of values is in few of them. Measured on
-#: 18 columns: the file is 1.3 % larger, and takes 10 % longer to encode.
+#: 18 columns: with statistics of all of them the file is 1.3 % larger, and takes 11 % longer to encode. Files in key
+#: order do without: there statistics made a compaction 2 to 4 % slower.
 ORDERED_ROW_GROUP_ROWS: Final = 50_000
 PAGE_ROWS: Final = 5_000
 

@@ -187,6 +187,8 @@ def test_a_file_that_grows_too_large_is_split(tmp_path: Path, order: Order | Non
     assert ours(tmp_path / "t") == expected
     assert rs(tmp_path / "t") == expected
 
+    told = [key for result in results if result.keys is not None for key in result.keys.inserted.to_pylist()]
+    assert len(told) == len(set(told))  # a new key is told for the file that has it alone
     held: dict[str, set[str]] = {small.file_id: {str(n) for n in range(99)}}
     for result in results:
         assert result.keys is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import pyarrow as pa
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import avro_schema
+from pipeline.hudi.layout.columns import within
+from pipeline.hudi.layout.order import Order
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import CompactionPlan, Operation, read_plan
 from pipeline.hudi.services.compaction.task import (
@@ -24,6 +27,8 @@ from pipeline.hudi.services.compaction.task import (
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import Instant, State
 from pipeline.storage.base import AlreadyExistsError, Storage
+
+_log = logging.getLogger(__name__)
 
 #: Runs a function over operations, one task each, and returns the results: a thread pool's or Spark's map.
 MapTasks: TypeAlias = Callable[[Callable[[Operation], CompactedFile], Sequence[Operation]], list[CompactedFile]]
@@ -54,6 +59,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
     appends = table.config.kind.appends
     if not appends:
         _check_tombstones(columns, table.config.ordering_field, config)
+    _tell_lost_columns(table, config.form.order, columns)
     plan = read_plan(table.storage, instant)
     inflight = instant.in_state(State.INFLIGHT)
     with suppress(AlreadyExistsError):
@@ -72,6 +78,18 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         appends=appends,
     )
     return CompactionJob(inflight, table.storage, context, plan)
+
+
+def _tell_lost_columns(table: HudiTable, order: Order | None, columns: pa.Schema) -> None:
+    """Say which columns of the order the table lacks: its base files are in the order of the others."""
+    known = within(order, columns)
+    lost = sorted(set(order.columns if order is not None else ()) - set(known.columns if known is not None else ()))
+    if lost:
+        names, uri = ", ".join(lost), table.storage.uri
+        fields = {"event": "order_columns_lost", "table": uri, "columns": names}
+        _log.warning(
+            "%s: compaction.order_by leaves out columns that cannot order its rows: %s", uri, names, extra=fields
+        )
 
 
 def _check_tombstones(columns: pa.Schema, ordering_field: str, config: CompactionConfig) -> None:

@@ -14,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.layout.recorded import recorded_order
 from pipeline.hudi.rewrite import merge
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig
+from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, run
 from pipeline.policies import OrderPolicy
 from tests.hudi.services.compaction.made import META, ORDER, SCHEMA, Row, Slice, row
+from tests.hudi.services.compaction.steps import ALWAYS, new, serially, sound
 from tests.hudi.services.compaction.test_memory import GROUP_ROWS, ROWS, _schema, build, peak
 from tests.hypothesis_profile import scaled
+from tests.logged import events
 
 PLAIN = CompactionConfig(row_group_rows=3, tombstone_retention_hours=1)
 LINEAR = OrderPolicy(columns=("n", "id"), curve="linear")
@@ -217,3 +220,15 @@ def test_control_files_in_key_order_have_statistics_of_the_key_alone(tmp_path: P
     made.write_log(1, [row("a", 1, 1, n=1)])
     done = made.compact(PLAIN)
     assert (ranges_in(tmp_path, done, "n"), pq.read_metadata(tmp_path / done.base.name).num_rows) == ([None], 1)
+
+
+def test_columns_that_are_left_out_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table, model = new(tmp_path, indexed=False)
+    order = OrderPolicy(columns=("qty", "gone"), curve="linear")
+    (done,) = run(table, ALWAYS.model_copy(update={"order_by": order}), serially)
+    sound(tmp_path, model)
+    told = events(caplog)["order_columns_lost"]
+    assert (told["levelname"], told["columns"]) == ("WARNING", "gone")
+    recorded = recorded_order(table.timeline.commit_metadata(done).extra)
+    assert recorded is not None
+    assert recorded.columns == ("qty",)
