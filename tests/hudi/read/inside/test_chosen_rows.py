@@ -22,7 +22,7 @@ from pipeline.hudi.files.log_rows import Longs
 from pipeline.hudi.files.pages import statistics
 from pipeline.hudi.files.pages.chunks import ChunkedFile
 from pipeline.hudi.read import Eq, Filter, Gt, IsNull, Lt
-from pipeline.hudi.read.filters.bounds import ColumnBounds
+from pipeline.hudi.read.filters.bounds import ColumnBounds, column_bounds
 from pipeline.hudi.read.filters.expressions import normalised
 from pipeline.hudi.read.inside import pieces
 from pipeline.hudi.read.inside.base_rows import chosen_rows
@@ -146,10 +146,8 @@ def decimals_are_unsigned(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_bounds_hold_nothing(patch: pytest.MonkeyPatch) -> None:
     """Where no bounds are known, no row is expected."""
-    known = pieces.column_bounds
-
     def without(kind: pa.DataType, ranges: Sequence[ColumnRange | None]) -> ColumnBounds:
-        found = known(kind, ranges)
+        found = column_bounds(kind, ranges)
         indexed = np.array([item is not None for item in ranges], dtype=np.bool_)
         return replace(found, has_values=found.has_values & indexed, has_nulls=found.has_nulls & indexed)
 
