@@ -15,7 +15,7 @@ from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.pages.compact import Struct
 from pipeline.hudi.files.pages.excerpt import Run, check_page, excerpt
 from pipeline.hudi.files.pages.footer import TAIL, ChunkFields, ColumnFields, Footer, number
-from pipeline.hudi.files.pages.page_index import Pages, RowRanges, read_column_index, read_offset_index
+from pipeline.hudi.files.pages.page_index import DataPages, RowRanges, read_column_index, read_offset_index
 from pipeline.hudi.files.pages.parts import FileParts
 from pipeline.hudi.files.pages.statistics import chunk_range
 from pipeline.hudi.files.parquet_file import check_keys, open_parquet
@@ -52,7 +52,7 @@ class ChunkedFile:
         self.path = path
         self.parts = FileParts(storage, path, size)
         self._chunks: dict[tuple[int, str], _Chunk] = {}
-        self._pages: dict[tuple[int, str], Pages] = {}
+        self._pages: dict[tuple[int, str], DataPages] = {}
         with self._errors():
             self.parts.fetch([(0 if size <= WHOLE_BYTES else size - END_BYTES, size)])
             self._file = open_parquet(pa.PythonFile(self.parts, mode="r"))
@@ -100,14 +100,14 @@ class ChunkedFile:
             wanted += [self._place(group, name, ChunkFields.OFFSET_INDEX) for group in groups for name in located]
             self.parts.fetch(place for place in wanted if place is not None)
 
-    def pages(self, group: int, name: str) -> Pages:
+    def pages(self, group: int, name: str) -> DataPages:
         """The pages of a column chunk that has an offset index."""
         known = self._pages.get((group, name))
         if known is None:
             known = self._pages[group, name] = self._read_pages(group, name)
         return known
 
-    def _read_pages(self, group: int, name: str) -> Pages:
+    def _read_pages(self, group: int, name: str) -> DataPages:
         with self._errors():
             place, chunk = self._place(group, name, ChunkFields.OFFSET_INDEX), self._chunk(group, name)
             if place is None:
@@ -210,7 +210,7 @@ class ChunkedFile:
         chunks = [piece for start, length in slices for piece in column.slice(start, length).chunks]
         return pa.chunked_array(chunks, column.type)
 
-    def _run(self, chunk: _Chunk, pages: Pages, first: int, last: int) -> Run:
+    def _run(self, chunk: _Chunk, pages: DataPages, first: int, last: int) -> Run:
         rows = (pages.ends - pages.first_row).tolist()
         for page in range(first, last):
             check_page(self.parts.part(*pages.place(page, page + 1)), rows[page])

@@ -18,7 +18,7 @@ RowRanges = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class DataPages:
     """n data pages of a column chunk of ``rows`` rows: offset in the file, bytes with the header, first row; int64."""
 
     offset: Longs
@@ -45,7 +45,7 @@ class Pages:
         return int(self.offset[first]), int(self.offset[last - 1] + self.size[last - 1])
 
 
-def read_offset_index(data: bytes, begin: int, end: int, rows: int) -> Pages:
+def read_offset_index(data: bytes, begin: int, end: int, rows: int) -> DataPages:
     """An OffsetIndex.
 
     Args:
@@ -58,7 +58,7 @@ def read_offset_index(data: bytes, begin: int, end: int, rows: int) -> Pages:
     locations = _list(read_struct(data, 0)[0], 1).values
     table = [[location[field][1] for field in (1, 2, 3)] for location in locations if len(location) >= 3]
     numbers = np.array(table, dtype=np.int64).reshape(-1, 3)
-    pages = Pages(numbers[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), rows)
+    pages = DataPages(numbers[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), rows)
     stops = pages.offset + pages.size
     if (
         len(table) != len(locations)
@@ -76,7 +76,7 @@ def read_offset_index(data: bytes, begin: int, end: int, rows: int) -> Pages:
 
 
 def read_column_index(
-    data: bytes, name: str, kind: pa.DataType, physical: str, pages: Pages
+    data: bytes, name: str, kind: pa.DataType, physical: str, pages: DataPages
 ) -> list[ColumnRange | None]:
     """The statistics of the pages in a ColumnIndex.
 

@@ -73,19 +73,16 @@ def _wanted(
 def tally_of(file: ChunkedFile, columns: Sequence[str], chosen: Mapping[int, RowRanges | None]) -> ReadTally:
     """The counts of a base file of which these rows are read."""
     found = ReadTally(files=1, row_groups=len(chosen), of_row_groups=len(file.group_rows))
-    has_pages = file.can_pick_pages(columns)
-    for group, rows in enumerate(file.group_rows):
+    for group in range(found.of_row_groups):
         size = file.stored_bytes(group, columns)
         found.of_bytes += size
-        if group not in chosen:
-            continue
-        ranges = chosen[group]
-        if not has_pages:
+        ranges = chosen.get(group, [])
+        if ranges is None:
             found.bytes += size
-            continue
-        pages_read, read, of_pages = file.pages_read(group, columns, [(0, rows)] if ranges is None else ranges)
-        found.bytes += size if ranges is None else read
-        found.pages += pages_read
-        found.of_pages += of_pages
+        elif ranges:
+            pages_read, read, of_pages = file.pages_read(group, columns, ranges)
+            found.bytes += read
+            found.pages += pages_read
+            found.of_pages += of_pages
     found.fetched, found.requests = file.parts.fetched, file.parts.requests
     return found

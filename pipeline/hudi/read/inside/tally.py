@@ -10,8 +10,8 @@ class ReadTally:
     """Counts, of the base files of a scan and of the columns that it needs.
 
     ``files``: the base files. ``row_groups``, ``pages``, ``bytes``: what of them was read, ``of_...``: how much there
-    is. Pages are those of the row groups that were read, in files with a page index. Bytes are those of the column
-    chunks as they are stored. ``fetched``: the bytes asked of the storage, with footers, page indexes and gaps, by so
+    is. Pages are those of the row groups that were read in part. Bytes are those of the column chunks as they are
+    stored. ``fetched``: the bytes asked of the storage, with footers, page indexes and gaps, by so
     many ``requests``.
     """
 
@@ -31,6 +31,6 @@ class ReadTally:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def __str__(self) -> str:
-        pages = f", pages {self.pages:,} of {self.of_pages:,} in them" if self.of_pages else ""
+        pages = f", pages {self.pages:,} of {self.of_pages:,} in row groups read in part" if self.of_pages else ""
         read = f"row groups {self.row_groups:,} of {self.of_row_groups:,}{pages}"
         return f"{read}, bytes {self.bytes:,} of {self.of_bytes:,}"

@@ -34,7 +34,7 @@ def paged_bytes(
         sink,
         table.schema,
         compression="zstd",
-        data_page_size=1,
+        max_rows_per_page=page_rows,
         write_batch_size=page_rows,
         write_page_index=index,
         write_statistics=statistics,
