@@ -17,11 +17,15 @@ from bench.layouts.run import measure, write_parts
 from bench.layouts.sides import Side, Sizes
 
 RESULTS = Path(__file__).parents[1] / "results" / "layouts.jsonl"
-SIDES = ("hudi", "delta")
+SIDES = ("binlake", "hudi", "delta")
 
 
 def side_of(name: str, place: Path) -> Side:
     """A side by its name. ``place``: a directory for its own things."""
+    if name == "binlake":
+        from bench.layouts.ours import Ours
+
+        return Ours()
     from bench.layouts.peers import DeltaSide, HudiSide  # these start Spark
 
     return HudiSide(place) if name == "hudi" else DeltaSide(place)

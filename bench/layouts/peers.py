@@ -27,8 +27,6 @@ _HUDI: Final = {
     "hilbert direct": ("hilbert", "direct"),
     "hilbert sampled": ("hilbert", "sample"),
 }
-#: Delta's curves; both number values by sampled ranges.
-_DELTA: Final = {"z-order sampled": "zorder", "hilbert sampled": "hilbert"}
 
 
 def session_of(name: str, place: Path, jars: list[Path], own: Mapping[str, str]) -> SparkSession:
@@ -132,7 +130,7 @@ class DeltaSide:
         self._session = session_of("delta", place, peer.jars(), peer.conf(place))
 
     def layouts(self) -> tuple[str, ...]:
-        return tuple(_DELTA)
+        return ("z-order sampled",)  # values are numbered by sampled ranges; Hilbert is for tables with CLUSTER BY
 
     def load(self, path: Path, parts: Path, sizes: Sizes) -> None:
         _parts(self._session, parts).write.format("delta").mode("append").save(path.as_uri())
@@ -142,7 +140,6 @@ class DeltaSide:
         for name, value in {
             "spark.databricks.delta.optimize.maxFileSize": target,
             "spark.databricks.delta.optimize.minFileSize": target,
-            "spark.databricks.io.skipping.mdc.curve": _DELTA[layout.name],
         }.items():
             self._session.conf.set(name, str(value))
         started = monotonic_s()

@@ -87,9 +87,10 @@ def measure(name: str, side: Side, place: Path, parts: Path, sizes: Sizes, only:
         return Found(name, layout, sizes, seconds, *counts, read)
 
     yield found("as they came", loaded, 0.0)
-    _warm_up(side, place, parts)
+    layouts = [one for one in side.layouts() if not only or one in only]
+    _warm_up(side, place, parts, layouts[-1:])
     wanted = float(sizes.files)
-    for chosen in [one for one in side.layouts() if not only or one in only]:
+    for chosen in layouts:
         path = place / "copy"
         for _ in range(_TRIES):
             shutil.rmtree(path, ignore_errors=True)
@@ -102,7 +103,7 @@ def measure(name: str, side: Side, place: Path, parts: Path, sizes: Sizes, only:
         yield found(chosen, path, seconds)
 
 
-def _warm_up(side: Side, place: Path, parts: Path) -> None:
+def _warm_up(side: Side, place: Path, parts: Path, layouts: list[str]) -> None:
     """The first clustering of a process is not counted: a small one, of two of the files."""
     few, table = place / "few-parts", place / "few"
     few.mkdir()
@@ -110,7 +111,8 @@ def _warm_up(side: Side, place: Path, parts: Path) -> None:
         (few / path.name).symlink_to(path)
     sizes = Sizes(0, 2)
     side.load(table, few, sizes)
-    side.cluster(table, LAYOUTS[side.layouts()[-1]], 2)
+    for layout in layouts:
+        side.cluster(table, LAYOUTS[layout], 2)
     shutil.rmtree(table)
 
 

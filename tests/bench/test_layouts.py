@@ -11,8 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.layouts.counting import Footers, footers, read_by
+from bench.layouts.ours import Ours
 from bench.layouts.questions import COLUMNS, questions
+from bench.layouts.report import keep, write_report
 from bench.layouts.rows import SCHEMA, batches
+from bench.layouts.run import measure, write_parts
+from bench.layouts.sides import Sizes
+from pipeline.hudi.read import TableReader
 from pipeline.hudi.read.filters.evaluate import matches
 from pipeline.hudi.read.filters.expressions import normalised
 
@@ -72,3 +77,21 @@ def test_sorted_rows_are_read_from_fewer_files(rows: pa.Table, tmp_path: Path) -
 
 def test_columns_of_the_order_are_asked_for(rows: pa.Table) -> None:
     assert set(COLUMNS) < set(rows.schema.names)
+
+
+def test_binlakes_side_lays_its_table_out_and_its_plans_read_what_is_counted(tmp_path: Path) -> None:
+    """Files counted by footers are those that a plan reads by the metadata table."""
+    sizes = Sizes(8_000, 4)
+    parts = write_parts(tmp_path, sizes)
+    came, laid_out = measure("binlake", Ours(), tmp_path / "run", parts, sizes, ["linear"])
+    assert (came.files, laid_out.files) == (4, 4)
+    assert laid_out.seconds > 0
+    reader = TableReader.open(str(tmp_path / "run" / "copy"))
+    for kind, asked in questions(pa.concat_tables(map(pq.read_table, sorted(parts.iterdir())))).items():
+        assert laid_out.read[kind].files == np.mean([reader.plan(condition=query).files for query in asked]), kind
+    assert laid_out.read["point url"].files < 2
+    keep(tmp_path / "layouts.jsonl", came)
+    keep(tmp_path / "layouts.jsonl", laid_out)
+    keep(tmp_path / "layouts.jsonl", laid_out)
+    write_report(tmp_path / "layouts.jsonl")
+    assert (tmp_path / "layouts.md").read_text().count("| binlake | linear |") == 2  # files, and shares
