@@ -100,7 +100,8 @@ class CompactionPolicy(Section):
 
 class ClusteringPolicy(Section):
     """When rows are laid out anew across file groups, and how: in tables whose rows may go to any file group (append
-    tables, and indexes that look keys up). Clustering begins at the first trigger that is met."""
+    tables, and indexes that look keys up). Clustering begins at the first trigger that is met; if all is as by default,
+    only on demand."""
 
     order_by: OrderPolicy | None = None
     """The order of the rows; null keeps the order within the file groups and only makes their sizes even."""

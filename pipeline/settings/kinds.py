@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.settings.table_rules import ClusteringSettings
+
 
 def kind_problem(rules: Mapping[str, Any]) -> str | None:
     """Why a table of this kind and index cannot have these rules together; None if it can.
@@ -19,8 +21,7 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
 
 
 def _of_buckets(rules: Mapping[str, Any]) -> str | None:
-    clustering = rules["clustering"]
-    if clustering.order_by is not None or clustering.mode != "process":
+    if rules["clustering"] != ClusteringSettings():
         index = rules["index"].type
         return f"index.type {index}: rows may not leave their bucket: leave clustering out, set compaction.order_by"
     return None

@@ -21,6 +21,7 @@ from pipeline.storage import open_storage
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.recovery import recover
 from pipeline.stream.schemas import SchemaRegistry
+from tests.hypothesis_profile import is_nightly
 from tests.judges import hudi_rs
 from tests.judges.agreement import read_ourselves
 from tests.stream.topic_log import LocalEngine, TopicLog, event, settings
@@ -41,6 +42,12 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "cow_in_memory": {"type": "copy_on_write", "index": {"type": "in_memory"}},
     "mor_external": {"type": "merge_on_read", "index": {"type": "external"}},
 }
+KEYED: Final = tuple(kind for kind in KINDS if kind != "append")
+
+
+def drawn(*usual: str, among: Sequence[str] = tuple(KINDS)) -> list[str]:
+    """The kinds that this run tries: some of them, in a nightly run all of ``among``."""
+    return [*among] if is_nightly() else [*usual]
 
 
 class Gate:
@@ -69,6 +76,7 @@ class ClusteredLake:
         mode: of the clustering.
         gate: runs the work of services.
         seed: of the events.
+        retention: how many commits cleaning keeps readable.
         clustering: rules of the clustering that differ from the usual ones here.
     """
 
@@ -79,10 +87,11 @@ class ClusteredLake:
         mode: str,
         gate: Gate | None = None,
         seed: int = 0,
+        retention: int = 50,
         **clustering: Any,  # noqa: ANN401 - YAML values
     ) -> None:
         self.path, self.gate, self.random = path, gate or Gate(), random.Random(seed)
-        rules = {**KINDS[kind], "partition": {"column": "region"}, "files": _FILES, "retention": {"commits": 50}}
+        rules = {**KINDS[kind], "partition": {"column": "region"}, "files": _FILES, "retention": {"commits": retention}}
         if kind == "mor_external":
             rules["index"] = {"type": "external", "external": {"store": "lmdb", "path": str(path / "index")}}
         rules["clustering"] = {"mode": mode, "after_commits": 3, "select": "all", "order_by": ORDER, **clustering}
@@ -141,6 +150,16 @@ class ClusteredLake:
         (told,) = self.runner.run(self.batches, self.log.end(), 0, LocalEngine(self.log)).tables
         self.batches += 1
         return told
+
+    def go_on(self) -> None:
+        """A new process of the stream, which gives the table what it lacks."""
+        self.start()
+        engine = LocalEngine(self.log)
+        self.runner.run(self.batches, self.log.end(), 0, engine)
+        for source in list(self.runner.ledger.behind):
+            while source in self.runner.ledger.behind:
+                assert self.runner.catch_up(source, engine) is not None
+        self.check()
 
     @property
     def waits(self) -> bool:

@@ -8,7 +8,7 @@ from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.lake.definition import bloom_fpp, order_of_files
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.record_reader import RecordKey
-from pipeline.settings import CompactionSettings, RetentionSettings, TableRules
+from pipeline.settings import ClusteringSettings, CompactionSettings, RetentionSettings, TableRules
 
 #: Commits that stay in the active timeline beyond those that retention and compaction count there.
 _SPARE_COMMITS = 20
@@ -26,8 +26,8 @@ def archival_config(rules: TableRules, rule: RetentionSettings) -> ArchivalConfi
 
 
 def clusters(rules: TableRules) -> bool:
-    """Whether the settings ask for clustering of a table: they have a clustering section."""
-    return bool(rules.clustering.model_fields_set)
+    """Whether the settings ask for clustering of a table: some rule of it differs from the default."""
+    return rules.clustering != ClusteringSettings()
 
 
 def clusters_here(table: LakeTable) -> bool:

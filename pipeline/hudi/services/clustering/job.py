@@ -20,6 +20,7 @@ from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.context import LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit, holds, order_of, units_of
 from pipeline.hudi.services.clustering.scheduling import busy
+from pipeline.hudi.services.clustering.sketches import with_bounds
 from pipeline.hudi.services.clustering.task import LaidOut, context_of, lay_out
 from pipeline.hudi.services.map_tasks import MapTasks
 from pipeline.hudi.table.table import HudiTable
@@ -120,8 +121,9 @@ def _create(table: HudiTable, inflight: Instant, units: Sequence[Unit]) -> None:
 
 
 def execute(job: ClusteringJob, map_tasks: MapTasks) -> list[LaidOut]:
-    """Write the files of a clustering, one task a unit. Errors as ``lay_out``."""
-    return map_tasks(partial(lay_out, job.storage, job.context), job.units)
+    """Sample the values where the order needs it, then write the files, one task a unit. Errors as ``lay_out``."""
+    units = with_bounds(job.storage, job.context, job.units, map_tasks)
+    return map_tasks(partial(lay_out, job.storage, job.context), units)
 
 
 def holding(table: HudiTable, units: Sequence[Unit], time: str) -> list[Unit]:

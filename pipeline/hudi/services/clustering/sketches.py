@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from pipeline.hudi.services.clustering.context import LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.services.clustering.sources import columns_of
 from pipeline.hudi.services.compaction.plan import Operation
+from pipeline.hudi.services.map_tasks import MapTasks
 from pipeline.storage.base import Storage
 
 if TYPE_CHECKING:
     from pipeline.hudi.layout.sketch import Sketch
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-class MapTasks(Protocol):
-    """Runs a function over items, one task each, and returns the results in order."""
-
-    def __call__(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
-        """Raises what the function raises."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severit
 from pipeline.hudi.timeline.avro_container import decode_container
 from pipeline.hudi.timeline.instant import (
     CLEAN,
+    CLUSTERING,
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
@@ -25,7 +26,7 @@ from pipeline.hudi.timeline.instant import (
 from pipeline.storage.base import StorageNotFoundError
 
 _ROLLED_BACK = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK)
-_PLANNED = (COMPACTION, CLEAN, ROLLBACK)
+_PLANNED = (COMPACTION, CLUSTERING, CLEAN, ROLLBACK)
 _ALIVE = "a writer may be at work: stop it, wait for the grace time, check again"
 
 
