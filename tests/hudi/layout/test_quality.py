@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.hudi.layout.bounds import bounds_of
+from pipeline.hudi.layout.cuts import SLACK, ends, seams
 from pipeline.hudi.layout.order import Order, places, sort_keys
 from pipeline.hudi.layout.sketch import sketch
 from pipeline.policies import Curve, OrderPolicy
@@ -147,3 +148,26 @@ def test_rows_without_a_value_are_together() -> None:
 def test_the_same_rows_and_seed_give_the_same_order() -> None:
     columns = PAIRS[1]
     assert np.array_equal(LAYOUTS["z_order"](columns), LAYOUTS["z_order"](columns))
+
+
+@pytest.mark.parametrize("curve", ["z_order", "hilbert"])
+def test_files_that_end_at_seams_are_met_less(curve: Curve) -> None:
+    """Of 40 files, which are no whole cells of the curve."""
+    columns, files = ("url", "page"), 40
+    order = Order(OrderPolicy(columns=columns, curve=curve))
+    keys = [sort_keys(order, rows(), bounds_of(order, [sketch(order, [rows()], 0)]))]
+    layout = places(keys)
+    equal = np.arange(1, files) * _ROWS // files
+    cut = ends(np.arange(1, _ROWS + 1), files, seams(order, keys, layout))
+    assert np.abs(cut - equal).max() <= SLACK * _ROWS / files + 1
+    met_equal, met_cut = (
+        sum(spans(layout, column, marks) for column in columns) for marks in (equal.tolist(), cut.tolist())
+    )
+    assert met_cut < 0.97 * met_equal
+
+
+def spans(layout: Places, column: str, marks: list[int]) -> float:
+    """How many files a row's value of the column meets on average."""
+    found = ranks(column)[layout]
+    parts = np.split(found, marks)
+    return float(sum(((found >= part.min()) & (found <= part.max())).mean() for part in parts))

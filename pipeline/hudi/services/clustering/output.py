@@ -55,12 +55,14 @@ class _Output:
     directory: Path
 
     def cut(self) -> Sequence[Longs]:
-        """The rows of each file: parts of the order that take about the same number of bytes in a file."""
+        """The rows of each file: parts of the order that take about the same number of bytes in a file, and end where
+        the order has a seam."""
+        from pipeline.hudi.layout.cuts import ends  # needs compiled loops, seconds to import
+
         order = self.rows.order
         heavier = np.cumsum(self.rows.weights[order] * self._densities())
         count = min(self.context.config.outputs(int(heavier[-1])), len(order))
-        ends = np.searchsorted(heavier, heavier[-1] * np.arange(1, count) / count) + 1
-        return [part for part in np.split(order, ends) if len(part)]
+        return [part for part in np.split(order, ends(heavier, count, self.rows.seams)) if len(part)]
 
     def _densities(self) -> npt.NDArray[np.float64]:
         """For each row, in the order, how many bytes in a file a byte of its weight takes: that of the nearest stretch

@@ -26,6 +26,7 @@ from pipeline.storage.base import Storage
 
 Longs = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.uint32]
+Seams = npt.NDArray[np.uint8]
 
 _CODE: Final = pa.int32()
 
@@ -40,12 +41,14 @@ class Spilled:
         times: the commit times.
         order: the numbers of the rows, as they are wanted, int64 array of n. Rows are numbered file by file.
         weights: about the decoded bytes of each row, uint32 array of n.
+        seams: where files end well, of the rows as they are wanted (``hudi.layout.cuts``).
     """
 
     paths: tuple[Path, ...]
     times: tuple[str, ...]
     order: Longs
     weights: Weights
+    seams: Seams
 
 
 @dataclass
@@ -146,24 +149,29 @@ def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Pat
         for _ in pool.map(lambda lane: lane.fill(storage, context, unit, waiting, times), lanes):
             pass
     weights = np.concatenate([np.empty(0, dtype=np.uint32), *(part for lane in lanes for part in lane.weights)])
-    return Spilled(tuple(lane.rows for lane in lanes), tuple(times.numbers), _order(lanes, context), weights)
+    order, marks = _order(lanes, context)
+    return Spilled(tuple(lane.rows for lane in lanes), tuple(times.numbers), order, weights, marks)
 
 
-def _order(lanes: Sequence[_Lane], context: LayOutContext) -> Longs:
-    """The numbers of the rows as they are wanted. Rows with equal keys stay in the order of the sources, whichever
-    thread read them."""
+def _order(lanes: Sequence[_Lane], context: LayOutContext) -> tuple[Longs, Seams]:
+    """The numbers of the rows as they are wanted, and the seams between them. Rows with equal keys stay in the order of
+    the sources, whichever thread read them."""
+    from pipeline.hudi.layout.cuts import seams  # needs compiled loops, seconds to import
+
     sources = np.array([source for lane in lanes for source in lane.sources], dtype=np.int64)
     starts = np.cumsum([0, *(len(part) for lane in lanes for part in lane.weights)])
     by_source = np.argsort(sources, kind="stable").tolist()
     numbers = [np.arange(starts[n], starts[n + 1], dtype=np.int64) for n in by_source]
     order = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
     if context.order is None or not len(order):
-        return order
+        return order, np.zeros(len(order), dtype=np.uint8)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(pa.memory_map(str(lane.keys))) for lane in lanes if lane.sources]
         readers = [pa.ipc.open_file(file) for file in files]
         keys = [pa.table(reader.get_batch(n)) for reader in readers for n in range(reader.num_record_batches)]
-        return order[places([keys[n] for n in by_source])]
+        in_turn = [keys[n] for n in by_source]
+        found = places(in_turn)
+        return order[found], seams(context.order, in_turn, found)
 
 
 def _stretches(tables: Iterator[pa.Table], form: BaseFileForm) -> Iterator[pa.Table]:
