@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pipeline.hudi.actions.preconditions import ForeignActionError
+from pipeline.hudi.services.clustering.plan import plan, plan_of
+from pipeline.hudi.timeline.instant import CLUSTERING, Instant, State
+from pipeline.lake.services.configs import clustering_config
 from tests.lake.clustered import KEYED, WAIT_S, ClusteredLake, Gate, drawn
+from tests.lake.clusterer import Clusterer
 
 
 @pytest.mark.parametrize("kind", drawn("append", "cow_bloom", "mor_record_index"))
@@ -56,3 +62,43 @@ def test_a_clustering_gives_way_to_changes(tmp_path: Path, kind: str) -> None:
     assert len(here.clusterings()) == 1
     assert here.groups("eu") == before["eu"]  # its unit gave way
     assert not set(here.groups("us")) & set(before["us"])
+
+
+@pytest.mark.parametrize("kind", drawn("mor_record_index", among=KEYED))
+def test_a_plan_of_hudi_keeps_changes_away_from_its_file_groups(tmp_path: Path, kind: str) -> None:
+    """It does not give way. New rows go elsewhere meanwhile, and we can execute it."""
+    here = ClusteredLake(tmp_path, kind, "process")
+    for _ in range(2):
+        here.batch(changes=0)
+    clusterer = Clusterer(here)
+    table = clusterer.table.table
+    config = clustering_config(clusterer.table.rules)
+    as_hudi = replace(plan_of(plan(table, config), config), extra={})
+    requested = Instant(table.clock.next(), CLUSTERING, State.REQUESTED)
+    table.storage.create(requested.path, as_hudi.to_bytes(table.storage.uri))
+    here.batch(changes=0)
+    key, (_, region) = next(iter(here.rows.items()))
+    here.put("u", key, "waits", region)
+    with pytest.raises(ForeignActionError, match="a pending clustering of Hudi will replace"):
+        here.run()
+    clusterer.open()  # which leaves the plan of another writer as it is
+    clusterer.begin()
+    done = clusterer.end()
+    assert done is not None
+    assert (done.instant, done.completed) == (requested.requested_time, True)
+    here.go_on()
+
+
+@pytest.mark.parametrize("kind", drawn("cow_bloom", among=KEYED))
+def test_an_execution_that_dies_is_rolled_back(tmp_path: Path, kind: str) -> None:
+    here = ClusteredLake(tmp_path, kind, "process")
+    here.batch()
+    clusterer = Clusterer(here)
+    assert clusterer.plan() is not None
+    clusterer.begin()
+    assert [one.state for one in here.pending()] == [State.INFLIGHT]
+    here.start()
+    assert len(here.pending()) == 1  # its process lives
+    clusterer.open()
+    assert here.pending() == []
+    here.go_on()

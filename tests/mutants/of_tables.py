@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _CRASH = "tests/hudi/table/test_crash_points.py"
+_CLUSTERING = "tests/lake/test_clustering.py"
 _WRITERS = "tests/hudi/table/test_several_writers.py"
 _TWO_WRITERS = "tests/lake/test_two_writers.py"
 _SIDE_BY_SIDE = "tests/hudi/actors/test_side_by_side.py"
@@ -159,6 +160,27 @@ TABLES = (
         "        self.refuse_foreign()\n",
         "",
         (_WRITERS,),
+    ),
+    Mutant(
+        "planned-by-hudi", "no commit writes a file group that Hudi plans to replace", "its plan is not looked at",
+        "pipeline/hudi/table/table.py",
+        "        refuse_planned(mine, self.planned(), self.config.name)\n",
+        "",
+        (f"{_CLUSTERING}::test_a_plan_of_hudi_keeps_changes_away_from_its_file_groups",),
+    ),
+    Mutant(
+        "give-way", "a clustering leaves out what commits have changed since its plan", "it publishes all units",
+        "pipeline/hudi/services/clustering/completion.py",
+        "    sound = {unit.groups for unit in holding(table, job.units, job.time)}\n",
+        "    sound = {unit.groups for unit in job.units}\n",
+        (f"{_CLUSTERING}::test_a_clustering_gives_way_to_changes",),
+    ),
+    Mutant(
+        "dead-clustering", "the clustering of a dead process is rolled back", "it stays inflight",
+        "pipeline/hudi/actions/planned.py",
+        "        return self.takes_in or (self.ours and self.instant.state is State.INFLIGHT)\n",
+        "        return self.takes_in\n",
+        (f"{_CLUSTERING}::test_an_execution_that_dies_is_rolled_back",),
     ),
     Mutant(
         "clock", "a timeline far ahead of the clock is refused", "the clock is not compared",
