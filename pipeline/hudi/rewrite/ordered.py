@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.log_rows import Longs
 from pipeline.hudi.layout.order import Order, places, sort_keys
 from pipeline.hudi.rewrite.merge import SortedLog, gathered, merge_any
+
+#: The rows of a file by which values are numbered. The ranges need be fine for the row groups of one file only.
+_SAMPLE_ROWS: Final = 32_768
 
 
 class OrderedRows:
@@ -73,9 +77,9 @@ def _places_of(order: Order, parts: Sequence[pa.Table]) -> Longs:
     bounds = None
     if order.sampled:
         from pipeline.hudi.layout.bounds import bounds_of  # these need compiled loops, seconds to import
-        from pipeline.hudi.layout.sketch import sample_size, sketch
+        from pipeline.hudi.layout.sketch import sketch
 
-        bounds = bounds_of(order, [sketch(order, parts, 0, sample_size(1))])
+        bounds = bounds_of(order, [sketch(order, parts, 0, _SAMPLE_ROWS)])
     return places([sort_keys(order, part, bounds) for part in parts])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.layout.recorded import recorded_order
 from pipeline.hudi.rewrite import merge
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, run
-from pipeline.policies import OrderPolicy
+from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, compact_file_group, run
+from pipeline.policies import Curve, OrderPolicy
 from tests.hudi.services.compaction.made import META, ORDER, SCHEMA, Row, Slice, row
 from tests.hudi.services.compaction.steps import ALWAYS, new, serially, sound
 from tests.hudi.services.compaction.test_memory import GROUP_ROWS, ROWS, _schema, build, peak
@@ -154,14 +155,27 @@ def test_a_task_that_runs_again_writes_the_same_bytes(tmp_path: Path) -> None:
     assert made.storage.read(first.base.name) == data
 
 
-def test_memory_is_bounded_with_an_order(tmp_path: Path) -> None:
-    """As without one: the log, and a few row groups."""
+@pytest.mark.parametrize("curve", ["linear", "hilbert"])
+def test_memory_is_bounded_with_an_order(tmp_path: Path, curve: Curve) -> None:
+    """As without one: the log, and a few row groups; what sorts the rows is a few bytes a row."""
     made = build(tmp_path, shuffled=False)
-    config = ordered(row_group_rows=GROUP_ROWS, bloom_kind=None, order_by=OrderPolicy(columns=("n",), curve="linear"))
+    policy = OrderPolicy(columns=("n", "id"), curve=curve)
+    config = ordered(row_group_rows=GROUP_ROWS, bloom_kind=None, order_by=policy)
+    made.compact(config, _schema())  # what is compiled and imported counts as memory
     with peak() as compacted:
         done = made.compact(config, _schema())
     assert done.base_stat.num_writes == ROWS + 5
     assert compacted() < 12_000_000
+
+
+def test_rows_of_append_tables_are_laid_out_and_never_merged(tmp_path: Path) -> None:
+    made = Slice.at(tmp_path)
+    made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1)])
+    made.write_log(2, [row("a", 1, 2, n=0), row("b", 1, 2, n=None)])
+    for config, expected in ((ordered(), [None, 0, 1, 2]), (PLAIN, [2, 1, 0, None])):
+        context = replace(made.context(config), appends=True, restates_deletes=False)
+        done = compact_file_group(made.storage, context, made.operation())
+        assert [one["n"] for one in stored(made, done)] == expected
 
 
 def test_the_footer_has_the_key_range_of_rows_in_any_order(tmp_path: Path) -> None:
