@@ -146,6 +146,7 @@ def decimals_are_unsigned(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_bounds_hold_nothing(patch: pytest.MonkeyPatch) -> None:
     """Where no bounds are known, no row is expected."""
+
     def without(kind: pa.DataType, ranges: Sequence[ColumnRange | None]) -> ColumnBounds:
         found = column_bounds(kind, ranges)
         indexed = np.array([item is not None for item in ranges], dtype=np.bool_)
