@@ -55,3 +55,19 @@ def test_the_proposal_is_what_the_settings_say(lake: Path) -> None:
     assert found["order"]["curve"] in ("z_order", "hilbert")
     assert min(query["now"] for query in found["queries"]) > 0.8
     assert sum(query["after"] for query in found["queries"]) < 0.6 * len(found["queries"])
+
+
+def test_clustering_saves_what_was_foreseen(lake: Path) -> None:
+    """The files that the queries read after it, against those that the proposal counts with."""
+    foreseen = json.loads(binlake("layout", "web.page_views", "--conf", CONF, "--queries", QUERIES, "--json"))
+    done = json.loads(binlake("cluster", CONF, "--now", "--json"))
+    assert done["error"] is None
+    assert done["rows"] == VIEWS
+    after = json.loads(binlake("layout", "web.page_views", "--conf", CONF, "--queries", QUERIES, "--json"))
+    read = {query["text"]: query["now"] for query in after["queries"]}
+    share = sum(read.values()) / len(read)
+    assert share == pytest.approx(sum(query["after"] for query in foreseen["queries"]) / len(read), abs=0.15)
+    assert share < 0.7
+    told = binlake("explain", "web.page_views", "select * from t where user_id = 1017", "--conf", CONF)
+    (line,) = [line for line in told.splitlines() if line.startswith("laid out by clustering")]
+    assert f"{done['completed'][0]}, hilbert (sampled) by url, user_id: files {done['made']}, skipped" in line
