@@ -50,7 +50,7 @@ def _refuse(scan: BucketedScan, key: HashedKey, piece: BucketSlice, row: pa.Reco
     raise UnsupportedError(
         f"a row is not in the bucket that its columns say: {values} is in bucket {piece.bucket} of {piece.buckets}; "
         "its record key was made of other columns or types, or by another writer's rule",
-        do_next="join frames of read_dataframe; binlake fsck tells whether the table is damaged",
+        do_next="join frames of read_dataframe, query with --at-once; binlake fsck tells whether the table is damaged",
         table=scan.table,
         partition=piece.file_slice.partition_path,
         file_group=piece.file_slice.file_id,
