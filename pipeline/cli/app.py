@@ -36,12 +36,12 @@ COMMANDS = (
         "config_schema",
         "Print the JSON schema of the settings file.",
     ),
-    Lazy("query", "pipeline.cli.commands.query", "query", "Run an SQL query over a table."),
+    Lazy("query", "pipeline.cli.commands.query", "query", "Run an SQL query over one or several tables."),
     Lazy(
         "explain",
         "pipeline.cli.commands.explain",
         "explain",
-        "Print what an SQL query would read and why, without reading data.",
+        "Print what an SQL query would read of each table and why, without reading data.",
     ),
     Lazy(
         "layout",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.hudi.read import TableReader
-from pipeline.hudi.read.sql_engine import plan_sql, run_sql
+from pipeline.hudi.sql import plan_sql, run_sql
 from pipeline.storage import open_storage
 from tests.append.test_append_stream import append_settings, insert
 from tests.stream.dying_store import DyingStore, Fate
@@ -48,7 +48,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(reader: TableReader, sql: str) -> tuple[list[tuple[object, ...]], int]:
     """The rows of a query, and how many file slices it reads."""
-    query = plan_sql(reader, sql)
+    query = plan_sql(sql, {"t": reader})
     with run_sql(query) as result:
         rows = [tuple(r.values()) for r in result.read_all().to_pylist()]
     return rows if "ORDER" in sql else sorted(rows), len(query.plan.slices)

@@ -75,6 +75,33 @@ def test_times(lake: Path) -> None:
             binlake("query", lake, sql, *wrong)
 
 
+def test_several_tables_each_at_its_moment(lake: Path) -> None:
+    first = sorted(file.name for file in (lake / ".hoodie/timeline").glob("*_*"))[0][:17]
+    sql = "SELECT t.n, o.n AS old FROM t JOIN o USING (id) WHERE t.id = 7"
+    given = ("--table", f"o={lake}", "--as-of", f"o={first}")
+    done = binlake("query", lake, sql, *given, "--format", "json", "--memory", "200MB")
+    assert json.loads(done.stdout) == {"n": 14, "old": 7}
+    lines = binlake("explain", sql, "--table", f"t={lake}", *given).stdout.splitlines()
+    assert [line for line in lines if line.startswith("t: ")] == ["t: snapshot", f"t: as of {first}"]
+    assert lines[-1] == "bucket by bucket: 1 pairs (t: 4 buckets; o: 4 buckets)"
+    other = binlake("explain", "SELECT t.n FROM t JOIN o ON o.id = t.n", "--table", f"t={lake}", *given)
+    assert other.stdout.splitlines()[-1] == "not bucket by bucket: o is not joined by the bucket keys: its own is id"
+    for way in ("--by-bucket", "--at-once"):
+        done = binlake("query", lake, sql, *given, way, "--format", "json", "--counts")
+        assert json.loads(done.stdout) == {"n": 14, "old": 7}
+        assert json.loads(done.stderr)["files"] == 1
+    for wrong, match in (
+        (["query", sql, "--table", f"t={lake}"], "not given: o"),
+        (["query", lake, sql, *given, "--as-of", "x=2024-01-01"], "does not name: x"),
+        (["query", lake, sql, "--table", "o"], "does not name a table"),
+        (["query", lake, sql, *given, "--memory", "much"], "not an amount of memory"),
+        (["query", lake, sql, *given, "--as-of", f"o={first}"], "given twice"),
+        (["query", lake, lake, sql], "more words"),
+    ):
+        with pytest.raises(ConfigError, match=match):
+            binlake(*wrong)
+
+
 def test_explain_prints_what_each_step_left(lake: Path) -> None:
     done = binlake("explain", lake, "SELECT name FROM t WHERE part = 'p1' AND id = 7 AND lower(name) = 'x'")
     lines = done.stdout.splitlines()
@@ -93,7 +120,8 @@ def test_explain_prints_what_each_step_left(lake: Path) -> None:
     ]
     assert cells[2][4] == "record keys: 1, in 1 of 4 buckets"
     assert "from the metadata table" in cells[0][4]
-    assert lines[-1].startswith("to read: file slices 1, files 2, bytes ")
+    assert lines[-2].startswith("to read: file slices 1, files 2, bytes ")
+    assert lines[-1].startswith("inside base files: row groups 1 of 1, bytes ")
     assert "warning" not in done.stdout
 
 

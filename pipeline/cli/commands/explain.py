@@ -5,31 +5,34 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.cli.commands.query import Sql, UseIndex, open_reader, question
+from pipeline.cli.commands.query import plan_named
 from pipeline.cli.option_group import options_of
-from pipeline.cli.tables import Conf, TableName
+from pipeline.cli.sql_options import Asked, Given, NamedTables, UseIndex, Words, question
+from pipeline.cli.tables import Conf
 from pipeline.cli.text import number, size, terminal
-from pipeline.hudi.read import Query, ScanPlan
+from pipeline.hudi.read import ScanPlan
 from pipeline.hudi.read.inside.planned import PlannedReads, planned_reads
-from pipeline.hudi.read.sql_engine import plan_sql
 
 
 @options_of(asked=question)
 def explain(
-    table: TableName,
-    sql: Sql,
+    words: Words,
+    tables: Given = None,
     conf: Conf = None,
     *,
-    asked: Query,
+    asked: Asked,
     index: UseIndex = True,
 ) -> None:
-    """Print what an SQL query would read and why, without reading data."""
-    reader = open_reader(table, conf, index)
-    planned = plan_sql(reader, sql, asked, count_all=True)
-    print_plan(planned.plan, terminal())
-    inside = planned_reads(planned.plan)
-    if inside is not None:
-        terminal().print(_inside(inside), markup=False, highlight=False, soft_wrap=True)
+    """Print what an SQL query would read of each table and why, without reading data."""
+    planned = plan_named(NamedTables(words, tables, conf, asked, index), count_all=True)
+    for table in planned.tables:
+        print_plan(table.plan, terminal())
+        inside = planned_reads(table.plan)
+        if inside is not None:
+            terminal().print(_inside(inside), markup=False, highlight=False, soft_wrap=True)
+    split = planned.split
+    for line in (*map(str, split.parts), *(f"not bucket by bucket: {why}" for why in split.why_not)):
+        terminal().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _inside(planned: PlannedReads) -> str:

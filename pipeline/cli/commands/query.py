@@ -1,4 +1,4 @@
-"""``binlake query``: SQL over a table, reading only the file slices that may hold matching rows."""
+"""``binlake query``: SQL over tables, reading only the file slices that may hold matching rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import asdict
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -19,22 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from pipeline.cli.option_group import options_of
-from pipeline.cli.tables import Conf, TableName, storage_of
+from pipeline.cli.sql_options import Asked, ByBucket, Given, NamedTables, UseIndex, Words, limits, question
+from pipeline.cli.tables import Conf
 from pipeline.cli.text import number, terminal
-from pipeline.errors import ConfigError
-from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
 from pipeline.hudi.read.inside.tally import ReadTally
-from pipeline.hudi.read.query import EARLIEST
-from pipeline.hudi.read.sql_engine import plan_sql, run_sql
-
-Sql = Annotated[str, typer.Argument(help="One SELECT in DuckDB's SQL; the table is called t.", metavar="SQL")]
-AsOf = Annotated[str | None, typer.Option("--as-of", help="Rows as of an instant, or 2024-02-29 12:34:56 (UTC).")]
-After = Annotated[
-    str | None, typer.Option("--after", help=f"Rows that commits completed after this have changed; {EARLIEST}: all.")
-]
-Until = Annotated[str | None, typer.Option("--until", help="With --after: up to this time.")]
-BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Read base files only.")]
-UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]
+from pipeline.hudi.sql import Limits, SqlQuery, plan_sql, run_sql
 
 
 class Format(StrEnum):
@@ -45,44 +33,29 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def question(
-    as_of: AsOf = None,
-    after: After = None,
-    until: Until = None,
-    read_optimized: BaseOnly = False,
-) -> Query:
-    """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
-    if sum((as_of is not None, after is not None, read_optimized)) > 1 or (until is not None and after is None):
-        raise ConfigError(
-            "these options cannot be combined", do_next="give --as-of, or --after (with --until), or --read-optimized"
-        )
-    if read_optimized:
-        return ReadOptimized()
-    if after is not None:
-        begin = "" if after == EARLIEST else instant_of(after)
-        return Incremental(begin, instant_of(until) if until is not None else None)
-    return Snapshot(instant_of(as_of) if as_of is not None else None)
-
-
-@options_of(asked=question)
+@options_of(asked=question, limited=limits)
 def query(
-    table: TableName,
-    sql: Sql,
+    words: Words,
+    tables: Given = None,
     conf: Conf = None,
     *,
-    asked: Query,
+    asked: Asked,
+    limited: Limits,
     index: UseIndex = True,
+    by_bucket: ByBucket = True,
     form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
     counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
 ) -> None:
-    """Run an SQL query over a table."""
-    reader = open_reader(table, conf, index)
-    planned = plan_sql(reader, sql, asked)
-    for warning in planned.plan.warnings:
-        terminal(stderr=True).print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    """Run an SQL query over one or several tables."""
+    named = NamedTables(words, tables, conf, asked, index)
+    planned = plan_named(named, by_bucket=by_bucket)
+    for table in planned.tables:
+        for warning in table.plan.warnings:
+            of_table = f"{table.plan.table}: " if len(planned.tables) > 1 else ""
+            terminal(stderr=True).print(f"warning: {of_table}{warning}", markup=False, highlight=False, soft_wrap=True)
     tally = ReadTally()
-    with run_sql(planned, tally) as result:
+    with run_sql(planned, limited, tally) as result:
         if form is Format.TABLE:
             _print_table(result, terminal(), rows)
         elif form is Format.CSV:
@@ -102,9 +75,11 @@ def _print_counts(tally: ReadTally, form: Format) -> None:
         sys.stderr.write(f"read of {number(tally.files)} base files: {tally}; {fetched}\n")
 
 
-def open_reader(table: str, conf: Path | None, index: bool) -> TableReader:
-    """The table by its path or URI, or by its name in the lake of the settings."""
-    return TableReader.open(storage_of(table, conf), use_index=index)
+def plan_named(named: NamedTables, count_all: bool = False, by_bucket: bool = True) -> SqlQuery:
+    """The plan of the query of a command line. Raises ConfigError for a moment of no table, and as ``plan_sql``."""
+    planned = plan_sql(named.sql, named.find, count_all, by_bucket)
+    named.check_used()
+    return planned
 
 
 def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:

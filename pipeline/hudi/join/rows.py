@@ -11,9 +11,16 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.join.bucketed import BucketedScan
 from pipeline.hudi.join.keys import HashedKey
 from pipeline.hudi.join.pairs import BucketSlice, Pair
+from pipeline.hudi.read.inside.tally import ReadTally
 
 
-def rows_of(scan: BucketedScan, key: HashedKey, slices: Sequence[BucketSlice], pair: Pair) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    scan: BucketedScan,
+    key: HashedKey,
+    slices: Sequence[BucketSlice],
+    pair: Pair,
+    tally: ReadTally | None = None,
+) -> Iterator[pa.RecordBatch]:
     """The rows of some slices that belong to a pair; no more than one slice is in memory.
 
     Args:
@@ -21,12 +28,13 @@ def rows_of(scan: BucketedScan, key: HashedKey, slices: Sequence[BucketSlice], p
         key: its hashed columns.
         slices: of the pair.
         pair: says which rows of the slices it takes.
+        tally: counts what is read of base files.
 
     Raises UnsupportedError for a row in another bucket than its columns say: a partner of it would be missed. Errors as
     ``SliceScan.read``.
     """
     for piece in slices:
-        for batch in scan.plan.scan.read(piece.file_slice):
+        for batch in scan.plan.scan.read(piece.file_slice, tally):
             hashes = key.hashes(batch)
             strayed = np.flatnonzero(hashes % np.uint32(piece.buckets) != piece.bucket)
             if len(strayed):
@@ -42,7 +50,7 @@ def _refuse(scan: BucketedScan, key: HashedKey, piece: BucketSlice, row: pa.Reco
     raise UnsupportedError(
         f"a row is not in the bucket that its columns say: {values} is in bucket {piece.bucket} of {piece.buckets}; "
         "its record key was made of other columns or types, or by another writer's rule",
-        do_next="join frames of read_dataframe; binlake fsck tells whether the table is damaged",
+        do_next="join frames of read_dataframe, query with --at-once; binlake fsck tells whether the table is damaged",
         table=scan.table,
         partition=piece.file_slice.partition_path,
         file_group=piece.file_slice.file_id,

@@ -16,9 +16,9 @@ from pipeline.cli.tables import Conf, TableName, storage_of
 from pipeline.cli.text import number, one_line, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.read import TableReader
-from pipeline.hudi.read.sql_engine import TABLE_NAME
 from pipeline.hudi.services.advice.advise import Advice, Given, advise
 from pipeline.hudi.services.advice.queries import statements
+from pipeline.hudi.sql.planned import TABLE_NAME
 from pipeline.lake.catalog import catalog_table
 from pipeline.policies import FileSizePolicy, OrderPolicy
 from pipeline.settings import Settings

@@ -70,12 +70,14 @@ class ConditionReader:
         qualifiers: the qualifiers of this table's columns, in lower case.
         unqualified: whether a bare name is this table's.
         by_engine: as in ``parse_filter``.
+        others: names, in lower case, that are never this table's when they are bare.
     """
 
     schema: pa.Schema
     qualifiers: Collection[str] = ()
     unqualified: bool = True
     by_engine: bool = False
+    others: Collection[str] = ()
 
     def read(self, node: exp.Expr) -> Filter:
         """The filter of a condition."""
@@ -88,7 +90,7 @@ class ConditionReader:
         if not isinstance(node, exp.Column) or not _is_plain(node) or isinstance(node.this, exp.Star):
             return None
         table = node.table.lower()
-        if not (table in self.qualifiers if table else self.unqualified):
+        if not (table in self.qualifiers if table else self.unqualified and node.name.lower() not in self.others):
             return None
         named = [field for field in self.schema if field.name.lower() == node.name.lower()]
         return named[0] if len(named) == 1 else None

@@ -23,7 +23,7 @@ from pipeline.hudi.read.filters.expressions import (
     Unknown,
     leaves,
 )
-from pipeline.hudi.read.sql_query import query_needs
+from pipeline.hudi.sql.needs import table_needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ def asked_queries(
     Args:
         texts: SQL statements of DuckDB's dialect; equal ones count together.
         schema: the table's columns, meta fields included.
-        names: the table's possible names, as ``query_needs`` takes them.
+        names: the table's possible names, as ``table_needs`` takes them.
     """
     asked, left_out = [], []
     for text, times in Counter(texts).most_common():
         try:
-            condition = query_needs(text, schema, names).condition
+            condition = table_needs(text, schema, names).condition
             matches(condition, schema.empty_table())  # are its literals comparable with their columns?
             asked.append(AskedQuery(text, times, condition))
         except (ConfigError, UnsupportedError) as error:
