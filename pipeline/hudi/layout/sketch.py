@@ -25,7 +25,7 @@ SAMPLE_ROWS: Final = 65_536
 #: Partitions are sampled with so many times their equal share, because they are not equally large.
 OVERSAMPLING: Final = 2
 #: The least rows of the sample of a partition.
-LEAST_ROWS: Final = 256
+LEAST_ROWS: Final = 32
 #: Texts are compared by so many bytes; samples and bounds stay small.
 TEXT_BYTES: Final = 512
 
