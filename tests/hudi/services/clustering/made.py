@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -45,10 +46,16 @@ def clustering(*columns: str, **policy: Any) -> ClusteringConfig:  # noqa: ANN40
     return ClusteringConfig(ClusteringPolicy(order_by=order, **{"select": "all", **policy}), sizes)
 
 
-def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What runs tasks."""
+def in_tasks(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What runs tasks: each gets the function and its item as bytes, as Spark sends them, and so sends its result."""
+
+    def run(sent: bytes) -> bytes:
+        task, item = pickle.loads(sent)
+        return pickle.dumps(task(item))
+
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(function, items))
+        done = list(pool.map(run, [pickle.dumps((function, item)) for item in items]))
+    return [pickle.loads(one) for one in done]
 
 
 @dataclass
@@ -182,8 +189,8 @@ def laid_out(table: HudiTable, instant: str, config: ClusteringConfig, units: Se
     found = table.timeline.find(instant)
     assert found is not None
     context = context_of(table, instant, config, order_of(read_clustering_plan(table.storage, found)))
-    bounded = with_bounds(table.storage, context, units, in_threads)
-    return in_threads(partial(lay_out, table.storage, context), bounded)
+    bounded = with_bounds(table.storage, context, units, in_tasks)
+    return in_tasks(partial(lay_out, table.storage, context), bounded)
 
 
 def clustered(table: HudiTable, config: ClusteringConfig, index: KeyIndex | None = None) -> list[LaidOut]:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.hudi.layout.order import places, sort_keys
+from pipeline.hudi.read import TableReader
 from pipeline.policies import Curve, IndexType, TableType
 from tests.hudi.lake import Change, deletes, upserts
 from tests.hudi.services.clustering.made import Made, begun, clustering, laid_out
@@ -81,3 +82,4 @@ def test_rows_lie_along_the_curve(tmp_path: Path, curve: Curve, values: Literal[
     assert (done.unit.bounds is not None) == (values == "sampled")
     keys = sort_keys(config.order, rows, done.unit.bounds)
     assert np.array_equal(places([keys]), np.arange(500))
+    assert TableReader.open(str(made.path)).count() == 500

@@ -23,7 +23,7 @@ from pipeline.policies import FileSizePolicy, OrderPolicy
 from pipeline.storage import open_storage
 from tests.hudi.golden_kinds import expected_rows, extracted
 from tests.hudi.lake import deletes, new_table, upserts
-from tests.hudi.services.clustering.made import Made, clustering, in_threads
+from tests.hudi.services.clustering.made import Made, clustering, in_tasks
 
 #: Any file is too small for one of these.
 LARGE = FileSizePolicy(target_bytes=1 << 20, small_bytes=1 << 20)
@@ -142,7 +142,7 @@ def test_hudis_pending_plan_is_executed(tmp_path: Path) -> None:
     (pending,) = [instant for instant in table.timeline.pending() if instant.action == CLUSTERING]
     read = read_clustering_plan(storage, pending)
     context = context_of(table, pending.requested_time, config, order_of(read))
-    units: list[Unit] = with_bounds(storage, context, units_of(read), in_threads)
+    units: list[Unit] = with_bounds(storage, context, units_of(read), in_tasks)
     assert all(unit.bounds is not None for unit in units)
     done = [lay_out(storage, context, unit) for unit in units]
     assert sum(result.num_upserts for one in done for result in one.results) == len(expected_rows("cow_zorder_pending"))
