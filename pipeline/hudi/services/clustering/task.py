@@ -5,7 +5,7 @@ log files end. The merged rows go to temporary files on local disk; with their s
 and written as base files of about the same size, which are new file groups. Names and bytes depend on the unit and the
 clustering alone, so a retried or speculative task overwrites its own files with the same bytes.
 
-In memory are twenty bytes for each row of the unit, and for each thread the decoded log files of one slice, or a row
+In memory are forty bytes for each row of the unit, and for each thread the decoded log files of one slice, or a row
 group of a source or of a new file.
 """
 

@@ -83,3 +83,19 @@ def test_rows_lie_along_the_curve(tmp_path: Path, curve: Curve, values: Literal[
     keys = sort_keys(config.order, rows, done.unit.bounds)
     assert np.array_equal(places([keys]), np.arange(500))
     assert TableReader.open(str(made.path)).count() == 500
+
+
+@pytest.mark.parametrize(("index", "table_type"), [("simple", "merge_on_read"), ("record_index", "copy_on_write")])
+def test_file_groups_without_rows_go(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
+    made = Made.at(tmp_path / "t", index, table_type)
+    made.commit([*upserts(range(5), 1), *upserts(range(100, 105), 1, day="d2")])
+    made.commit(deletes(range(100, 105), 2, day="d2"))
+    done = made.cluster(clustering("name"))
+    assert [(one.unit.partition_path, len(one.results)) for one in done] == [("day=d1", 1), ("day=d2", 0)]
+    made.check()
+    made.commit(deletes(range(5), 3))
+    assert [one.results for one in made.cluster(clustering("name"))] == [()]
+    made.check()
+    assert made.table.file_slices() == []
+    made.commit(upserts([1, 102], 4), "b")
+    made.check()
