@@ -14,6 +14,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLUSTERING, Instant, State
 from tests.hudi.lake import SCHEMA, Change, deletes, row_of, upserts
 from tests.hudi.services.clustering.made import Made, clustering
+from tests.hypothesis_profile import is_nightly
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
 
@@ -67,7 +68,8 @@ def test_hudi_reads_goes_on_and_executes(tmp_path: Path, hudi: SparkSession, hud
     assert hudi_spark.incremental(uri, writes[-2].completion_time or "") == []  # the clustering alone
     changed = hudi_spark.incremental(uri, writes[0].completion_time or "")
     assert {row["_hoodie_commit_time"] for row in changed} == {write.requested_time for write in writes[1:3]}
-    hudi_upserts(hudi, made, [*upserts([0, 7], 5, "hudi"), *upserts([40], 5, "hudi"), *upserts([3], 1, "late")])
+    if is_nightly():  # as long as all the rest
+        hudi_upserts(hudi, made, [*upserts([0, 7, 40], 5, "hudi"), *upserts([3], 1, "late")])
 
     table = HudiTable.open(made.table.storage, made.table.config)
     config = clustering("id", select="all")
