@@ -6,9 +6,10 @@ A driver's jars and heap cannot change while its JVM lives, so streams under tes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def hudi_spark(spark: SparkSession) -> HudiSpark:
     """Hudi's own reader, on the shared session."""
     return HudiSpark(spark)
+
+
+@contextlib.contextmanager
+def configured(session: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The shared session with further settings until the end of the block."""
+    for name, value in conf.items():
+        session.conf.set(name, value)
+    try:
+        yield session
+    finally:
+        for name in conf:
+            session.conf.unset(name)

@@ -15,6 +15,7 @@ from tests.judges.hudi_spark import HudiSpark
 from tests.merging.stitched import TYPES, Model, merging
 from tests.merging.stitched_table import StitchedTable
 from tests.merging.test_stitched_table import Source
+from tests.spark_session import configured
 
 CONF = {
     "hoodie.metadata.enable": "true",
@@ -28,11 +29,8 @@ CONF = {
 @pytest.fixture
 def hudi(spark: SparkSession) -> Iterator[SparkSession]:
     """A session whose compactions keep the metadata table as ours do."""
-    for name, value in CONF.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in CONF:
-        spark.conf.unset(name)
+    with configured(spark, CONF) as session:
+        yield session
 
 
 @pytest.mark.judge

@@ -26,6 +26,7 @@ from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
+from tests.spark_session import configured
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
@@ -41,11 +42,8 @@ def hudi(spark: SparkSession, indexed: bool) -> Iterator[SparkSession]:
     flag = str(indexed).lower()
     conf = {"hoodie.metadata.enable": flag, **dict.fromkeys(INDEX, flag)}
     conf["hoodie.datasource.write.recordkey.field"] = "id"
-    for name, value in conf.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in conf:
-        spark.conf.unset(name)
+    with configured(spark, conf) as session:
+        yield session
 
 
 def agree(aged: Aged, spark: HudiSpark) -> None:

@@ -65,7 +65,7 @@ def configs() -> st.SearchStrategy[ClusteringConfig]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(
-    plans(KEYED, (0,), KINDS),
+    plans(KEYED, (0, 2), KINDS),
     ROUNDS,
     configs(),
 )

@@ -17,6 +17,7 @@ from tests.hudi.services.clustering.made import Made, clustering
 from tests.hypothesis_profile import is_nightly
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
+from tests.spark_session import configured
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
@@ -33,11 +34,8 @@ OPTIONS = {
 @pytest.fixture
 def hudi(spark: SparkSession) -> Iterator[SparkSession]:
     """A session whose Hudi writers and procedures keep the metadata table and the index as the table has them."""
-    for name, value in OPTIONS.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in OPTIONS:
-        spark.conf.unset(name)
+    with configured(spark, OPTIONS) as session:
+        yield session
 
 
 def hudi_upserts(session: SparkSession, made: Made, changes: Iterable[Change]) -> None:
