@@ -9,8 +9,11 @@ import pytest
 
 from pipeline.hudi.actions.preconditions import ForeignActionError
 from pipeline.hudi.services.clustering.plan import plan, plan_of
+from pipeline.hudi.services.clustering.scheduling import schedule
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLUSTERING, Instant, State
 from pipeline.lake.services.configs import clustering_config
+from pipeline.policies import FileSizePolicy
 from tests.lake.clustered import KEYED, WAIT_S, ClusteredLake, Gate, drawn
 from tests.lake.clusterer import Clusterer
 
@@ -102,3 +105,17 @@ def test_an_execution_that_dies_is_rolled_back(tmp_path: Path, kind: str) -> Non
     clusterer.open()
     assert here.pending() == []
     here.go_on()
+
+
+def test_open_file_groups_of_an_append_table_are_left_to_a_commit_under_way(tmp_path: Path) -> None:
+    """Tasks write large batches, and their commit does not say to which file groups."""
+    here = ClusteredLake(tmp_path, "append", "process")
+    for _ in range(2):
+        here.batch()
+    table = Clusterer(here).table
+    config = replace(clustering_config(table.rules), sizes=FileSizePolicy(target_bytes=1 << 20, small_bytes=1 << 19))
+    stream = HudiTable.open(table.storage)
+    instant = stream.begin()
+    assert schedule(table.table, config) is None
+    stream.abort(instant)
+    assert schedule(table.table, config) is not None

@@ -13,13 +13,14 @@ from pipeline.hudi.actions.announced import intent_extra, pending_intent
 from pipeline.hudi.actions.commit import request
 from pipeline.hudi.actions.planned import groups_of, planned_intent
 from pipeline.hudi.definition import kind_support
+from pipeline.hudi.files.append import open_groups
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.clustering.plan import plan, plan_of
 from pipeline.hudi.services.compaction.plan import pending_compactions, read_plan
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import FileGroupId
-from pipeline.policies import ClusteringPolicy
+from pipeline.policies import ClusteringPolicy, FileSizePolicy
 from pipeline.storage.base import AlreadyExistsError
 
 _ATTEMPTS = 5
@@ -65,7 +66,7 @@ def _schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     time = table.clock.next()
     table.refresh()
     table.refuse_foreign()
-    units = plan(table, config, busy(table) | _announced(table), time)
+    units = plan(table, config, busy(table) | _announced(table, config.sizes), time)
     if not units:
         return None
     said = intent_extra(planned_intent(group for unit in units for group in unit.groups), ())
@@ -91,12 +92,18 @@ def busy(table: HudiTable, besides: str = "") -> frozenset[FileGroupId]:
     return groups_of(others) | frozenset(compacted)
 
 
-def _announced(table: HudiTable) -> frozenset[FileGroupId]:
-    """The file groups that commits under way will write, as far as they say it."""
+def _announced(table: HudiTable, sizes: FileSizePolicy) -> frozenset[FileGroupId]:
+    """The file groups that commits under way will write, as far as they say it. One that says nothing writes, in an
+    append table, to open file groups."""
     groups: set[FileGroupId] = set()
     for pending in table.timeline.pending():
-        if pending.action == table.action and (said := pending_intent(table.storage, pending)) is not None:
+        if pending.action != table.action:
+            continue
+        if (said := pending_intent(table.storage, pending)) is not None:
             groups |= {(group.partition_path, group.file_id) for group in said.groups}
+        elif table.config.kind.appends:
+            opened = open_groups(table.file_slices(), sizes)
+            groups |= {(path, group.file_id) for path, some in opened.items() for group in some}
     return frozenset(groups)
 
 
