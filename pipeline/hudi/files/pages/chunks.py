@@ -42,7 +42,10 @@ class ChunkedFile:
         self._chunks: dict[tuple[int, str], Chunk] = {}
         self._pages: dict[tuple[int, str], DataPages] = {}
         with self._errors():
-            self.parts.fetch([(0 if size <= WHOLE_BYTES else size - END_BYTES, size)])
+            if size <= WHOLE_BYTES:
+                self._size = self.parts.fetch_whole()
+            else:
+                self.parts.fetch([(size - END_BYTES, size)])
             self._file = open_parquet(pa.PythonFile(self.parts, mode="r"))
         self.metadata: pq.FileMetaData = self._file.metadata
         leaves = [self.metadata.schema.column(i) for i in range(self.metadata.num_columns)]

@@ -32,6 +32,13 @@ class FileParts(StoredFile):
         #: Requests made, and bytes fetched.
         self.requests = self.fetched = 0
 
+    def fetch_whole(self) -> int:
+        """Fetch the file by one request, whatever its size; returns its bytes. Raises StorageError."""
+        data = self._storage.read(self._path)
+        self._size = len(data)
+        self._keep(0, data)
+        return self._size
+
     def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch ranges (start, end) that are not in memory yet. Raises ValueError for a range outside of the file,
         StorageError."""
