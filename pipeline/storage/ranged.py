@@ -34,11 +34,12 @@ class StoredFile(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """The next ``size`` bytes, fewer at the end; for -1 the rest of the file. Raises StorageError."""
         end = self._size if size < 0 else min(self._position + size, self._size)
-        data = (
-            self._storage.read_range(self._path, self._position, end - self._position) if end > self._position else b""
-        )
+        data = self._between(self._position, end) if end > self._position else b""
         self._position += len(data)
         return data
+
+    def _between(self, start: int, end: int) -> bytes:
+        return self._storage.read_range(self._path, start, end - start)
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         """Read into a buffer; returns the number of bytes read."""

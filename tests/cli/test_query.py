@@ -56,6 +56,15 @@ def test_rows_as_json_and_csv(lake: Path) -> None:
     assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", "07"], ["8", "n008", "2.00", "08"]]
 
 
+def test_what_was_read_of_base_files(lake: Path) -> None:
+    sql = "SELECT id FROM t WHERE id = 14 AND part = 'p2'"
+    done = binlake("query", lake, sql, "--format", "json", "--counts")
+    counts = json.loads(done.stderr)
+    assert (counts["files"], counts["row_groups"], counts["bytes"] > 0) == (1, 1, True)
+    told = binlake("query", lake, sql, "--counts").stderr
+    assert told.startswith("read of 1 base files: row groups 1 of 1, bytes ")
+
+
 def test_times(lake: Path) -> None:
     first, _, last = sorted(file.name for file in (lake / ".hoodie/timeline").glob("*_*"))
     sql = "SELECT count(*) AS c, max(n) AS n FROM t WHERE id = 7"
@@ -122,6 +131,7 @@ def test_explain_prints_what_each_step_left(lake: Path) -> None:
     assert "from the metadata table" in cells[0][4]
     assert lines[-2].startswith("to read: file slices 1, files 2, bytes ")
     assert lines[-1].startswith("inside base files: row groups 1 of 1, bytes ")
+    assert lines[-1].endswith("; log files of 1 of them may need more")
     assert "warning" not in done.stdout
 
 

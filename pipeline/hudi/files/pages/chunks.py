@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -12,9 +11,8 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files.column_stats import ColumnRange
-from pipeline.hudi.files.pages.compact import Struct
 from pipeline.hudi.files.pages.excerpt import Run, check_page, excerpt
-from pipeline.hudi.files.pages.footer import TAIL, ChunkFields, ColumnFields, Footer, number
+from pipeline.hudi.files.pages.footer import TAIL, Chunk, ChunkFields, ColumnFields, Footer, number, start_of
 from pipeline.hudi.files.pages.page_index import DataPages, RowRanges, read_column_index, read_offset_index
 from pipeline.hudi.files.pages.parts import FileParts
 from pipeline.hudi.files.pages.statistics import chunk_range
@@ -25,16 +23,6 @@ from pipeline.storage.base import Storage
 END_BYTES = 128 * 1024
 #: A file up to this size is fetched whole: a request costs more than the bytes.
 WHOLE_BYTES = 1024 * 1024
-
-
-@dataclass
-class _Chunk:
-    """A column chunk: its ColumnChunk, and the range of its data pages in the file."""
-
-    stored: Struct
-    dictionary: int
-    begin: int
-    end: int
 
 
 class ChunkedFile:
@@ -49,12 +37,15 @@ class ChunkedFile:
     """
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
-        self.path = path
+        self._path, self._size = path, size
         self.parts = FileParts(storage, path, size)
-        self._chunks: dict[tuple[int, str], _Chunk] = {}
+        self._chunks: dict[tuple[int, str], Chunk] = {}
         self._pages: dict[tuple[int, str], DataPages] = {}
         with self._errors():
-            self.parts.fetch([(0 if size <= WHOLE_BYTES else size - END_BYTES, size)])
+            if size <= WHOLE_BYTES:
+                self._size = self.parts.fetch_whole()
+            else:
+                self.parts.fetch([(size - END_BYTES, size)])
             self._file = open_parquet(pa.PythonFile(self.parts, mode="r"))
         self.metadata: pq.FileMetaData = self._file.metadata
         leaves = [self.metadata.schema.column(i) for i in range(self.metadata.num_columns)]
@@ -186,7 +177,7 @@ class ChunkedFile:
         for leaf in range(found.num_columns):
             chunk = found.column(leaf)
             if chunk.path_in_schema.split(".")[0] in tops:
-                start = _start(chunk)
+                start = start_of(chunk)
                 yield start, start + chunk.total_compressed_size
 
     def _partial(self, name: str, chosen: Mapping[int, RowRanges]) -> pa.ChunkedArray:
@@ -210,7 +201,7 @@ class ChunkedFile:
         chunks = [piece for start, length in slices for piece in column.slice(start, length).chunks]
         return pa.chunked_array(chunks, column.type)
 
-    def _run(self, chunk: _Chunk, pages: DataPages, first: int, last: int) -> Run:
+    def _run(self, chunk: Chunk, pages: DataPages, first: int, last: int) -> Run:
         rows = (pages.ends - pages.first_row).tolist()
         for page in range(first, last):
             check_page(self.parts.part(*pages.place(page, page + 1)), rows[page])
@@ -219,7 +210,7 @@ class ChunkedFile:
 
     @cached_property
     def _footer(self) -> Footer:
-        end = self.parts.size - TAIL
+        end = self._size - TAIL
         size = int.from_bytes(self.parts.part(end, end + 4), "little")
         return Footer(bytes(self.parts.part(end - size, end)))
 
@@ -229,15 +220,15 @@ class ChunkedFile:
         names = [element[4][1].decode("utf-8") for element in self._footer.schema[1:]]
         return {name: names.index(name) for name in self.flat}
 
-    def _chunk(self, group: int, name: str) -> _Chunk:
+    def _chunk(self, group: int, name: str) -> Chunk:
         known = self._chunks.get((group, name))
         if known is None:
             stored = self._footer.chunk(group, self.flat[name])
             meta = stored[ChunkFields.META][1]
             begin = number(meta, ColumnFields.DATA_OFFSET) or 0
-            start = _start(self.metadata.row_group(group).column(self.flat[name]))
+            start = start_of(self.metadata.row_group(group).column(self.flat[name]))
             end = start + (number(meta, ColumnFields.STORED_BYTES) or 0)
-            known = self._chunks[group, name] = _Chunk(stored, start, begin, end)
+            known = self._chunks[group, name] = Chunk(stored, start, begin, end)
         return known
 
     def _place(self, group: int, name: str, field: int) -> tuple[int, int] | None:
@@ -252,16 +243,9 @@ class ChunkedFile:
             yield
         except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
             text = f"a base file cannot be read: {error}"
-            raise CorruptDataError(text, do_next="run binlake fsck", path=self.path) from error
+            raise CorruptDataError(text, do_next="run binlake fsck", path=self._path) from error
 
 
 def _without_bounds(item: ColumnRange | None) -> ColumnRange | None:
     """Pages of nulls alone are known whatever the order of the values."""
     return item if item is not None and item.null_count == item.value_count else None
-
-
-def _start(chunk: pq.ColumnChunkMetaData) -> int:
-    """Where a column chunk begins: with its dictionary page, if it has one."""
-    first: int = chunk.data_page_offset
-    dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
-    return dictionary if dictionary is not None and 0 < dictionary < first else first

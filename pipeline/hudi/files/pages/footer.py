@@ -6,9 +6,11 @@ field numbers are those of parquet-format's ``parquet.thrift``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from pipeline.hudi.files.pages.compact import LIST, STRUCT, Struct, read_struct
 from pipeline.hudi.files.pages.skim import Longs, end_of, fields_of, items_of
@@ -48,6 +50,16 @@ class ColumnFields:
 
     TYPE, ENCODINGS, PATH, CODEC, VALUES, PLAIN_BYTES, STORED_BYTES = 1, 2, 3, 4, 5, 6, 7
     DATA_OFFSET, DICTIONARY_OFFSET = 9, 11
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A column chunk: its ColumnChunk, where it begins (with the dictionary page), and the range of its data pages."""
+
+    stored: Struct
+    dictionary: int
+    begin: int
+    end: int
 
 
 class Footer:
@@ -120,3 +132,10 @@ def number(value: Struct, field: int) -> int | None:
     if found is not None and not isinstance(found, int):
         raise ValueError(f"field {field} of its metadata is no number")
     return found
+
+
+def start_of(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where a column chunk begins: with its dictionary page, if it has one."""
+    first: int = chunk.data_page_offset
+    dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
+    return dictionary if dictionary is not None and 0 < dictionary < first else first

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_right
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from pipeline.storage.base import Storage
+from pipeline.storage.ranged import StoredFile
 
 #: Two ranges no further apart are fetched by one request: at 100 MB a second that is what 2.6 ms of waiting cost.
 MOST_GAP = 256 * 1024
 _PARALLEL = 8
 
 
-class FileParts(io.RawIOBase):
-    """A stored file with the interface of a Python file.
+class FileParts(StoredFile):
+    """A stored file, read by ranges.
 
     Args:
         storage: the table's root.
@@ -26,20 +26,26 @@ class FileParts(io.RawIOBase):
     """
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
-        self.path, self.size = path, size
-        self._storage, self._position = storage, 0
+        super().__init__(storage, path, size)
         self._starts: list[int] = []
         self._blocks: list[bytes] = []
         #: Requests made, and bytes fetched.
         self.requests = self.fetched = 0
+
+    def fetch_whole(self) -> int:
+        """Fetch the file by one request, whatever its size; returns its bytes. Raises StorageError."""
+        data = self._storage.read(self._path)
+        self._size = len(data)
+        self._keep(0, data)
+        return self._size
 
     def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch ranges (start, end) that are not in memory yet. Raises ValueError for a range outside of the file,
         StorageError."""
         missing: list[list[int]] = []
         for start, end in sorted(ranges):
-            if not 0 <= start <= end <= self.size:
-                raise ValueError(f"its metadata name bytes {start} to {end} of {self.size}")
+            if not 0 <= start <= end <= self._size:
+                raise ValueError(f"its metadata name bytes {start} to {end} of {self._size}")
             if self._held(start, end) is not None:
                 continue
             if missing and start - missing[-1][1] <= MOST_GAP:
@@ -47,10 +53,10 @@ class FileParts(io.RawIOBase):
             else:
                 missing.append([start, end])
         if len(missing) < 2:
-            data = [self._request(start, end) for start, end in missing]
+            data = [self._requested(start, end) for start, end in missing]
         else:
             with ThreadPoolExecutor(min(_PARALLEL, len(missing))) as pool:
-                data = list(pool.map(lambda one: self._request(*one), missing))
+                data = list(pool.map(lambda one: self._requested(*one), missing))
         for (start, _), block in zip(missing, data, strict=True):
             self._keep(start, block)
 
@@ -64,8 +70,8 @@ class FileParts(io.RawIOBase):
             raise ValueError(f"it ends before byte {end}")
         return held
 
-    def _request(self, start: int, end: int) -> bytes:
-        return self._storage.read_range(self.path, start, end - start)
+    def _requested(self, start: int, end: int) -> bytes:
+        return super()._between(start, end)
 
     def _keep(self, start: int, block: bytes) -> None:
         place = bisect_right(self._starts, start)
@@ -82,26 +88,5 @@ class FileParts(io.RawIOBase):
                 return memoryview(self._blocks[place])[start - first : end - first]
         return None
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """The current position."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position; returns the new one."""
-        self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence] + offset
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """The next ``size`` bytes, fewer at the end; for -1 the rest of the file. Raises StorageError."""
-        end = self.size if size < 0 else min(self._position + size, self.size)
-        data = bytes(self.part(self._position, end)) if end > self._position else b""
-        self._position += len(data)
-        return data
+    def _between(self, start: int, end: int) -> bytes:
+        return bytes(self.part(start, end))

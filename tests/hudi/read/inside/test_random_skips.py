@@ -48,7 +48,7 @@ class PagedTable(Table):
 
 
 @settings(
-    max_examples=scaled(150),
+    max_examples=scaled(80),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
