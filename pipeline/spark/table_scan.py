@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
 from pipeline.hudi.join.bucketed import BucketedScan, bucketed, hash_fields
 from pipeline.hudi.read import Query, Snapshot, TableReader
 from pipeline.hudi.read.question import Condition
@@ -20,6 +21,8 @@ class TableScan:
         query: the moment; the latest rows if None.
         condition: the rows, as in ``TableReader.plan``; file slices without such rows are not read.
         columns: the columns; None for all of the table's own.
+        buckets: of a table of another writer, whose properties do not say them (Hudi Spark's do not): a number, or
+            counts by partition (``PartitionBuckets``). The table then must have Hudi's bucket index; it is checked.
     """
 
     source: str
@@ -27,6 +30,7 @@ class TableScan:
     query: Query | None = None
     condition: Condition = None
     columns: Sequence[str] | None = None
+    buckets: int | Bucketing | None = None
 
     def plan(self, needed: Sequence[str], with_key: bool = False) -> BucketedScan:
         """The slices to read, by bucket.
@@ -39,10 +43,11 @@ class TableScan:
         ``TableReader.plan``.
         """
         reader = TableReader.open(self.source, self.options)
+        told = SimpleBuckets(self.buckets) if isinstance(self.buckets, int) else self.buckets
         columns = self._own_columns(reader) if self.columns is None else self.columns
-        needed = [*needed, *(hash_fields(reader) if with_key else ())]
+        needed = [*needed, *(hash_fields(reader, told) if with_key else ())]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
-        return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]))
+        return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]), told)
 
     def _own_columns(self, reader: TableReader) -> list[str]:
         as_of = self.query.as_of if isinstance(self.query, Snapshot) else None

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.errors import UnsupportedError
+from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.definition.bucketing import Bucketing
 from pipeline.hudi.definition.config import PARTITION_BUCKETS, TableConfig, expressions_of
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.keys import PartitionLayout
+from pipeline.hudi.definition.kind import UNKNOWN
 from pipeline.hudi.read.partition_values import plain_layout
 from pipeline.hudi.read.plan import ScanPlan
 from pipeline.hudi.read.query import Snapshot
@@ -44,41 +45,39 @@ class BucketedScan:
         return self.plan.scan.schema
 
 
-def bucketed(reader: TableReader, plan: ScanPlan) -> BucketedScan:
+def bucketed(reader: TableReader, plan: ScanPlan, told: Bucketing | None = None) -> BucketedScan:
     """The plan of a table with what places its rows in buckets.
 
     Args:
         reader: that made the plan, not refreshed since.
         plan: with exactly the rows that are wanted.
+        told: the buckets of a table of another writer, whose properties do not say them.
 
-    Raises UnsupportedError for a table without a bucket index (``bucket``), or whose properties do not say its buckets.
+    Raises UnsupportedError for a table without a bucket index (``bucket``), or whose properties do not say its buckets;
+    ConfigError if buckets are told that the properties say.
     """
     plan.require_exact()
     config = reader.table.config
-    _require_buckets(config)
+    if told is not None and config.kind.index != UNKNOWN:
+        raise ConfigError(
+            "the table says its index itself", do_next="leave the argument buckets out", table=config.name
+        )
+    fields = hash_fields(reader, told)
     as_of = plan.query.as_of if isinstance(plan.query, Snapshot) else None
-    bucketing = bucketing_at(config, plan.scan.reader.timeline, as_of)
-    return BucketedScan(config.name, plan, hash_fields(reader), bucketing, plain_layout(config))
+    bucketing = told or bucketing_at(config, plan.scan.reader.timeline, as_of)
+    return BucketedScan(config.name, plan, fields, bucketing, plain_layout(config))
 
 
-def hash_fields(reader: TableReader) -> tuple[str, ...]:
-    """The columns that are hashed to a bucket, in the order of the record key. Raises as ``bucketed``."""
-    _require_buckets(reader.table.config)
-    return tuple(reader.table.config.properties()[_HASH_FIELD].split(","))
+def hash_fields(reader: TableReader, told: Bucketing | None = None) -> tuple[str, ...]:
+    """The columns that are hashed to a bucket, in the order of the record key. Arguments and errors as ``bucketed``."""
+    config = reader.table.config
+    _require_buckets(config, told)
+    return tuple(config.properties()[_HASH_FIELD].split(","))
 
 
-def _require_buckets(config: TableConfig) -> None:
-    properties = config.properties()
-    why = None
-    if config.kind.hashes:
-        why = "its index is consistent_bucket: a row's file group depends on the splits and merges of its partition"
-    elif config.kind.index != "bucket":
-        why = f"its index is {config.kind.index}"
-    elif not config.bucket_count:
-        why = "its properties lack the bucket count"
-    elif properties.get(PARTITION_BUCKETS, "") != expressions_of(config.partition_buckets):
-        why = "its bucket counts by partition are not understood"
-    elif not says_key(config) or not properties.get(_HASH_FIELD):
+def _require_buckets(config: TableConfig, told: Bucketing | None) -> None:
+    why = None if told is not None else _silence(config)
+    if why is None and not (says_key(config) and config.properties().get(_HASH_FIELD)):
         why = "its properties do not name the columns of its bucket key"
     if why is not None:
         raise UnsupportedError(
@@ -86,3 +85,16 @@ def _require_buckets(config: TableConfig) -> None:
             do_next="use tables with the index bucket, or join frames of read_dataframe",
             table=config.name,
         )
+
+
+def _silence(config: TableConfig) -> str | None:
+    """Why the properties do not say the buckets of the table; None if they do."""
+    if config.kind.hashes:
+        return "its index is consistent_bucket: a row's file group depends on the splits and merges of its partition"
+    if config.kind.index != "bucket":
+        return f"its index is {config.kind.index}"
+    if not config.bucket_count:
+        return "its properties lack the bucket count"
+    if config.properties().get(PARTITION_BUCKETS, "") != expressions_of(config.partition_buckets):
+        return "its bucket counts by partition are not understood"
+    return None

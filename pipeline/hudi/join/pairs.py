@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.bucketing import bucket_or_none
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.join.bucketed import BucketedScan
 from pipeline.hudi.join.how import JoinHow, gives_rows
@@ -96,13 +98,23 @@ def groups_of(scan: BucketedScan, slots: int) -> tuple[Pair, ...]:
 
 
 def bucket_slices(scan: BucketedScan) -> list[BucketSlice]:
-    """The slices of a plan with their buckets."""
+    """The slices of a plan with their buckets. Raises UnsupportedError for a file group that is no bucket."""
     slices = scan.plan.slices
     counts = {path: scan.bucketing.count(path) for path in {piece.partition_path for piece in slices}}
-    return [
-        BucketSlice(piece, scan.bucketing.bucket_of(piece.partition_path, piece.file_id), counts[piece.partition_path])
-        for piece in slices
-    ]
+    return [_bucket_slice(scan, piece, counts[piece.partition_path]) for piece in slices]
+
+
+def _bucket_slice(scan: BucketedScan, piece: FileSlice, count: int) -> BucketSlice:
+    bucket = bucket_or_none(scan.bucketing, piece.partition_path, piece.file_id)
+    if bucket is None or not 0 <= bucket < count:
+        raise UnsupportedError(
+            f"a file group is none of the {count} buckets of its partition",
+            do_next="join frames of read_dataframe; binlake fsck tells whether the table is damaged",
+            table=scan.table,
+            partition=piece.partition_path,
+            file_group=piece.file_id,
+        )
+    return BucketSlice(piece, bucket, count)
 
 
 def packed(pairs: Sequence[Pair], slots: int) -> list[tuple[Pair, ...]]:
