@@ -81,7 +81,11 @@ class Planner:
 
     def _layouts(self, pruning: Pruning) -> tuple[LaidOut, ...]:
         table = self.table
-        return tuple(laid_out(table.storage, table.timeline, pruning.slices.slices, pruning.skipped_by))
+        try:
+            return tuple(laid_out(table.storage, table.timeline, pruning.slices.slices, pruning.skipped_by))
+        except INDEX_FAILURES as error:
+            pruning.warn("layout", f"not known: {error}")
+            return ()
 
     def _counted(self, pruning: Pruning, question: Question, counting: CountRequest) -> dict[int, CountedRows]:
         """The slices whose rows need not be read, by their numbers; none where the index cannot say it."""

@@ -60,3 +60,14 @@ def test_hudis_own_clustering_is_named_by_the_columns_of_its_plan(tmp_path: Path
     assert one.clustering
     assert one.order is None
     assert str(one) == f"clustering {one.instant}, curve not recorded, by id, k: files 3, skipped by these columns 3"
+
+
+def test_a_damaged_order_is_told_and_the_plan_stays(tmp_path: Path) -> None:
+    file_table(tmp_path, {"n": pa.array(np.arange(10))}, 2, ORDER)
+    (commit,) = (tmp_path / ".hoodie/timeline").glob("*_*.commit")
+    text = commit.read_bytes()
+    assert text.count(b"z_order") == 1
+    commit.write_bytes(text.replace(b"z_order", b"x_order"))
+    plan = TableReader.open(str(tmp_path)).plan(condition="n < 5", count_all=True)
+    assert (plan.laid_out, plan.files) == ((), 1)
+    assert "names no order" in str(plan.warnings)

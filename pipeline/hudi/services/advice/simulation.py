@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.layout.bounds import bounds_of
+from pipeline.hudi.layout.cuts import ends, seams
 from pipeline.hudi.layout.order import Order, places, sort_keys
 from pipeline.hudi.layout.sketch import sample_size, sketch
 from pipeline.hudi.read.filters.bounds import ColumnBounds, comparison_type, may_match
@@ -35,10 +36,13 @@ class Together:
     Args:
         rows: drawn rows.
         pieces: the number of files (or row groups) that the rows behind them become.
+        at_seams: whether a piece ends at a seam of the curve (``layout.cuts``), as a file of a clustering does, and not
+            after a fixed number of rows, as a row group.
     """
 
     rows: pa.Table
     pieces: float
+    at_seams: bool
 
 
 def clustered(sample: Sample, target_bytes: int, group_bytes: int) -> list[Together]:
@@ -54,14 +58,15 @@ def clustered(sample: Sample, target_bytes: int, group_bytes: int) -> list[Toget
         for group in np.array_split(np.array(numbers), min(groups, len(numbers))):
             mine = [sample.drawn[number] for number in group.tolist()]
             size = sum(_size(one.piece) for one in mine) * sample.stands_for
-            out.append(Together(pa.concat_tables([one.rows for one in mine]), max(1, math.ceil(size / target_bytes))))
+            files = max(1, math.ceil(size / target_bytes))
+            out.append(Together(pa.concat_tables([one.rows for one in mine]), files, at_seams=True))
     return out
 
 
 def in_buckets(sample: Sample, row_group_rows: int) -> list[Together]:
     """The rows of each file slice, which stay in it; row groups of ``row_group_rows``."""
     return [
-        Together(one.rows, math.ceil(one.total / row_group_rows) * sample.stands_for)
+        Together(one.rows, math.ceil(one.total / row_group_rows) * sample.stands_for, at_seams=False)
         for one in sample.drawn
         if one.rows.num_rows
     ]
@@ -105,21 +110,28 @@ def pieces_of(together: Sequence[Together], order: Order | None, columns: Sequen
     numbers: list[Longs] = []
     weights: list[float] = []
     for one in together:
-        rows = one.rows if order is None else _sorted(order, one.rows)
-        count = max(1, min(math.ceil(one.pieces), rows.num_rows // _ROWS_A_PIECE))
-        numbers.append(len(weights) + np.arange(rows.num_rows) * count // max(rows.num_rows, 1))
+        count = max(1, min(math.ceil(one.pieces), one.rows.num_rows // _ROWS_A_PIECE))
+        rows, begins = _cut(one, order, count)
+        numbers.append(len(weights) + np.searchsorted(begins, np.arange(rows.num_rows), side="right"))
         weights += [one.pieces / count] * count
         tables.append(rows)
     rows, number = pa.concat_tables(tables), pa.array(np.concatenate(numbers))
     return Pieces({name: _bounds(rows.column(name), number, len(weights)) for name in columns}, np.array(weights))
 
 
-def _sorted(order: Order, rows: pa.Table) -> pa.Table:
-    """The rows in an order, with bounds by themselves where the order has bounds."""
+def _cut(one: Together, order: Order | None, count: int) -> tuple[pa.Table, Longs]:
+    """The rows in an order, and where the pieces but the first one begin."""
+    even = np.arange(1, count) * one.rows.num_rows // count
+    if order is None:
+        return one.rows, even
     bounds = None
     if order.sampled:
-        bounds = bounds_of(order, [sketch(order, [rows], 0, sample_size(1))])
-    return rows.take(pa.array(places([sort_keys(order, rows, bounds)])))
+        bounds = bounds_of(order, [sketch(order, [one.rows], 0, sample_size(1))])
+    keys = [sort_keys(order, one.rows, bounds)]
+    numbers = places(keys)
+    if one.at_seams and len(numbers):
+        even = ends(np.arange(1, len(numbers) + 1), count, seams(order, keys, numbers))
+    return one.rows.take(pa.array(numbers)), even
 
 
 def _bounds(column: pa.ChunkedArray, number: pa.Array, count: int) -> ColumnBounds:
