@@ -154,6 +154,17 @@ def test_the_error_of_the_table_that_fails(readers: dict[str, TableReader], tmp_
         rows.read_all()
 
 
+def test_files_beside_the_spilled_rows_cannot_be_read(readers: dict[str, TableReader], tmp_path: Path) -> None:
+    """DuckDB opens the directory for spilled rows to queries, so it is one that holds nothing else."""
+    (tmp_path / "secret.csv").write_text("secret")
+    refused = f"SELECT a.id FROM a, read_text('{tmp_path}/secret.csv')"
+    with pytest.raises(ConfigError, match="Permission"), read_sql(refused, readers, Limits(directory=tmp_path)) as rows:
+        rows.read_all()
+    own = "SELECT s.file FROM (SELECT 1 FROM a LIMIT 1), glob(current_setting('temp_directory') || '/*') s"
+    with read_sql(own, readers, Limits(directory=tmp_path)) as rows:
+        assert rows.read_all().num_rows == 0
+
+
 def test_what_does_not_fit_is_spilled(readers: dict[str, TableReader], tmp_path: Path) -> None:
     """A sort of more rows than the limit holds; the control may not spill."""
     sql = "SELECT md5(CAST(x * 1000 + a.id AS VARCHAR)) AS h FROM a, range({}) r(x) ORDER BY h"
