@@ -93,7 +93,7 @@ class QueryNeeds:
         alone = len(scope.sources) == 1 and not select.args.get("laterals")
         bare = alone or self._others_known(joins, select)
         reader = ConditionReader(
-            schema, (alias_of(table),), bare, by_engine=True, others=self._other_columns(table, joins)
+            schema, (alias_of(table),), bare, by_engine=True, others=self._other_columns(number, joins)
         )
         where = select.args.get("where")
         parts = []
@@ -108,14 +108,25 @@ class QueryNeeds:
         """Whether the columns of all sources are known, so that a bare name can be told."""
         return not select.args.get("laterals") and all(id(source) in self._schemas for source in joins.sources)
 
-    def _other_columns(self, table: exp.Table, joins: Joins) -> frozenset[str]:
-        """The names, in lower case, that other sources have too, so that a bare one need not be this table's."""
-        holders = [
-            {name.lower() for name in self._schemas[id(source)].names}
-            for source in joins.sources
-            if source is not table and id(source) in self._schemas
-        ]
-        return frozenset().union(*holders)
+    def _other_columns(self, number: int, joins: Joins) -> frozenset[str]:
+        """The names, in lower case, that other sources have too, so that a bare one need not be that source's.
+
+        Columns of one type that USING makes one are none: where they are joined, they are equal.
+        """
+        types: dict[str, dict[int, pa.DataType]] = {}
+        for other, source in enumerate(joins.sources):
+            if joins.hidden(number) or not joins.hidden(other):
+                for field in self._schemas.get(id(source), ()):
+                    types.setdefault(field.name.lower(), {})[other] = field.type
+        return frozenset(
+            name for name, held in types.items() if set(held) - {number} and not _is_one(joins, name, held)
+        )
+
+
+def _is_one(joins: Joins, name: str, held: Mapping[int, pa.DataType]) -> bool:
+    """Whether USING makes one of the columns of that name. ``held``: source -> type."""
+    others = [source for source in held if source and name in joins.using(source)]
+    return len(held) - len(others) == 1 and len(set(held.values())) == 1
 
 
 def _passes_nulls(part: Filter, schema: pa.Schema) -> bool:

@@ -41,6 +41,10 @@ QUERIES = [
     "SELECT a.id FROM a SEMI JOIN b ON a.id = b.id AND b.flag WHERE n > 0",
     "SELECT a.id FROM a ANTI JOIN b ON a.id = b.id AND a.flag AND b.n > 0 WHERE n > 0",
     "SELECT count(*) FROM a JOIN b USING (id) JOIN shop.c USING (id)",
+    "SELECT id, a.n, b.n FROM a FULL JOIN b USING (id) WHERE id > 20",
+    "SELECT id, a.n, b.n FROM a RIGHT JOIN b USING (id) WHERE id IN (1, 2, 3, 30, 35)",
+    "SELECT id, n FROM a ANTI JOIN b USING (id) WHERE id > 3 AND n > 0",
+    "SELECT id FROM a LEFT JOIN b USING (id, part) WHERE part = 'p1' AND id > 2",
     "SELECT a.id, c.id FROM a LEFT JOIN b USING (id) RIGHT JOIN shop.c ON c.id = a.id AND a.n > 0 AND b.n < 0",
     "SELECT a.part, count(DISTINCT b.id) FROM a JOIN b ON a.part = b.part GROUP BY 1 HAVING count(*) > 3",
     "WITH x AS (SELECT * FROM a WHERE n > 0), y AS (SELECT id FROM b) SELECT x.name FROM x JOIN y USING (id)",
@@ -108,6 +112,11 @@ def test_control_conditions_beside_outer_joins_would_lose_rows(
         ("a FULL JOIN b ON a.id = b.id AND a.n = 1 WHERE b.n = 2", ["true", "n = 2"], ["id,n", "id,n"]),
         ("a SEMI JOIN b ON a.id = b.id AND a.n = 1 AND b.n = 2", ["n = 1", "n = 2"], ["id,n", "id,n"]),
         ("a ANTI JOIN b ON a.id = b.id AND a.n = 1 AND b.n = 2", ["true", "n = 2"], ["id,n", "id,n"]),
+        ("a JOIN b USING (id) WHERE id = 3", ["id = 3", "id = 3"], ["id", "id"]),
+        ("a LEFT JOIN b USING (id) WHERE id = 3 AND n = 1", ["id = 3", "id = 3"], ["id,n", "id,n"]),
+        ("a FULL JOIN b USING (id) WHERE id = 3 OR id IS NULL", ["true", "true"], ["id", "id"]),
+        ("a ANTI JOIN b USING (id) WHERE id = 3 AND n = 1", ["(id = 3 and n = 1)", "true"], ["id,n", "id,n"]),
+        ("a JOIN b ON a.id = b.id WHERE id = 3", ["true", "true"], ["id", "id"]),
         ("a JOIN b ON a.id = b.id LEFT JOIN b x ON x.id = a.id AND x.n = 3", ["true", "true"], ["id", "id,n"]),
         ("a, b LEFT JOIN b x ON x.id = b.id WHERE a.n = 1 AND b.n = 2", ["true", "true"], ["id,n", "id,n"]),
         ("a JOIN (SELECT b.id FROM b WHERE n = 1) y ON a.id = y.id AND a.n = 2", ["n = 2", "n = 1"], ["id,n", "id,n"]),
@@ -152,6 +161,17 @@ def test_the_error_of_the_table_that_fails(readers: dict[str, TableReader], tmp_
         read_sql("SELECT * FROM a JOIN d USING (id)", tables) as rows,
     ):
         rows.read_all()
+
+
+def test_files_beside_the_spilled_rows_cannot_be_read(readers: dict[str, TableReader], tmp_path: Path) -> None:
+    """DuckDB opens the directory for spilled rows to queries, so it is one that holds nothing else."""
+    (tmp_path / "secret.csv").write_text("secret")
+    refused = f"SELECT a.id FROM a, read_text('{tmp_path}/secret.csv')"
+    with pytest.raises(ConfigError, match="Permission"), read_sql(refused, readers, Limits(directory=tmp_path)) as rows:
+        rows.read_all()
+    own = "SELECT s.file FROM (SELECT 1 FROM a LIMIT 1), glob(current_setting('temp_directory') || '/*') s"
+    with read_sql(own, readers, Limits(directory=tmp_path)) as rows:
+        assert rows.read_all().num_rows == 0
 
 
 def test_what_does_not_fit_is_spilled(readers: dict[str, TableReader], tmp_path: Path) -> None:
