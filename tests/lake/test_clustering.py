@@ -10,6 +10,9 @@ import pytest
 from pipeline.hudi.actions.preconditions import ForeignActionError
 from pipeline.hudi.services.clustering.plan import plan, plan_of
 from pipeline.hudi.services.clustering.scheduling import schedule
+from pipeline.hudi.services.compaction import CompactionConfig
+from pipeline.hudi.services.compaction import run as compact
+from pipeline.hudi.services.compaction import schedule as plan_compaction
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLUSTERING, Instant, State
 from pipeline.lake.services.configs import clustering_config
@@ -119,3 +122,22 @@ def test_open_file_groups_of_an_append_table_are_left_to_a_commit_under_way(tmp_
     assert schedule(table.table, config) is None
     stream.abort(instant)
     assert schedule(table.table, config) is not None
+
+
+def test_compaction_leaves_planned_file_groups_out_unless_all_must_be_compacted(tmp_path: Path) -> None:
+    """A statement that changes a type compacts all log files: the clustering gives way."""
+    here = ClusteredLake(tmp_path, "mor_record_index", "process")
+    for _ in range(2):
+        here.batch(changes=4)
+    clusterer, config = Clusterer(here), CompactionConfig(after_commits=1, tombstone_retention_hours=0)
+    assert clusterer.plan() is not None
+    table = here.table()
+    assert any(piece.log_files for piece in table.file_slices())
+    assert plan_compaction(table, config) is None
+    assert len(compact(table, config, here.gate, now=True)) == 1
+    clusterer.begin()
+    done = clusterer.end()
+    assert done is None or done.gave_way == 1  # of two units
+    assert here.pending() == []
+    here.go_on()
+    here.batch()
