@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared, told
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared
+from pipeline.cli.service_reports import print_line, serve
 from pipeline.cli.text import duration, number, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
-from pipeline.lake.catalog import BrokenTable
 from pipeline.lake.services.maintenance import Report, Wanted, maintain
 from pipeline.settings import Settings
 
@@ -35,31 +33,24 @@ def compact(
     """Compact the tables that are due, then clean and archive them. The stream may run at the same time."""
     if schedule_only and execute_only:
         raise ConfigError("--schedule-only and --execute-only exclude each other", do_next="give one of the two")
-    settings, code = Settings.load(conf), 0
+    settings = Settings.load(conf)
     wanted, sharing = Wanted(now, schedule=not execute_only, execute=not schedule_only), shared(settings, "compact")
     found = chosen(settings, tables)
     with workers(settings, spark, threads) as map_tasks:
-        for place in found:
-            if isinstance(place, BrokenTable):
-                report = Report(place.name, error=place.error)
-            else:
-                report = maintain(place, sharing, map_tasks, wanted)
-            print_report(report, as_json=as_json)
-            if report.error is not None:
-                code = told(report.table, report.error, code)
-    if not found and not as_json:
-        say("the lake holds no tables")
+        code = serve(
+            found,
+            lambda place: maintain(place, sharing, map_tasks, wanted),
+            lambda place: Report(place.name, error=place.error),
+            lambda report: _print(report, as_json=as_json),
+            as_json=as_json,
+        )
     raise typer.Exit(code)
 
 
-def print_report(report: Report, *, as_json: bool = False) -> None:
-    """One line for a table."""
-    if as_json:
-        sys.stdout.write(json.dumps(_fields(report), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-        return
-    say(f"{report.table}: {'; '.join(_parts(report))}")
-    if report.warning is not None:
+def _print(report: Report, *, as_json: bool) -> None:
+    """One line for a table, and its warning."""
+    print_line(report, _parts(report), as_json=as_json)
+    if report.warning is not None and not as_json:
         say(f"  warning: {report.warning}")
 
 
@@ -80,11 +71,3 @@ def _parts(report: Report) -> Iterator[str]:
     if report.archived:
         yield f"{number(report.archived)} instants archived"
     yield duration(report.seconds * 1000)
-
-
-def _fields(report: Report) -> dict[str, object]:
-    fields = {**vars(report), "seconds": round(report.seconds, 3)}
-    if (error := report.error) is not None:
-        where = {key: str(value) for key, value in error.where.items()}
-        fields["error"] = {"what": error.what, "where": where, "next": error.do_next}
-    return fields

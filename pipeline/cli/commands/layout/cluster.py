@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared, told
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, shared
+from pipeline.cli.service_reports import print_line, serve
 from pipeline.cli.text import duration, number, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
-from pipeline.lake.catalog import BrokenTable
 from pipeline.lake.services.cluster_run import Report, Wanted, cluster
 from pipeline.settings import Settings
 
@@ -39,30 +37,18 @@ def cluster_tables(
         raise ConfigError(
             "--schedule-only, --execute-only and --dry-run exclude each other", do_next="give one of them"
         )
-    settings, code = Settings.load(conf), 0
+    settings = Settings.load(conf)
     wanted = Wanted(now, schedule=not execute_only, execute=not schedule_only, dry_run=dry_run)
     found, sharing = chosen(settings, tables), shared(settings, "cluster")
     with workers(settings, spark, threads) as map_tasks:
-        for place in found:
-            if isinstance(place, BrokenTable):
-                report = Report(place.name, error=place.error)
-            else:
-                report = cluster(place, sharing, map_tasks, wanted)
-            _print(report, as_json=as_json)
-            if report.error is not None:
-                code = told(report.table, report.error, code)
-    if not found and not as_json:
-        say("the lake holds no tables")
+        code = serve(
+            found,
+            lambda place: cluster(place, sharing, map_tasks, wanted),
+            lambda place: Report(place.name, error=place.error),
+            lambda report: print_line(report, _parts(report), as_json=as_json),
+            as_json=as_json,
+        )
     raise typer.Exit(code)
-
-
-def _print(report: Report, *, as_json: bool) -> None:
-    """One line for a table."""
-    if as_json:
-        sys.stdout.write(json.dumps(_fields(report), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-    else:
-        say(f"{report.table}: {'; '.join(_parts(report))}")
 
 
 def _parts(report: Report) -> Iterator[str]:
@@ -83,11 +69,3 @@ def _parts(report: Report) -> Iterator[str]:
     if not report.completed and not report.pending and not report.units:
         yield "failed" if report.error is not None else report.skipped or "nothing to lay out"
     yield duration(report.seconds * 1000)
-
-
-def _fields(report: Report) -> dict[str, object]:
-    fields = {**vars(report), "seconds": round(report.seconds, 3)}
-    if (error := report.error) is not None:
-        where = {key: str(value) for key, value in error.where.items()}
-        fields["error"] = {"what": error.what, "where": where, "next": error.do_next}
-    return fields
