@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,12 @@ from pipeline.hudi.read.plan import BATCH_ROWS
 
 #: For a MB of memory: of the rows that a hash table is made of. They are held as Arrow batches and in DuckDB.
 BUILD_BYTES_A_MB: Final = 1 << 18
+#: A connection runs what it is given, with no extensions and no variables of Python.
+ALONE: Final[Mapping[str, bool]] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,7 @@ def bounded_connection(bounds: Bounds) -> Iterator[tuple[duckdb.DuckDBPyConnecti
             "memory_limit": f"{bounds.memory_mb}MiB",
             "temp_directory": str(Path(spilled) / "duckdb"),
             "preserve_insertion_order": False,
-            "python_enable_replacements": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
+            **ALONE,
         }
         connection = duckdb.connect(config=settings)
         try:

@@ -8,16 +8,9 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
+from pipeline.hudi.join.engine import ALONE
 from pipeline.hudi.sql.limits import Limits
 from pipeline.hudi.sql.text import Name
-
-#: A query reads its tables and nothing else: no files, no network, no extensions, no variables of Python.
-_ALONE: dict[str, str | bool | int | float | list[str]] = {
-    "python_enable_replacements": False,
-    "enable_external_access": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
 
 
 @contextmanager
@@ -25,7 +18,8 @@ def connected(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database of its own in memory, whose rows spill to a private directory. Raises ConfigError, duckdb.Error."""
     with limits.spill_directory() as directory:
         own = {"memory_limit": f"{limits.memory}B", "temp_directory": directory}
-        connection = duckdb.connect(config={**_ALONE, **own})
+        # A query reads its tables and nothing else: no files and no network, too.
+        connection = duckdb.connect(config={**ALONE, "enable_external_access": False, **own})
         try:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
