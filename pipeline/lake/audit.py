@@ -85,9 +85,10 @@ def audit(storage: Storage) -> Audit:
     for time, instant in evidence.unreadable.items():
         what = "the commit's file cannot be read, so nobody knows what it covers"
         found.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
-    keyed = evidence.config.record_key_fields != (ROW_FIELD,)
-    # Base files hold rows of other commits too, and nothing of rows that came late.
-    alone = keyed and not (Merging.of(evidence.config).by_writer or evidence.config.kind.copies)
+    kind, keyed = evidence.config.kind, evidence.config.record_key_fields != (ROW_FIELD,)
+    # Base files hold rows of other commits too, and nothing of rows that came late. Where keys are looked up, a delete
+    # of an unknown key goes into no file.
+    alone = keyed and not (Merging.of(evidence.config).by_writer or kind.copies or kind.looks_up)
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.hudi.services.clustering import completion
@@ -52,6 +52,8 @@ def steps_of(here: ClusteredLake, clusterer: Clusterer) -> dict[str, Callable[[]
 
 @settings(max_examples=scaled(30, least=5, divisor=6))
 @given(st.sampled_from([*KINDS]), st.integers(0, 2**16), st.lists(st.sampled_from(STEPS), min_size=6, max_size=18))
+# Its last batch deletes a key that the index does not know.
+@example("mor_record_index", 0, ["rows", "rows", "changes", "one change", "rows", "changes"])
 def test_no_change_is_lost(kind: str, seed: int, steps: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
         here = ClusteredLake(Path(place), kind, "process", seed=seed)

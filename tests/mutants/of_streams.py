@@ -194,7 +194,7 @@ STREAMS = (
     Mutant(
         "query-files", "a query reads its table only", "DuckDB may read files",
         "pipeline/hudi/sql/connection.py",
-        '    "enable_external_access": False,\n',
+        '"enable_external_access": False, ',
         "",
         ("tests/security/test_code.py::test_a_query_reads_its_table_and_nothing_else",),
     ),
