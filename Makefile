@@ -18,19 +18,19 @@ START ?= 1
 ORACLE_ARGS ?= --shrink
 
 # A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
-PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal
+PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not trino"
 # Measured on 2 cores that other work kept busy too: 62. An estimate for cores of its own.
 TEST_MINUTES := 40
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
-SLOW := spark or kafka or database or hdfs or judge or cluster
+SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nightly test-fast test-slow test-spark4 lint audit docs format soak fuzz mutants oracle bench package image lock venv clean
+.PHONY: help demo test test-nightly test-fast test-slow test-spark4 test-trino lint audit docs format soak fuzz mutants oracle bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -48,10 +48,13 @@ test-nightly: venv  ## the same tests with all examples, seeds and rounds
 	$(PARALLEL) --hypothesis-profile nightly $(PYTEST_ARGS)
 
 test-fast: venv  ## the tests that start nothing; minutes
-	$(PARALLEL) -m "not ($(SLOW) or spark4)" $(PYTEST_ARGS)
+	$(PARALLEL) -m "not ($(SLOW) or spark4 or trino)" $(PYTEST_ARGS)
 
 test-slow: venv  ## the tests on Spark, Kafka, MariaDB, HDFS, a cluster, and Hudi's own readers
-	$(PARALLEL) -m "$(SLOW)" $(PYTEST_ARGS)
+	$(PARALLEL) -m "($(SLOW)) and not trino" $(PYTEST_ARGS)
+
+test-trino: venv  ## Trino's queries through the metastore; fetches Trino (821 MB) and its Java once
+	$(PY) -m pytest -m trino $(PYTEST_ARGS)
 
 test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
 	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)

@@ -16,7 +16,7 @@ from tests.spark_session import hudi_spark, spark  # noqa: F401 - fixtures
 
 BUCKET = "lake"
 #: Marks of the tests with services.
-SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster"})
+SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster", "hms", "postgresql", "trino"})
 #: What the services of pytest-xdist's workers ran in.
 worker_services: list[str] = []
 

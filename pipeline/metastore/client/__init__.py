@@ -1,0 +1,1 @@
+"""The HTTP API from Python: readers ask it, the stream registers its commits with it."""

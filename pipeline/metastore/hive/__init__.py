@@ -1,0 +1,1 @@
+"""The Hive Metastore's Thrift protocol over the catalog."""

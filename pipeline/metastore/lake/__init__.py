@@ -1,0 +1,1 @@
+"""The state of lake tables as commits: instants, file slices, column ranges, schemas; register, reconcile, rebuild."""

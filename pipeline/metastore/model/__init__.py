@@ -1,0 +1,1 @@
+"""Databases, tables and partitions as values, and the errors of the catalog."""
