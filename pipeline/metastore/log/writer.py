@@ -1,0 +1,158 @@
+"""Writes entries of a log: proposes on the newest state, appends, and proposes again if another writer was first."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+from pipeline.clock import monotonic_s, new_uuid, now_ms
+from pipeline.errors import BinlakeError
+from pipeline.metastore.log.errors import CrowdedError, LogOutcomeUnknownError
+from pipeline.metastore.log.fold import Fold, Versioned
+from pipeline.metastore.log.policy import LogPolicy
+from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
+from pipeline.metastore.log.replica import Replica, View
+from pipeline.metastore.log.requests import Request
+from pipeline.metastore.stores.base import LogStore
+from pipeline.storage.base import StorageError
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+_LONGEST_PAUSE_S: Final = 1.0
+_FIRST_PAUSE_S: Final = 0.001
+_READ_BACKS: Final = 6
+
+
+@dataclass
+class _Draft(Generic[S, E]):
+    """An entry that is not written yet: what requests propose for a view, one after another."""
+
+    view: View[S]
+    state: S
+    parts: list[ChangeRecord] = field(default_factory=list)
+    outcomes: list[tuple[Request[S, E], BaseException | None]] = field(default_factory=list)
+
+    def record(self, writer: bytes) -> EntryRecord:
+        """As an entry."""
+        return EntryRecord(_new_id(), self.view.last_id, writer, now_ms(), tuple(self.parts))
+
+
+class Writer(Generic[S, E]):
+    """Writes the entries of one process, one after another (see ``requests.Requests``).
+
+    Args:
+        store: of the log.
+        log: its name.
+        fold: how its changes become a state.
+        replica: what the process has of it.
+        policy: of the log.
+    """
+
+    def __init__(self, store: LogStore, log: str, fold: Fold[S, E], replica: Replica[S, E], policy: LogPolicy) -> None:
+        self._store, self._name, self._fold, self._replica, self._policy = store, log, fold, replica, policy
+        self._id = _new_id()
+        self._append_s = _FIRST_PAUSE_S
+
+    def write(self, requests: Sequence[Request[S, E]]) -> None:
+        """Settle requests, as one entry if any of them changes something. Errors go into the requests."""
+        try:
+            with self._store.turn(self._name, self._policy.turn_timeout_s) as mine:
+                self._write(requests, mine)
+        except BinlakeError as error:
+            for request in requests:
+                if not request.is_settled:
+                    request.error = error
+
+    def _write(self, requests: Sequence[Request[S, E]], mine: bool) -> None:
+        deadline = monotonic_s() + self._policy.commit_timeout_s
+        lost = 0
+        while True:
+            draft = self._draft(self._replica.refresh(), requests)
+            after = self._append(draft, deadline) if draft.parts else draft.view
+            if after is not None:
+                for request, error in draft.outcomes:
+                    request.view, request.error = (after, None) if error is None else (None, error)
+                return
+            if monotonic_s() > deadline:
+                raise CrowdedError(
+                    "other writers were first each time",
+                    do_next="try again later, with fewer writers of one log",
+                    log=self._name,
+                    attempts=lost,
+                )
+            lost += 1
+            if not mine:
+                self._pause(lost)
+
+    def _draft(self, view: View[S], requests: Sequence[Request[S, E]]) -> _Draft[S, E]:
+        draft: _Draft[S, E] = _Draft(view, view.state)
+        for request in requests:
+            try:
+                self._add(draft, request)
+            except Exception as error:  # a refusal, or a mistake of the one who proposes: it is theirs
+                draft.outcomes.append((request, error))
+            else:
+                draft.outcomes.append((request, None))
+        return draft
+
+    def _add(self, draft: _Draft[S, E], request: Request[S, E]) -> None:
+        """Add what a request proposes, on the state that the requests before it make."""
+        view = draft.view if not draft.parts else draft.view.with_pending(draft.state, draft.parts)
+        change = request.propose(view)
+        if change is not None:
+            part = ChangeRecord(self._fold.encode(change), request.intent)
+            draft.state = self._fold.apply(draft.state, [Versioned(draft.view.version + 1, change)])
+            draft.parts.append(part)
+
+    def _append(self, draft: _Draft[S, E], deadline: float) -> View[S] | None:
+        """The view with the draft's entry; None if another writer was first."""
+        record, begun = draft.record(self._id), monotonic_s()
+        data = frame(record)
+        if not self._is_appended(draft.view.version + 1, record, data, deadline):
+            return None
+        self._append_s += 0.2 * (monotonic_s() - begun - self._append_s)
+        after = draft.view.after(draft.state, [record], len(data))
+        self._replica.advance(draft.view, after)
+        return after
+
+    def _is_appended(self, version: int, record: EntryRecord, data: bytes, deadline: float) -> bool:
+        """Whether the entry is in the log. A write without an answer is done again: it fails if the first one was
+        done, and then the entry shows whose it is."""
+        doubt: StorageError | None = None
+        for attempt in range(_READ_BACKS):
+            try:
+                won = self._store.append(self._name, version, data)
+                if won or doubt is None:
+                    return won
+                owner = self._owner(version)
+                if owner is not None:
+                    return owner == record.id
+            except StorageError as error:
+                doubt = error
+            if monotonic_s() > deadline:
+                break
+            time.sleep(min(_LONGEST_PAUSE_S, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+        raise LogOutcomeUnknownError(
+            f"it cannot be told whether a change was written: {doubt}",
+            do_next="when the store answers, look at the state, and try again what it lacks",
+            log=self._name,
+            version=version,
+        ) from doubt
+
+    def _owner(self, version: int) -> bytes | None:
+        """Whose entry a version is, as far as it is remembered."""
+        return self._replica.refresh().id_of(version)
+
+    def _pause(self, lost: int) -> None:
+        """Let others through: longer after more losses, so that at some length one writer is alone."""
+        longest = min(_LONGEST_PAUSE_S, self._append_s * 2 ** min(lost, 6))
+        time.sleep(random.uniform(0, longest))  # noqa: S311 - jitter
+
+
+def _new_id() -> bytes:
+    return UUID(new_uuid()).bytes[:8]
