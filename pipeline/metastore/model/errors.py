@@ -35,3 +35,23 @@ class UnknownTableError(CatalogError):
 
 class MetaError(CatalogError):
     """The request is not understood or cannot be answered, such as a filter that is no condition."""
+
+
+class InvalidInputError(CatalogError):
+    """A value of the request is wrong, such as statistics of a column that the table does not have."""
+
+
+class ConfigValueError(CatalogError):
+    """The client may not ask for that setting."""
+
+
+class NoSuchLockError(CatalogError):
+    """There is no lock of that number: it was released, or its client was silent for too long."""
+
+
+class NoSuchTransactionError(CatalogError):
+    """There is no transaction of that number."""
+
+
+class TransactionAbortedError(CatalogError):
+    """The transaction was aborted."""

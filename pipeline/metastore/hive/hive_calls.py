@@ -1,0 +1,80 @@
+"""A request of the Hive Metastore's protocol to its answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pipeline.clock import monotonic_s
+from pipeline.errors import BinlakeError
+from pipeline.metastore.hive import message
+from pipeline.metastore.hive.context import Context, Services
+from pipeline.metastore.hive.encoded import Encoded
+from pipeline.metastore.hive.failures import exception
+from pipeline.metastore.hive.handlers.table import METHODS
+from pipeline.metastore.hive.methods import Method
+from pipeline.metastore.hive.session import Session
+from pipeline.metastore.hive.wire import ONEWAY, Message
+from pipeline.metastore.model.errors import CatalogError
+
+log = logging.getLogger(__name__)
+
+
+class HiveCalls:
+    """Answers whole requests with whole replies. It can be used without a socket.
+
+    Args:
+        services: what handlers work on.
+        on_call: told of each call: method, seconds, outcome (``ok``, ``refused``, ``unsupported``, ``failed``,
+            ``malformed``).
+    """
+
+    def __init__(self, services: Services, on_call: Callable[[str, float, str], None] | None = None) -> None:
+        self._services = services
+        self._on_call = on_call
+
+    def __call__(self, session: Session, request: Message) -> bytes | None:
+        """The reply to a request; None if it wants none."""
+        begin = monotonic_s()
+        method = METHODS.get(request.name)
+        if method is None:
+            answered, outcome = message.unknown_method(request.name, request.sequence), "unsupported"
+        else:
+            answered, outcome = self._answer(method, session, request)
+        if self._on_call:
+            self._on_call(request.name if method else "-", monotonic_s() - begin, outcome)
+        return None if request.kind == ONEWAY or (method and method.result is None) else answered
+
+    def _answer(self, method: Method, session: Session, request: Message) -> tuple[bytes, str]:
+        try:
+            arguments = message.decode(request.body, method.arguments)
+        except (TypeError, ValueError, EOFError) as error:
+            text = f"The arguments of {method.name} cannot be read: {error}"
+            return message.protocol_error(method.name, request.sequence, text), "malformed"
+        try:
+            value = method.handler(Context(self._services, session), arguments)
+            return message.reply(method.name, request.sequence, _result(method, value)), "ok"
+        except BinlakeError as error:
+            return _failed(method, request.sequence, error)
+        except Exception:
+            log.exception("%s failed", method.name)
+            return message.internal_error(method.name, request.sequence), "failed"
+
+
+def _result(method: Method, value: object) -> bytes:
+    if isinstance(value, Encoded):
+        return value.result()
+    if method.result is None:
+        return b""
+    return message.encode(method.result() if value is None else method.result(success=value))
+
+
+def _failed(method: Method, sequence: int, error: BinlakeError) -> tuple[bytes, str]:
+    refused = isinstance(error, CatalogError)
+    log.log(logging.DEBUG if refused else logging.ERROR, "%s: %s", method.name, error)
+    found = exception(error, method.declared)
+    if found is None:
+        return message.internal_error(method.name, sequence), "failed"
+    field, value = found
+    result = message.encode(method.result(**{field: value}))
+    return message.reply(method.name, sequence, result), "refused" if refused else "failed"

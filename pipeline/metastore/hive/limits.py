@@ -1,0 +1,26 @@
+"""How much a client of the Thrift server may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes and elements, times in seconds.
+
+    Args:
+        message: the longest request. Memory is taken as bytes arrive, never for an announced length.
+        string: the longest string of a request.
+        container: the longest list or map of a request.
+        connections: how many clients are served at the same time; further ones are closed at once.
+        idle_seconds: how long a client may be silent between two requests.
+        message_seconds: how long a request may take to arrive, and an answer to be taken.
+    """
+
+    message: int = 512 << 20
+    string: int = 64 << 20
+    container: int = 2_000_000
+    connections: int = 1000
+    idle_seconds: float = 3600.0
+    message_seconds: float = 300.0
