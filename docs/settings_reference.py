@@ -1,6 +1,6 @@
-"""Writes the descriptions of the settings model into ``docs/configuration.md`` and ``conf/reference.yaml``.
+"""Writes the descriptions of the settings models into pages of ``docs/`` and examples of ``conf/``.
 
-``python -m docs.settings_reference`` writes both; a test compares the files with what it would write.
+``python -m docs.settings_reference`` writes them; a test compares the files with what it would write.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
-from pipeline.settings import json_schema
+from pipeline.settings import Settings
+from pipeline.settings.metastore.service import MetastoreSettings
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "configuration.md"
-REFERENCE = ROOT / "conf" / "reference.yaml"
 
 _WIDTH = 120
 _INTRODUCTION = """# Configuration
@@ -44,6 +44,17 @@ _HEAD = """# Every setting, with an example or its default value. The comments a
 # Secrets never stand in this file: ${env:NAME} and ${file:/path} may be used inside any text. A relative file path
 # starts at the directory of this file; $${ writes a literal ${. Quote such texts where they stand inside { }.
 """
+_METASTORE_INTRODUCTION = """# Settings of the metastore
+
+One YAML file configures a [metastore](metastore.md); `conf/metastore.yaml` shows every setting. References to secrets,
+relative paths and mistakes are as in the [configuration of a stream](configuration.md), whose section `metastore` says
+where the service is. `binlake config-schema --metastore` prints the JSON schema. This page is generated from the
+settings model by `make docs`.
+"""
+_METASTORE_HEAD = """# Every setting of a metastore, with an example or its default value.
+# The comments are generated from the settings model. Names, types and defaults: docs/metastore-settings.md.
+# Secrets are written as ${env:NAME} or ${file:/path}.
+"""
 _SECTION_OF_OVERRIDES = "tables.overrides[]"
 
 Node = Mapping[str, Any]
@@ -58,11 +69,32 @@ class Field:
     required: bool
 
 
-class SettingsSchema:
-    """The JSON schema of the settings, its references followed."""
+@dataclass(frozen=True)
+class Reference:
+    """What is generated from a settings model: a page of the site, and the comments of an example."""
 
-    def __init__(self) -> None:
-        self._schema: Node = json.loads(json_schema())
+    model: type[BaseModel]
+    introduction: str
+    head: str
+    page: Path
+    example: Path
+
+
+STREAM = Reference(Settings, _INTRODUCTION, _HEAD, ROOT / "docs" / "configuration.md", ROOT / "conf" / "reference.yaml")
+METASTORE = Reference(
+    MetastoreSettings,
+    _METASTORE_INTRODUCTION,
+    _METASTORE_HEAD,
+    ROOT / "docs" / "metastore-settings.md",
+    ROOT / "conf" / "metastore.yaml",
+)
+
+
+class SettingsSchema:
+    """The JSON schema of a settings model, its references followed."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._schema: Node = model.model_json_schema()
 
     def sections(self) -> Iterator[tuple[str, str, list[Field]]]:
         """Path, description and fields of every section, in the order of the model; the whole file is path ''."""
@@ -105,10 +137,10 @@ class SettingsSchema:
         return found
 
 
-def page() -> str:
+def page(reference: Reference) -> str:
     """The page of all settings, as Markdown."""
-    parts = [_INTRODUCTION]
-    for path, description, fields in SettingsSchema().sections():
+    parts = [reference.introduction]
+    for path, description, fields in SettingsSchema(reference.model).sections():
         rows = [f"| `{_name(f)}` | {_type(f.node)} | {_default(f)} | {_meaning(f.node)} |" for f in fields]
         heading = f"## `{path}`" if path else "## The whole file"
         table = ["| setting | type | default | meaning |", "| --- | --- | --- | --- |", *rows]
@@ -167,20 +199,20 @@ def _scalar(node: Node) -> str:
     return " ".join([names[node["type"]], ", ".join(bounds)]).strip()
 
 
-# -- the comments of conf/reference.yaml ------------------------------------------------------------------------------
+# -- the comments of the example ------------------------------------------------------------------------------
 
 
-def commented(text: str) -> str:
+def commented(reference: Reference, text: str) -> str:
     """The settings file with a comment above each setting, made from its description; other comments go.
 
     Args:
         text: YAML of which every setting that gets a comment begins a line.
     """
     bare = [line for line in (_without_comment(line) for line in text.splitlines()) if line.strip()]
-    descriptions, said = SettingsSchema().descriptions(), set[str]()
+    descriptions, said = SettingsSchema(reference.model).descriptions(), set[str]()
     root = yaml.compose("\n".join(bare), yaml.SafeLoader)
     paths = dict(_paths(root, "")) if root is not None else {}
-    lines = [_HEAD.rstrip()]
+    lines = [reference.head.rstrip()]
     for number, line in enumerate(bare):
         path = paths.get(number, "")
         description = descriptions.get(path, "")
@@ -223,9 +255,11 @@ def _comment(description: str, indent: int) -> list[str]:
 
 
 def main() -> None:
-    """Write the page, and the reference's comments."""
-    PAGE.write_text(page(), encoding="utf-8")
-    REFERENCE.write_text(commented(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the pages, and the comments of the examples."""
+    for reference in (STREAM, METASTORE):
+        reference.page.write_text(page(reference), encoding="utf-8")
+        text = reference.example.read_text(encoding="utf-8")
+        reference.example.write_text(commented(reference, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

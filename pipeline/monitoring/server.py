@@ -1,4 +1,4 @@
-"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of the stream's process."""
+"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of the process that is looked at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pipeline.errors import BinlakeError, ConfigError
-from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.monitor import Health, Monitor
 from pipeline.settings import Settings
 from pipeline.source.positions import end_offsets
 
@@ -25,11 +26,21 @@ _CLIENT_TIMEOUT_S = 10.0
 _log = logging.getLogger(__name__)
 
 
+class Monitored(Protocol):
+    """What can be served: a stream's monitor, or a metastore's processes."""
+
+    def render(self) -> str:
+        """The metrics in Prometheus' text format, version 0.0.4."""
+
+    def health(self) -> Health:
+        """Whether all is well."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     timeout = _CLIENT_TIMEOUT_S
     server_version = "binlake"
 
-    def __init__(self, monitor: Monitor, *arguments: object) -> None:
+    def __init__(self, monitor: Monitored, *arguments: object) -> None:
         self._monitor = monitor
         super().__init__(*arguments)  # type: ignore[arg-type]
 
@@ -70,7 +81,7 @@ class _Server(ThreadingHTTPServer):
 class MonitoringServer:
     """Serves a monitor until closed. Raises ConfigError if it cannot listen on the port."""
 
-    def __init__(self, monitor: Monitor, host: str, port: int) -> None:
+    def __init__(self, monitor: Monitored, host: str, port: int) -> None:
         try:
             self._server = _Server((host, port), partial(_Handler, monitor))
         except (OSError, OverflowError) as error:

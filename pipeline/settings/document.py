@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from pipeline.errors import ConfigError
+
 KeyPath = tuple[str | int, ...]
 
 _REFERENCE = re.compile(r"\$(?P<literal>\$)?\{(?:(?P<kind>\w+):)?(?P<name>[^}]*)\}")
@@ -69,6 +71,31 @@ class Document:
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
+
+
+def read_text(file: Path) -> str:
+    """The text of a settings file. Raises ConfigError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the settings file: {error}", do_next="give the path of a YAML file") from error
+
+
+def document_of(text: str, origin: str, directory: Path, environ: Mapping[str, str] | None = None) -> Document:
+    """The same as ``parse``, but raises ConfigError, which names the file (``origin``) and quotes nothing of it."""
+    try:
+        return parse(text, directory, environ)
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            f"{origin} is not YAML: {_explained(error)}", do_next="correct the file; ${...} needs quotes inside { }"
+        ) from None  # the parser's own error quotes the line, which may hold a secret
+
+
+def _explained(error: yaml.YAMLError) -> str:
+    """The parser's complaint and its line, without the text of the file."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{problem} (line {mark.line + 1})" if mark is not None else str(problem)
 
 
 def parse(text: str, directory: Path, environ: Mapping[str, str] | None = None) -> Document:

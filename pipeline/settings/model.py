@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import Field, PrivateAttr, StringConstraints, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from pipeline.errors import ConfigError
-from pipeline.settings.document import Document, KeyPath, parse
+from pipeline.settings.document import KeyPath, document_of, read_text
 from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.fanout import Destination
+from pipeline.settings.metastore.connection import MetastoreConnection
 from pipeline.settings.plain import PlainTopicsSettings
 from pipeline.settings.plain_tables import plain_table_problem
-from pipeline.settings.problems import SettingsError, translate
+from pipeline.settings.problems import validated
 from pipeline.settings.sections import (
     BatchSettings,
     KafkaSettings,
@@ -67,6 +66,8 @@ class Settings(Section):
     """The Spark session that runs the stream."""
     monitoring: MonitoringSettings = Field(default_factory=MonitoringSettings)
     """Metrics and health over HTTP."""
+    metastore: MetastoreConnection = Field(default_factory=MetastoreConnection)
+    """The metastore that learns of the stream's commits and that readers ask."""
 
     _written: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
 
@@ -84,12 +85,7 @@ class Settings(Section):
             ConfigError: the file cannot be read or is not YAML.
         """
         file = Path(path)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(
-                f"cannot read the settings file: {error}", do_next="give the path of a YAML file"
-            ) from error
+        text = read_text(file)
         return Settings.parse(text, origin=str(file), directory=file.parent, environ=environ)
 
     @staticmethod
@@ -101,13 +97,10 @@ class Settings(Section):
         environ: Mapping[str, str] | None = None,
     ) -> Settings:
         """Validate the text of a settings file; see ``load``."""
-        try:
-            document = parse(text, directory, environ)
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f"{origin} is not YAML: {_explained(error)}", do_next="correct the file; ${...} needs quotes inside { }"
-            ) from None  # the parser's own error quotes the line, which may hold a secret
-        return _validate(document, origin)
+        document = document_of(text, origin, directory, environ)
+        settings = validated(Settings, document, origin)
+        settings._written.update(document.written)
+        return settings
 
     @model_validator(mode="after")
     def _whole_transactions_can_be_told(self) -> Self:
@@ -176,29 +169,10 @@ class Settings(Section):
         return tree
 
 
-def _explained(error: yaml.YAMLError) -> str:
-    """The parser's complaint and its line, without the text of the file."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f"{problem} (line {mark.line + 1})" if mark is not None else str(problem)
-
-
 def _put(tree: Any, path: KeyPath, text: str) -> None:  # noqa: ANN401 - any JSON tree
     for part in path[:-1]:
         tree = tree[part]
     tree[path[-1]] = text
-
-
-def _validate(document: Document, origin: str) -> Settings:
-    problems = list(document.problems)
-    try:
-        settings = Settings.model_validate(document.values if document.values is not None else {})
-    except ValidationError as error:
-        problems += translate(error, Settings, document)
-    if problems:
-        raise SettingsError.of(origin, problems)
-    settings._written.update(document.written)
-    return settings
 
 
 def json_schema() -> str:

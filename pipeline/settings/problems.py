@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigError
 from pipeline.settings.document import Document, KeyPath, Problem
 
+M = TypeVar("M", bound=BaseModel)
 _WORDS: Mapping[str, str] = {
     "missing": "is required",
     "greater_than_equal": "must be ≥ {ge}",
@@ -55,6 +56,19 @@ class SettingsError(ConfigError):
         )
         error.problems = found
         return error
+
+
+def validated(model: type[M], document: Document, origin: str) -> M:
+    """The settings that a file gives, by their model. ``origin``: the file's name. Raises SettingsError."""
+    problems = list(document.problems)
+    found: M | None = None
+    try:
+        found = model.model_validate(document.values if document.values is not None else {})
+    except ValidationError as error:
+        problems += translate(error, model, document)
+    if problems or found is None:
+        raise SettingsError.of(origin, problems)
+    return found
 
 
 def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[Problem]:

@@ -15,19 +15,24 @@ from pathlib import Path
 import pytest
 
 from docs import settings_reference
+from docs.settings_reference import Reference
 from pipeline import errors
 from pipeline.cli.logs import json_log
 from pipeline.decode.quarantine import Reason
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
 from pipeline.monitoring.run_log import RunLog
-from pipeline.settings import Settings
 from tests.docs.pages import DOCS, blocks, inline_code, links, pages
 from tests.paths import ROOT
 
 EVERY_PAGE = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+REFERENCES = (settings_reference.STREAM, settings_reference.METASTORE)
+EVERY_REFERENCE = pytest.mark.parametrize("reference", REFERENCES, ids=lambda reference: reference.example.name)
 _FILE = re.compile(r"(?<![\w./])(?:pipeline|tests|docs|conf|docker|jobs|bench|\.ci)/[\w./-]*\w")
-_SETTING = re.compile(r"(?:lake|state|kafka|source|tables|locking|batch|quarantine|dump|monitoring)(?:\.[a-z_]+)+")
+_SETTING = re.compile(
+    r"(?:lake|state|kafka|source|tables|locking|batch|quarantine|dump|monitoring|metastore|store|thrift|http)"
+    r"(?:\.[a-z_]+)+"
+)
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 _MAKE = re.compile(r"\bmake ([a-z][a-z0-9-]*)")
 #: Keys of the commits' extra metadata and other names with a dot that are no settings.
@@ -84,7 +89,9 @@ def settings_in(codes: list[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def known_settings() -> set[str]:
-    return {path.replace("[]", "") for path in settings_reference.SettingsSchema().descriptions()}
+    """Of a stream and of a metastore."""
+    schemas = [settings_reference.SettingsSchema(reference.model) for reference in REFERENCES]
+    return {path.replace("[]", "") for schema in schemas for path in schema.descriptions()}
 
 
 def test_control_unknown_settings_are_found() -> None:
@@ -102,20 +109,23 @@ def test_named_classes_exist(page: Path) -> None:
 # -- what is generated, and what must be complete ---------------------------------------------------------------------
 
 
-def test_the_page_of_all_settings_is_current() -> None:
-    assert settings_reference.PAGE.read_text() == settings_reference.page(), "run make docs"
+@EVERY_REFERENCE
+def test_the_page_of_all_settings_is_current(reference: Reference) -> None:
+    assert reference.page.read_text() == settings_reference.page(reference), "run make docs"
 
 
-def test_the_comments_of_the_reference_are_current() -> None:
-    text = settings_reference.REFERENCE.read_text()
-    assert text == settings_reference.commented(text), "run make docs"
-    stale = text.replace("# What to read.", "# Something else.")
-    assert stale != settings_reference.commented(stale)
+@EVERY_REFERENCE
+def test_the_comments_of_the_example_are_current(reference: Reference) -> None:
+    text = reference.example.read_text()
+    assert text == settings_reference.commented(reference, text), "run make docs"
+    stale = text.replace("# Where ", "# What ").replace("# What to read.", "# Something else.")
+    assert stale != settings_reference.commented(reference, stale)
 
 
-def test_every_setting_is_described() -> None:
-    descriptions = settings_reference.SettingsSchema().descriptions()
-    assert set(Settings.model_fields) <= set(descriptions)
+@EVERY_REFERENCE
+def test_every_setting_is_described(reference: Reference) -> None:
+    descriptions = settings_reference.SettingsSchema(reference.model).descriptions()
+    assert set(reference.model.model_fields) <= set(descriptions)
     assert [path for path, text in descriptions.items() if not text] == []
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Annotated
+
+import typer
 
 from pipeline.settings import json_schema
+from pipeline.settings.metastore.service import MetastoreSettings
+
+OfMetastore = Annotated[bool, typer.Option("--metastore", help="The file of a metastore, not that of a stream.")]
 
 
-def config_schema() -> None:
+def config_schema(metastore: OfMetastore = False) -> None:
     """Print the JSON schema of the settings file."""
-    sys.stdout.write(json_schema() + "\n")
+    text = json.dumps(MetastoreSettings.model_json_schema(), indent=2) if metastore else json_schema()
+    sys.stdout.write(text + "\n")

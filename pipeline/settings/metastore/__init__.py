@@ -1,0 +1,1 @@
+"""Settings of the metastore's service, and of those who call it."""
