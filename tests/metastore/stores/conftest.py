@@ -11,7 +11,6 @@ from pipeline.metastore.stores.base import LogStore
 from tests.hypothesis_profile import is_nightly
 from tests.metastore.stores.kinds import KINDS, Place, place_of
 
-
 #: A file on HDFS takes half a second. What local disk has too is left to the nightly run.
 _ON_HDFS = {
     "test_of_many_threads_one_wins_each_version",
