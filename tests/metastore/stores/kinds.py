@@ -12,6 +12,7 @@ import pytest
 from pipeline.metastore.stores.base import LogStore
 from pipeline.metastore.stores.opening import open_store
 from tests.conftest import BUCKET
+from tests.services.databases import PASSWORD, SqlServer
 from tests.services.hdfs import HdfsCluster
 from tests.services.s3 import S3Server
 
@@ -23,6 +24,8 @@ KINDS = [
     "s3",
     "sqlite",
     "lmdb",
+    pytest.param("mariadb", marks=pytest.mark.database),
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
     pytest.param("hdfs", marks=pytest.mark.hdfs),
 ]
 
@@ -43,6 +46,13 @@ class Place:
     def open(self) -> LogStore:
         """The store."""
         return open_store(self.uri, self.options)
+
+    def empty(self) -> None:
+        """Delete all logs."""
+        store = self.open()
+        for log in list(store.logs()):
+            store.delete(log)
+        store.close()
 
 
 def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Place:
@@ -65,6 +75,12 @@ def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Pl
             server = service("s3_server")
             assert isinstance(server, S3Server)
             return Place(kind, f"s3://{BUCKET}/{name}", server.options())
+        case "mariadb" | "postgresql":
+            database = service(f"log_{kind}")
+            assert isinstance(database, SqlServer)
+            place = Place(kind, database.shared_database, {"password": PASSWORD})
+            place.empty()
+            return place
         case "hdfs":
             cluster = service("hdfs_cluster")
             assert isinstance(cluster, HdfsCluster)
