@@ -17,7 +17,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.bucket import EMPTY_KEY_PART, NULL_KEY_PART
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED = {chr(c) for c in range(0x20)} | set("\"#%'*/:=?\\\x7f{[]^")
+_ESCAPES = {c: f"%{c:02X}" for c in (*range(0x20), *map(ord, "\"#%'*/:=?\\\x7f{[]^"))}
 _NEEDS_ESCAPE = r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]"
 
 
@@ -62,7 +62,7 @@ def record_keys(table: pa.Table, key_fields: Sequence[str]) -> pa.Array:
 
 def escape_partition_value(value: str) -> str:
     """A partition value as a path segment: Hudi's ``PartitionPathEncodeUtils`` percent-escapes."""
-    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value)
+    return value.translate(_ESCAPES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,214 @@
+"""Partitions of a catalog's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.clock import now_ms
+from pipeline.metastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
+from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry
+from pipeline.metastore.catalog.names import partition_name, partition_spec, qualified
+from pipeline.metastore.catalog.partitions import Positions
+from pipeline.metastore.catalog.stored import altered_partition, folded, lower_storage, stored_partition
+from pipeline.metastore.catalog.table_state import TableState
+from pipeline.metastore.filters.evaluate import matching
+from pipeline.metastore.filters.syntax import parse
+from pipeline.metastore.model.errors import (
+    AlreadyExistsError,
+    CatalogError,
+    InvalidObjectError,
+    InvalidOperationError,
+    MetaError,
+    NoSuchObjectError,
+)
+from pipeline.metastore.model.objects import Partition, Table
+
+_replace = msgspec.structs.replace
+
+
+class PartitionCalls:
+    """The calls about partitions. See ``Catalog``."""
+
+    def __init__(self, logs: CatalogLogs) -> None:
+        self._logs = logs
+
+    def partition(self, entry: TableEntry, values: Sequence[str]) -> Partition:
+        """The partition of some values. Raises NoSuchObjectError, MetaError for too few or too many values."""
+        found = entry.partitions.named(partition_name(entry.table.partition_keys, values))
+        if found is None:
+            raise _missing(values)
+        return found
+
+    def partition_named(self, entry: TableEntry, name: str) -> Partition:
+        """The partition of a name, whose parts may stand in any order. Raises NoSuchObjectError, MetaError."""
+        try:
+            return self.partition(entry, values_of_name(entry.table, name))
+        except InvalidObjectError as error:
+            raise NoSuchObjectError(error.what) from error
+
+    def partitions_matching(self, entry: TableEntry, condition: str) -> Positions:
+        """The positions of the partitions that meet a condition, ascending. Raises MetaError."""
+        return matching(parse(condition), entry.partitions.columns, len(entry.partitions))
+
+    def partitions_with(self, entry: TableEntry, values: Sequence[str]) -> Positions:
+        """The positions of the partitions with some values of their first keys, ascending; an empty value is any.
+
+        Raises MetaError for no values and for more values than keys.
+        """
+        keys = entry.table.partition_keys
+        if len(values) > len(keys):
+            shown = ", ".join(values)
+            raise MetaError(f"Incorrect number of partition values. numPartKeys={len(keys)}, part_val=[{shown}]")
+        if not values:
+            raise MetaError("Invalid partition key & values; keys [], values []")
+        return entry.partitions.with_values(values)
+
+    def add_partitions(
+        self, database: str, name: str, partitions: Sequence[Partition], *, if_not_exists: bool = False
+    ) -> list[Partition]:
+        """Add partitions, all of them or none; gives those that were added, as they are stored.
+
+        Args:
+            if_not_exists: leave out those that exist.
+
+        Raises AlreadyExistsError, MetaError for doubles and wrong values, InvalidObjectError for an unknown table.
+        """
+        refusal = InvalidObjectError(f"Unable to add partitions because {qualified(database, name)} does not exist")
+        return self._add(self._found(database, name, refusal), partitions, if_not_exists, refusal)
+
+    def add_partition(self, database: str, name: str, partition: Partition) -> Partition:
+        """Add a partition; gives it as it is stored. Raises as ``add_partitions``."""
+        refusal = InvalidObjectError("Unable to add partition because table or database do not exist")
+        return self._add(self._found(database, name, refusal), [partition], False, refusal)[0]
+
+    def append_partition(self, database: str, name: str, values: Sequence[str]) -> Partition:
+        """Add a partition with the storage of its table. Raises as ``add_partitions``."""
+        refusal = InvalidObjectError("Unable to add partition because table or database do not exist")
+        entry = self._found(database, name, refusal)
+        return self._add(entry, [Partition(tuple(values), entry.table.storage)], False, refusal)[0]
+
+    def _add(
+        self, entry: TableEntry, partitions: Sequence[Partition], if_not_exists: bool, refusal: CatalogError
+    ) -> list[Partition]:
+        if not partitions:
+            return []
+        now, added = now_ms() // 1000, dict[str, Partition]()
+
+        def propose(state: TableState) -> TableChange | None:
+            current = _defined(state, refusal)
+            added.clear()
+            for partition in partitions:
+                stored = stored_partition(_replace(partition, storage=lower_storage(partition.storage)), current, now)
+                key = partition_name(current.partition_keys, stored.values)
+                if key in added:
+                    shown = _shown(entry.table, partition)
+                    raise MetaError(f"java.io.IOException: Duplicate partitions in the list: {shown}")
+                if state.partitions.position(key) is None:
+                    added[key] = stored
+                elif not if_not_exists:
+                    raise AlreadyExistsError(f"Partition already exists: {_shown(entry.table, partition)}")
+            return PartitionsChanged(put=PartitionRows.of(added.values())) if added else None
+
+        state = self._logs.table(entry.id).commit(propose).state
+        return [state.partitions.named(key) or stored for key, stored in added.items()]
+
+    def alter_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
+        """Give partitions other definitions, all of them or none. They are found by their values.
+
+        Raises InvalidOperationError for an unknown table or partition, MetaError for wrong values.
+        """
+        refusal = InvalidOperationError("Unable to alter partitions because table or database does not exist.")
+        entry = self._found(database, name, refusal)
+        now = now_ms() // 1000
+
+        def propose(state: TableState) -> TableChange | None:
+            current = _defined(state, refusal)
+            altered = []
+            for partition in partitions:
+                before = state.partitions.named(partition_name(current.partition_keys, partition.values))
+                if before is None:
+                    raise InvalidOperationError(f"alter is not possible: {_missing(partition.values).what}")
+                altered.append(altered_partition(partition, before, now))
+            return PartitionsChanged(put=PartitionRows.of(altered)) if altered else None
+
+        self._logs.table(entry.id).commit(propose)
+
+    def rename_partition(self, database: str, name: str, values: Sequence[str], new: Partition) -> None:
+        """Give a partition other values, and the definition ``new``. Its files and its location stay.
+
+        Raises InvalidOperationError for an unknown table or partition, or if the new values are taken.
+        """
+        refusal = InvalidOperationError("Unable to alter partition because table or database does not exist.")
+        entry = self._found(database, name, refusal)
+
+        def propose(state: TableState) -> TableChange:
+            current = _defined(state, refusal)
+            old_name = partition_name(current.partition_keys, values)
+            before = state.partitions.named(old_name)
+            if before is None:
+                raise InvalidOperationError("Unable to rename partition because old partition does not exist")
+            if state.partitions.named(partition_name(current.partition_keys, new.values)) is not None:
+                shown = f"{folded(database)}.{folded(name)}.[{', '.join(new.values)}]"
+                raise InvalidOperationError(f"Partition already exists:{shown}")
+            altered = altered_partition(_replace(new, location=before.location), before, now_ms() // 1000)
+            return PartitionsChanged((old_name,), PartitionRows.of([altered]))
+
+        self._logs.table(entry.id).commit(propose)
+
+    def drop_partitions(
+        self, database: str, name: str, names: Sequence[str], *, if_exists: bool = False
+    ) -> list[Partition]:
+        """Drop partitions by their names, all of them or none; gives the dropped ones. Files stay.
+
+        Args:
+            if_exists: leave out those that do not exist.
+
+        Raises NoSuchObjectError.
+        """
+        entry = self._logs.find(database, name)
+        dropped: dict[str, Partition] = {}
+
+        def propose(state: TableState) -> TableChange | None:
+            found = {key: state.partitions.named(key) for key in names}
+            dropped.clear()
+            dropped.update({key: partition for key, partition in found.items() if partition is not None})
+            if len(dropped) < len(found) and not if_exists:
+                raise NoSuchObjectError("Some partitions to drop are missing")
+            return PartitionsChanged(tuple(dropped)) if dropped else None
+
+        self._logs.table(entry.id).commit(propose)
+        return list(dropped.values())
+
+    def _found(self, database: str, name: str, refusal: CatalogError) -> TableEntry:
+        try:
+            return self._logs.find(database, name)
+        except NoSuchObjectError as error:
+            raise refusal from error
+
+
+def values_of_name(table: Table, name: str) -> tuple[str, ...]:
+    """The values of a partition's name, whose parts may stand in any order.
+
+    Raises InvalidObjectError if a key is missing, MetaError for the empty name.
+    """
+    spec = partition_spec(name)
+    for key in table.partition_keys:
+        if key.name not in spec:
+            raise InvalidObjectError(f"incomplete partition name - missing {key.name}")
+    return tuple(spec[key.name] for key in table.partition_keys)
+
+
+def _missing(values: Sequence[str]) -> NoSuchObjectError:
+    return NoSuchObjectError(f"partition values=[{', '.join(values)}]")
+
+
+def _defined(state: TableState, refusal: CatalogError) -> Table:
+    if state.table is None:
+        raise refusal
+    return state.table
+
+
+def _shown(table: Table, partition: Partition) -> str:
+    return f"Partition(values:[{', '.join(partition.values)}], dbName:{table.database}, tableName:{table.name})"

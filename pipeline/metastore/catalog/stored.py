@@ -1,0 +1,120 @@
+"""What the Hive Metastore 3.1.3 makes of databases, tables and partitions when it stores them.
+
+Names become lower-case, locations and times are filled in, ``transient_lastDdlTime`` is added. Numbers and sizes of
+files are not: no files are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from pipeline.metastore.catalog.names import partition_name
+from pipeline.metastore.catalog.validation import is_database_name, is_table_name, wrong_column
+from pipeline.metastore.model.errors import CatalogError, InvalidObjectError, MetaError
+from pipeline.metastore.model.objects import Column, Database, Partition, Storage, Table
+
+DEFAULT_DATABASE = "default"
+DDL_TIME = "transient_lastDdlTime"
+VIEW = "VIRTUAL_VIEW"
+MANAGED, EXTERNAL = "MANAGED_TABLE", "EXTERNAL_TABLE"
+_USER, _ROLE = 1, 2
+_replace = msgspec.structs.replace
+
+
+def folded(name: str) -> str:
+    """A name of a database or table as it is stored: without spaces around it, in lower case."""
+    return name.strip().lower()
+
+
+def default_database(warehouse: str) -> Database:
+    """The database that always exists."""
+    return Database(DEFAULT_DATABASE, "Default Hive database", warehouse, owner="public", owner_type=_ROLE)
+
+
+def stored_database(database: Database, warehouse: str, now: int) -> Database:
+    """A new database as it is stored. Raises InvalidObjectError for a wrong name."""
+    if not is_database_name(database.name):
+        raise InvalidObjectError(f"{database.name} is not a valid database name")
+    name = folded(database.name)
+    return _replace(
+        database,
+        name=name,
+        location=database.location or f"{warehouse.rstrip('/')}/{name}.db",
+        owner_type=database.owner_type or _USER,
+        created=database.created or now,
+    )
+
+
+def stored_table(table: Table, home: Database, warehouse: str, now: int) -> Table:
+    """A new table as it is stored, in the database ``home``."""
+    location = table.location
+    if not location and table.kind != VIEW:
+        root = warehouse if home.name == DEFAULT_DATABASE else home.location or warehouse
+        location = f"{root.rstrip('/')}/{folded(table.name)}"
+    return _replace(_cased(table), location=location or None, created=now, parameters=_dated(table.parameters, now))
+
+
+def altered_table(table: Table, before: Table, now: int) -> Table:
+    """The new definition of a table as it is stored; what a client cannot change stays."""
+    kept = _replace(_cased(table), location=table.location or before.location, created=table.created or before.created)
+    return _replace(kept, parameters=_dated(table.parameters, now))
+
+
+def check_table(table: Table, refused: type[CatalogError] = InvalidObjectError) -> None:
+    """Refuse wrong names and types. Raises the class ``refused``."""
+    if not is_table_name(table.name):
+        raise refused(f"{table.name} is not a valid object name")
+    if wrong := wrong_column(table.storage.columns):
+        raise refused(f"Invalid column {wrong}")
+    if wrong := wrong_column(table.partition_keys):
+        raise refused(f"Invalid partition column {wrong}")
+
+
+def stored_partition(partition: Partition, table: Table, now: int) -> Partition:
+    """A new partition as it is stored.
+
+    Raises MetaError if it has not one value for each key, or if a view's partition has a location.
+    """
+    name = partition_name(table.partition_keys, partition.values)
+    location = partition.location
+    if location and table.location is None:
+        raise MetaError("Cannot specify location for a view partition")
+    if not location and table.location is not None:
+        location = f"{table.location.rstrip('/')}/{name}"
+    return _replace(partition, location=location, created=now, parameters=_dated(partition.parameters, now))
+
+
+def altered_partition(partition: Partition, before: Partition, now: int) -> Partition:
+    """The new definition of a partition as it is stored."""
+    dated = _dated({k: v for k, v in partition.parameters.items() if (k, v) != (DDL_TIME, "0")}, now)
+    return _replace(partition, parameters=dated, location=partition.location or before.location)
+
+
+def lower_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Columns with their names in lower case."""
+    return tuple(c if c.name.islower() else _replace(c, name=c.name.lower()) for c in columns)
+
+
+def lower_storage(storage: Storage) -> Storage:
+    """A storage with the names of its columns in lower case."""
+    return _replace(storage, columns=lower_columns(storage.columns))
+
+
+def _cased(table: Table) -> Table:
+    external = table.parameters.get("EXTERNAL", "").lower() == "true"
+    kind = {MANAGED: EXTERNAL if external else MANAGED, EXTERNAL: EXTERNAL if external else MANAGED}.get(table.kind)
+    return _replace(
+        table,
+        database=folded(table.database),
+        name=folded(table.name),
+        kind=kind or table.kind,
+        owner_type=table.owner_type or _USER,
+        storage=lower_storage(table.storage),
+        partition_keys=lower_columns(table.partition_keys),
+    )
+
+
+def _dated(parameters: Mapping[str, str], now: int) -> dict[str, str]:
+    return dict(parameters) if DDL_TIME in parameters else {**parameters, DDL_TIME: str(now)}

@@ -1,0 +1,146 @@
+"""A table at one version, the state of its log: its definition, its partitions, the statistics of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from pipeline.metastore.catalog.entries import (
+    PartitionRows,
+    PartitionsChanged,
+    StatisticsDropped,
+    StatisticsPut,
+    Storages,
+    TableChange,
+    TableDefined,
+)
+from pipeline.metastore.catalog.names import partition_name
+from pipeline.metastore.catalog.partitions import Partitions
+from pipeline.metastore.log.fold import Versioned
+from pipeline.metastore.model.objects import Partition, Table
+
+Statistics = Mapping[str, Mapping[str, bytes]]
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table. ``table`` is None for a log that is empty or deleted; its names there may be out of date.
+
+    ``statistics``: by partition name (the table's own: the empty name), then by column, as the client encoded them.
+    """
+
+    table: Table | None = None
+    partitions: Partitions = field(default_factory=lambda: Partitions(()))
+    statistics: Statistics = field(default_factory=dict)
+    storages: Storages = field(default_factory=Storages)
+
+
+class _Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    table: Table | None
+    partitions: PartitionRows = PartitionRows()
+    statistics: dict[str, dict[str, bytes]] = {}
+
+
+class TableFold:
+    """Folds the changes of a table's log."""
+
+    def __init__(self) -> None:
+        self._changes: msgspec.msgpack.Decoder[TableChange] = msgspec.msgpack.Decoder(TableChange)
+        self._snapshots = msgspec.msgpack.Decoder(_Snapshot)
+
+    def empty(self) -> TableState:
+        """The state of a log without entries."""
+        return TableState()
+
+    def apply(self, state: TableState, changes: Sequence[Versioned[TableChange]]) -> TableState:
+        """The state after some changes."""
+        pending = _Pending()
+        for versioned in changes:
+            change = versioned.change
+            if isinstance(change, PartitionsChanged):
+                pending.add(state, change)
+            else:
+                state = pending.applied(state)
+                state = _defined(state, change) if isinstance(change, TableDefined) else _counted(state, change)
+        return pending.applied(state)
+
+    def encode(self, change: TableChange) -> bytes:
+        """A change as msgpack."""
+        return msgspec.msgpack.encode(change)
+
+    def decode(self, data: bytes) -> TableChange:
+        """A change from msgpack. Raises msgspec.DecodeError."""
+        return self._changes.decode(data)
+
+    def dump(self, state: TableState) -> bytes:
+        """A state as a snapshot."""
+        statistics = {name: dict(columns) for name, columns in state.statistics.items()}
+        return msgspec.msgpack.encode(_Snapshot(state.table, PartitionRows.of(state.partitions), statistics))
+
+    def load(self, data: bytes) -> TableState:
+        """The state of a snapshot. Raises msgspec.DecodeError."""
+        snapshot = self._snapshots.decode(data)
+        if snapshot.table is None:
+            return TableState()
+        state = TableState(snapshot.table, Partitions(snapshot.table.partition_keys), snapshot.statistics)
+        pending = _Pending()
+        pending.add(state, PartitionsChanged(put=snapshot.partitions))
+        return pending.applied(state)
+
+
+class _Pending:
+    """Changes of partitions that follow one another, put together so that they are applied at once."""
+
+    def __init__(self) -> None:
+        self._dropped: set[str] = set()
+        self._put: dict[str, Partition] = {}
+
+    def add(self, state: TableState, change: PartitionsChanged) -> None:
+        for name in change.dropped:
+            self._put.pop(name, None)
+            self._dropped.add(name)
+        for partition in change.put.partitions(state.storages):
+            self._put[partition_name(state.partitions.keys, partition.values)] = partition
+
+    def applied(self, state: TableState) -> TableState:
+        if not self._dropped and not self._put:
+            return state
+        partitions = state.partitions.changed(self._dropped, self._put)
+        gone = self._dropped - self._put.keys()
+        statistics = {n: c for n, c in state.statistics.items() if n not in gone} if state.statistics else {}
+        self._dropped, self._put = set(), {}
+        return replace(state, partitions=partitions, statistics=statistics)
+
+
+def _defined(state: TableState, change: TableDefined) -> TableState:
+    partitions = (
+        state.partitions.with_keys(change.table.partition_keys)
+        if state.table
+        else Partitions(change.table.partition_keys)
+    )
+    if change.cascade:
+        columns = change.table.storage.columns
+        put = {
+            name: msgspec.structs.replace(
+                p, storage=state.storages.shared(msgspec.structs.replace(p.storage, columns=columns))
+            )
+            for name, p in zip(partitions.names(), partitions, strict=True)
+        }
+        partitions = partitions.changed((), put)
+    return replace(state, table=change.table, partitions=partitions)
+
+
+def _counted(state: TableState, change: StatisticsPut | StatisticsDropped) -> TableState:
+    statistics = dict(state.statistics)
+    columns = dict(statistics.pop(change.partition, {}))
+    if isinstance(change, StatisticsPut):
+        columns.update(change.columns)
+    elif change.column is None:
+        columns.clear()
+    else:
+        columns.pop(change.column, None)
+    if columns:
+        statistics[change.partition] = columns
+    return replace(state, statistics=statistics)

@@ -1,0 +1,260 @@
+"""Tables of a catalog and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.clock import new_uuid, now_ms
+from pipeline.metastore.catalog.entries import NameChange, NamedTable, TableChange, TableDefined, TablesNamed
+from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, TableName, entry_of
+from pipeline.metastore.catalog.names import matching, qualified
+from pipeline.metastore.catalog.names_state import Names
+from pipeline.metastore.catalog.stored import VIEW, altered_table, check_table, folded, stored_table
+from pipeline.metastore.catalog.table_state import TableState
+from pipeline.metastore.catalog.validation import incompatible_columns
+from pipeline.metastore.log.token import Token
+from pipeline.metastore.model.errors import (
+    AlreadyExistsError,
+    InvalidObjectError,
+    InvalidOperationError,
+    NoSuchObjectError,
+    UnknownDatabaseError,
+)
+from pipeline.metastore.model.objects import Storage, Table
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """What listings show of a table."""
+
+    database: str
+    name: str
+    kind: str
+    comment: str | None
+
+
+class Tables:
+    """The calls about tables. See ``Catalog``."""
+
+    def __init__(self, logs: CatalogLogs, warehouse: str) -> None:
+        self._logs = logs
+        self._warehouse = warehouse
+
+    def tables(self, database: str) -> list[str]:
+        """The names of a database's tables, ascending; none for an unknown database."""
+        return self.tables_like(database)
+
+    def tables_like(self, database: str, pattern: str | None = None, kind: str | None = None) -> list[str]:
+        """The names of the tables that match ``a*|b`` and are of a kind, ascending; none for an unknown database."""
+        tables = self._logs.names.state().state.tables.get(folded(database), {})
+        found = matching(tables, pattern)
+        return found if kind is None else [name for name in found if tables[name].kind == kind]
+
+    def table_summaries(
+        self, database_pattern: str | None, table_pattern: str | None, kinds: Sequence[str] = ()
+    ) -> list[TableSummary]:
+        """The tables of databases that match a pattern, ascending by names. No kinds: tables of all kinds."""
+        names = self._logs.names.state().state
+        return [
+            TableSummary(database, name, table.kind, table.comment)
+            for database in matching(names.databases, database_pattern and folded(database_pattern))
+            for name, table in _matching_tables(names, database, table_pattern and folded(table_pattern))
+            if not kinds or table.kind in kinds
+        ]
+
+    def table(self, database: str, name: str, at_least: Token | None = None) -> TableEntry:
+        """A table. Raises NoSuchObjectError."""
+        return self._logs.find(database, name, at_least)
+
+    def has_table(self, database: str, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return self._logs.names.state().state.table(folded(database), folded(name)) is not None
+
+    def tables_named(self, database: str, names: Sequence[str]) -> list[TableEntry]:
+        """The tables of some names, ascending, each once; names without a table are left out.
+
+        Raises UnknownDatabaseError.
+        """
+        known = self._logs.names.state().state
+        if folded(database) not in known.databases:
+            raise UnknownDatabaseError(f"Could not find database hive.{database}")
+        return list(self._entries(known, folded(database), {folded(name) for name in names}))
+
+    def create_table(self, table: Table) -> TableEntry:
+        """Create a table; gives it back as it is stored.
+
+        Raises AlreadyExistsError, and InvalidObjectError for a wrong name, a wrong type or an unknown database.
+        """
+        check_table(table)
+        database, name = folded(table.database), folded(table.name)
+        self._check_free(self._logs.names.state().state, table)
+        home = self._logs.names.known().state.databases[database]
+        stored = stored_table(table, home, self._warehouse, now_ms() // 1000)
+        named = NamedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
+
+        def propose(names: Names) -> NameChange:
+            self._check_free(names, table)
+            return TablesNamed(named=((database, name, named),))
+
+        at = self._logs.table(named.id).commit(lambda _: TableDefined(stored))
+        try:
+            self._logs.names.commit(propose)
+        except (AlreadyExistsError, InvalidObjectError):
+            self._logs.delete(named.id)
+            raise
+        entry = entry_of(named, at, database, name)
+        assert entry is not None
+        return entry
+
+    def alter_table(self, database: str, name: str, new: Table, *, cascade: bool = False) -> TableEntry:
+        """Give a table another definition, and other names if ``new`` has others. Files stay where they are.
+
+        The name changes first: a crash in between leaves the table with its new name and its old definition.
+
+        Args:
+            cascade: partitions get the new columns, too.
+
+        Raises InvalidOperationError for an unknown table, names that are taken, and what the Metastore refuses.
+        """
+        check_table(new, InvalidOperationError)
+        try:
+            entry = self._logs.find(database, name)
+        except NoSuchObjectError as error:
+            raise InvalidOperationError(error.what) from error
+        target = folded(new.database), folded(new.name)
+        _check_change(entry.table, new)
+
+        def propose(state: TableState) -> TableChange:
+            if state.table is None:
+                raise InvalidOperationError(f"table {qualified(folded(database), folded(name))} doesn't exist")
+            _check_change(state.table, new)
+            return TableDefined(altered_table(new, state.table, now_ms() // 1000), cascade)
+
+        if target != (entry.table.database, entry.table.name):
+            self._rename_checked((entry.table.database, entry.table.name), target)
+        at = self._logs.table(entry.id).commit(propose)
+        assert at.state.table is not None
+        named = NamedTable(entry.id, at.state.table.kind, at.state.table.parameters.get("comment"))
+        self._logs.names.commit(lambda names: _described(names, target, named))
+        altered = entry_of(named, at, *target)
+        assert altered is not None
+        return altered
+
+    def drop_table(self, database: str, name: str) -> TableEntry:
+        """Drop a table; gives what was dropped. Files stay.
+
+        Raises NoSuchObjectError.
+        """
+        if folded(database) not in self._logs.names.state().state.databases:
+            raise NoSuchObjectError(database)
+        entry = self._logs.find(database, name)
+        home, key = folded(database), folded(name)
+
+        def propose(names: Names) -> NameChange:
+            found = names.table(home, key)
+            if found is None or found.id != entry.id:
+                raise NoSuchObjectError(f"{qualified(database, name)} table not found")
+            return TablesNamed(gone=((home, key),))
+
+        self._logs.names.commit(propose)
+        self._logs.delete(entry.id)
+        return entry
+
+    def rename_table(self, database: str, name: str, new_database: str, new_name: str) -> None:
+        """Give a table other names. Files stay where they are.
+
+        Raises NoSuchObjectError, AlreadyExistsError.
+        """
+        self.swap_names({(database, name): (new_database, new_name)})
+
+    def swap_names(self, names: Mapping[TableName, TableName]) -> None:
+        """Give several tables other names at once, in one version; swaps and cycles, too. Names are (database, table).
+
+        Raises NoSuchObjectError for a table or database that is not there, AlreadyExistsError if a name is taken or
+        given twice, InvalidObjectError for a wrong name.
+        """
+        moves = {_folded(old): _folded(new) for old, new in names.items()}
+        for database, name in moves.values():
+            check_table(Table(database, name, Storage()))
+        self._logs.names.commit(lambda state: _renamed(state, moves))
+
+    def orphans(self) -> list[str]:
+        """The ids of table logs that no name leads to: of a creation or a drop that died, or that is under way."""
+        named = {table.id for tables in self._logs.names.state().state.tables.values() for table in tables.values()}
+        logs = (log.removeprefix("tables/") for log in self._logs.store.logs("tables/"))
+        return sorted(log for log in logs if log not in named)
+
+    def delete_orphan(self, table_id: str) -> None:
+        """Delete a table log that no name leads to."""
+        if table_id in self.orphans():
+            self._logs.delete(table_id)
+
+    def _entries(self, known: Names, database: str, wanted: set[str]) -> Iterator[TableEntry]:
+        for name in sorted(wanted):
+            named = known.table(database, name)
+            entry = named and entry_of(named, self._logs.table(named.id).state(), database, name)
+            if entry:
+                yield entry
+
+    def _rename_checked(self, old: TableName, new: TableName) -> None:
+        def propose(names: Names) -> NameChange | None:
+            if new[0] not in names.databases:
+                raise InvalidOperationError(
+                    f"Unable to change partition or table. Database {new[0]} does not exist"
+                    f" Check metastore logs for detailed stack.{new[0]}"
+                )
+            if names.table(*new) is not None:
+                raise InvalidOperationError(f"new table {new[0]}.{new[1]} already exists")
+            return _renamed(names, {old: new})
+
+        self._logs.names.commit(propose)
+
+    @staticmethod
+    def _check_free(names: Names, table: Table) -> None:
+        if folded(table.database) not in names.databases:
+            raise InvalidObjectError(table.database)
+        if names.table(folded(table.database), folded(table.name)) is not None:
+            raise AlreadyExistsError(f"Table {qualified(table.database, table.name)} already exists")
+
+
+def _folded(name: TableName) -> TableName:
+    return folded(name[0]), folded(name[1])
+
+
+def _matching_tables(names: Names, database: str, pattern: str | None) -> Iterator[tuple[str, NamedTable]]:
+    tables = names.tables.get(database, {})
+    for name in matching(tables, pattern):
+        yield name, tables[name]
+
+
+def _renamed(names: Names, moves: Mapping[TableName, TableName]) -> TablesNamed:
+    named: dict[TableName, NamedTable] = {}
+    for old, new in moves.items():
+        table = names.table(*old)
+        if table is None:
+            raise NoSuchObjectError(f"{qualified(*old)} table not found")
+        names.database(new[0])
+        if new in named or (names.table(*new) is not None and new not in moves):
+            raise AlreadyExistsError(f"Table {qualified(*new)} already exists")
+        named[new] = table
+    return TablesNamed(tuple(moves), tuple((*new, table) for new, table in named.items()))
+
+
+def _described(names: Names, name: TableName, now: NamedTable) -> TablesNamed | None:
+    """What listings show of a table, if that is another than before and the table still has the name."""
+    found = names.table(*name)
+    return TablesNamed(named=((*name, now),)) if found is not None and found.id == now.id and found != now else None
+
+
+def _check_change(before: Table, after: Table) -> None:
+    if before.kind == VIEW:
+        return
+    wrong = incompatible_columns(before.storage.columns, after.storage.columns)
+    if wrong:
+        raise InvalidOperationError(
+            "The following columns have types incompatible with the existing columns in their respective positions :\n"
+            + ",".join(wrong)
+        )
+    if [key.name.lower() for key in after.partition_keys] != [key.name.lower() for key in before.partition_keys]:
+        raise InvalidOperationError("partition keys can not be changed.")
