@@ -9,7 +9,7 @@ from pipeline.hudi.read.source import KnownTable, Selection, SliceQuestion, Wron
 from pipeline.metastore.api.conversions import question_to, selection_from, table_from
 from pipeline.metastore.api.paths import PLAN, TABLE
 from pipeline.metastore.api.tables import PlanAnswer, TableWire
-from pipeline.metastore.client.connection import MetastoreConnection
+from pipeline.metastore.client.requests import MetastoreClient
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ServicePlans:
         at_least: an instant that every answer must have; None for none.
     """
 
-    connection: MetastoreConnection
+    connection: MetastoreClient
     max_age_ms: int = 0
     at_least: str | None = None
 

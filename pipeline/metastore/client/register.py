@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pipeline.metastore.api.paths import INSTANTS
 from pipeline.metastore.api.tables import Registered, Registration
-from pipeline.metastore.client.connection import MetastoreConnection
+from pipeline.metastore.client.requests import MetastoreClient
 
 
-def register(connection: MetastoreConnection, location: str, instant: str) -> Registered:
+def register(connection: MetastoreClient, location: str, instant: str) -> Registered:
     """Register an instant of the table at a location; the same one twice is one.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse, Response
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pipeline.metastore.api import paths
@@ -33,7 +33,8 @@ def create_app(names: Names | None, lakes: Sequence[Storage], options: ServeOpti
     """
     options = options or ServeOptions()
     tables, watch = OpenTables(lakes), ChangeWatch(options.watch_ms, options.waiters)
-    metrics = HttpMetrics(lambda: len(tables), lambda: tables.checks, lambda: watch.waiters)
+    registry = options.registry or CollectorRegistry()
+    metrics = HttpMetrics(registry, lambda: len(tables), lambda: tables.checks, lambda: watch.waiters)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

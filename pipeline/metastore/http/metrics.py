@@ -15,8 +15,14 @@ _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 class HttpMetrics:
     """Requests by route and status, their seconds, and what the process holds."""
 
-    def __init__(self, open_tables: Callable[[], int], checks: Callable[[], int], waiters: Callable[[], int]) -> None:
-        self.registry = r = CollectorRegistry()
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        open_tables: Callable[[], int],
+        checks: Callable[[], int],
+        waiters: Callable[[], int],
+    ) -> None:
+        self.registry = r = registry
         labels = ["method", "route", "status"]
         self.requests = Counter("binlake_metastore_http_requests", "Requests answered.", labels, registry=r)
         text = "Time to the answer. Waiting for changes counts."

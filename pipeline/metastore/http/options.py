@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from prometheus_client import CollectorRegistry
+
 #: Told of an instant that a writer has completed: the URI of its table's root, and its requested time.
 Register: TypeAlias = Callable[[str, str], None]
 
@@ -22,6 +24,7 @@ class ServeOptions:
             of another writer at most so long, and the time of a comparison, after it completed.
         wait_ms: the longest wait of a client for changes.
         waiters: the most clients that wait at once.
+        registry: of the process's metrics, all of which ``/metrics`` shows; None for one of its own.
     """
 
     register: Register | None = None
@@ -30,3 +33,4 @@ class ServeOptions:
     watch_ms: int = 500
     wait_ms: int = 60_000
     waiters: int = 10_000
+    registry: CollectorRegistry | None = None

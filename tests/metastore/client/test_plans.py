@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader
-from pipeline.metastore.client.connection import MetastoreConnection
 from pipeline.metastore.client.plans import ServicePlans
+from pipeline.metastore.client.requests import MetastoreClient
 from pipeline.storage import open_storage
 from tests.hudi.metadata.indexed_table import IndexedTable
 from tests.hudi.read.lakes import Counting, ids, new_table, random_table, row
@@ -32,7 +32,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def connected(address: str) -> ServicePlans:
-    return ServicePlans(MetastoreConnection(address))
+    return ServicePlans(MetastoreClient(address))
 
 
 def table_in(path: Path) -> IndexedTable:

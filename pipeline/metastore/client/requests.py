@@ -51,7 +51,7 @@ def addresses_of(uris: str | Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-class MetastoreConnection:
+class MetastoreClient:
     """Asks the addresses of a metastore. Safe to use from several threads.
 
     Args:
@@ -72,7 +72,7 @@ class MetastoreConnection:
         context = ssl.create_default_context(cafile=ca_file)
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, ssl_context=context)
 
-    def __reduce__(self) -> tuple[type[MetastoreConnection], tuple[tuple[str, ...], float, float, str | None]]:
+    def __reduce__(self) -> tuple[type[MetastoreClient], tuple[tuple[str, ...], float, float, str | None]]:
         """Another process opens connections of its own."""
         return type(self), (self.addresses, self._timeout_s, self._pause_s, self._ca_file)
 
