@@ -17,6 +17,7 @@ from pipeline.hudi.sql.limits import Limits, memory_of
 from pipeline.hudi.sql.planned import TABLE_NAME
 from pipeline.hudi.sql.planned_table import SqlTable
 from pipeline.hudi.sql.text import Name, spelled
+from pipeline.metastore.client.opening import plans_of
 from pipeline.settings import Settings
 
 Words = Annotated[
@@ -125,6 +126,7 @@ class NamedTables:
             raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
         self.sql = words[-1]
         self._settings = Settings.load(conf) if conf else None
+        self._service = plans_of(self._settings.metastore) if self._settings else None
         self._asked, self._index = asked, index
         self._given = dict(map(_named, given or ()))
         self._tables: dict[tuple[str, Query], SqlTable] = {}
@@ -163,7 +165,8 @@ class NamedTables:
 
     def _reader(self, place: str) -> TableReader:
         if place not in self._readers:
-            self._readers[place] = TableReader.open(table_storage(place, self._settings), use_index=self._index)
+            storage = table_storage(place, self._settings)
+            self._readers[place] = TableReader.open(storage, use_index=self._index, service=self._service)
         return self._readers[place]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.read import TableReader
+from pipeline.hudi.read.source import PlanSource
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.names import TableNames, history_of, source_of
 from pipeline.position.record_reader import RecordReader
@@ -114,13 +115,14 @@ def table_path(settings: Settings, root: Storage, name: str) -> str:
     return settings.table_rules(source).path
 
 
-def open_reader(settings: Settings, name: str) -> TableReader:
-    """A table of the lake, opened for reading from Python. ``name``: as for ``catalog_table``.
+def open_reader(settings: Settings, name: str, service: PlanSource | None = None) -> TableReader:
+    """A table of the lake, opened for reading from Python. ``name``: as for ``catalog_table``; ``service``: as for
+    ``TableReader.open``.
 
     Raises ConfigError if there is none, CorruptDataError, StorageError.
     """
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return TableReader.open(root.sub(table_path(settings, root, name)))
+    return TableReader.open(root.sub(table_path(settings, root, name)), service=service)
 
 
 def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:

@@ -21,9 +21,14 @@ from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
 from pipeline.hudi.read.plan import SliceScan
 from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
+from pipeline.metastore.client.plans import ServicePlans
+from pipeline.metastore.client.requests import MetastoreClient
 from pipeline.spark.frames import frame_of_tasks
 from pipeline.spark.tasks import map_in_tasks
 
+#: The property of a Spark session with the addresses of a metastore's HTTP API, with commas between them: it is asked
+#: for file slices.
+METASTORE_KEY = "spark.binlake.metastoreUri"
 #: The property of a Spark session with the number of index rows above which the index is read in tasks.
 ROWS_IN_PROCESS_KEY = "spark.binlake.indexRowsInProcess"
 
@@ -49,15 +54,24 @@ def read_dataframe(
         index_rows_in_process: index rows (files times columns) up to which the driver reads the index itself; above
             that it is read in tasks. None takes the session's ``spark.binlake.indexRowsInProcess``, else 100,000.
 
+    A metastore that the session names (``spark.binlake.metastoreUri``) is asked first; storage, if it does not answer.
+
     Raises UnsupportedError for a condition with unsupported parts, and as ``TableReader.plan``.
     """
     if index_rows_in_process is None:
         index_rows_in_process = int(spark.conf.get(ROWS_IN_PROCESS_KEY, None) or INDEX_ROWS_IN_PROCESS)
     reads = IndexReads(index_rows_in_process, in_tasks(spark))
     counting = CountRequest(tuple(columns)) if columns is not None else None
-    plan = TableReader.open(source, options, reads=reads).plan(query, condition, columns, counting=counting)
+    reader = TableReader.open(source, options, reads=reads, service=metastore_of(spark))
+    plan = reader.plan(query, condition, columns, counting=counting)
     plan.require_exact()
     return to_dataframe(spark, plan)
+
+
+def metastore_of(spark: SparkSession) -> ServicePlans | None:
+    """The metastore that a session's properties name, if they do. Raises ConfigError for addresses that are none."""
+    uris = spark.conf.get(METASTORE_KEY, None)
+    return None if not uris else ServicePlans(MetastoreClient(uris))
 
 
 def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:

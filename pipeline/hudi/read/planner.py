@@ -17,14 +17,33 @@ from pipeline.hudi.read.laid_out import LaidOut, laid_out
 from pipeline.hudi.read.listing import Listing, slices_for
 from pipeline.hudi.read.lookups import LoadedStats
 from pipeline.hudi.read.partition_values import partition_bounds
-from pipeline.hudi.read.plan import CONDITION, PlanStep, ScanPlan
+from pipeline.hudi.read.plan import CONDITION, PlanStep, ScanPlan, ScanWarning
 from pipeline.hudi.read.pruning import IndexReads, Pruning
 from pipeline.hudi.read.query import Snapshot
 from pipeline.hudi.read.question import Question
 from pipeline.hudi.read.slice_files import SliceFiles
+from pipeline.hudi.read.source import Selection
 from pipeline.hudi.table.table import HudiTable
 
 _LISTINGS_KEPT = 8
+
+
+def plan_of(table: HudiTable, question: Question, selection: Selection, batch_rows: int) -> ScanPlan:
+    """The plan to read the selected file slices."""
+    parts = unknown_parts(question.condition) if question.expression is None else ()
+    left = tuple(ScanWarning(CONDITION, f"not understood, left to the caller: {text}") for text in parts)
+    return ScanPlan(
+        table=table.config.name,
+        query=question.query,
+        condition=question.condition,
+        columns=question.columns,
+        slices=selection.slices,
+        steps=selection.steps,
+        warnings=selection.warnings + left,
+        scan=question.scan(table, batch_rows),
+        counted=selection.counted,
+        laid_out=selection.laid_out,
+    )
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,10 @@ class Planner:
         self, question: Question, count_all: bool, batch_rows: int, counting: CountRequest | None = None
     ) -> ScanPlan:
         """The plan; from storage alone if the metadata table's listing cannot be read. Errors as ``TableReader``."""
+        return plan_of(self.table, question, self.select(question, count_all, counting), batch_rows)
+
+    def select(self, question: Question, count_all: bool, counting: CountRequest | None = None) -> Selection:
+        """The file slices of the plan. Errors as ``plan``."""
         listing = Listing.of(self.table.storage, self.index, self.table.timeline)
         try:
             pruning = self._pruned(listing, question, count_all)
@@ -61,20 +84,13 @@ class Planner:
             if listing.index is None:
                 raise
             pruning = self._pruned(Listing(self.table.storage, None, str(error)), question, count_all)
-        for text in unknown_parts(question.condition) if question.expression is None else ():
-            pruning.warn(CONDITION, f"not understood, left to the caller: {text}")
         counted = self._counted(pruning, question, counting) if counting is not None else {}
         pruning.kept[list(counted)] = False
         layouts = self._layouts(pruning) if count_all else ()
-        return ScanPlan(
-            table=self.table.config.name,
-            query=question.query,
-            condition=question.condition,
-            columns=question.columns,
+        return Selection(
             slices=pruning.slices.chosen(pruning.kept),
             steps=tuple(pruning.steps),
             warnings=tuple(pruning.warnings),
-            scan=question.scan(self.table, batch_rows),
             counted=tuple(counted.values()),
             laid_out=layouts,
         )

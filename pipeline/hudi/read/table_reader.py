@@ -9,26 +9,44 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.errors import TransientError
+from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.read.counting.rows import CountRequest
 from pipeline.hudi.read.index import TableIndex
 from pipeline.hudi.read.inside.tally import ReadTally
-from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan
-from pipeline.hudi.read.planner import Planner
+from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan, ScanWarning
+from pipeline.hudi.read.planner import Planner, plan_of
 from pipeline.hudi.read.pruning import IndexReads
 from pipeline.hudi.read.query import Query, Snapshot
-from pipeline.hudi.read.question import Condition, ask, with_meta
+from pipeline.hudi.read.question import Condition, Question, ask, with_meta
+from pipeline.hudi.read.served import Served
+from pipeline.hudi.read.source import SERVICE, PlanSource, Selection, SliceQuestion
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN
 from pipeline.storage import Storage, open_storage
 
 _PLAN_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The arguments of a plan."""
+
+    query: Query
+    condition: Condition
+    columns: Sequence[str] | None
+    count_all: bool
+    batch_rows: int
+    counting: CountRequest | None
+
+    def question(self, table: HudiTable) -> Question:
+        return ask(table, self.query, self.condition, self.columns)
 
 
 @dataclass
@@ -39,11 +57,14 @@ class TableReader:
         table: open.
         use_index: whether the metadata table may be used at all.
         reads: the settings of index reads.
+        served: the table as a service knows it; None to ask storage alone. What the service does not tell is found out
+            from storage; plans then have a warning.
     """
 
     table: HudiTable
     use_index: bool = True
     reads: IndexReads = field(default_factory=IndexReads)
+    served: Served | None = None
     _planner: Planner | None = field(init=False, default=None)
 
     @classmethod
@@ -53,13 +74,21 @@ class TableReader:
         options: Mapping[str, str] | None = None,
         use_index: bool = True,
         reads: IndexReads | None = None,
+        service: PlanSource | None = None,
     ) -> TableReader:
         """Open the table at a path or URI (with the store's options), or at a storage's root.
+
+        ``service``: knows the table, if it answers; without the index it is not asked.
 
         Raises ConfigError if there is no table, CorruptDataError, StorageError.
         """
         storage = open_storage(source, options) if isinstance(source, str) else source
-        return cls(HudiTable.open(storage), use_index, reads or IndexReads())
+        served = Served(service, storage) if service is not None and use_index else None
+        table = None
+        if served is not None:
+            with contextlib.suppress(BinlakeError):  # the first plan asks again, and warns
+                table = served.newer()
+        return cls(table or HudiTable.open(storage), use_index, reads or IndexReads(), served)
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,10 +97,10 @@ class TableReader:
 
     def refresh(self) -> bool:
         """Refresh the table. True if other writers have committed since."""
-        changed = self.table.refresh()
-        if changed:
-            self._planner = None
-        return changed
+        if self.served is not None:
+            with contextlib.suppress(BinlakeError):
+                return self._replace(self.served.newer())
+        return self._refresh_from_storage()
 
     def plan(
         self,
@@ -97,16 +126,41 @@ class TableReader:
         features that are not supported, and moments whose files may have been cleaned; ConfigError for a condition that
         cannot be parsed; CorruptDataError, StorageError.
         """
+        wanted = _Wanted(query or Snapshot(), condition, columns, count_all, batch_rows, counting)
+        if self.served is None:
+            return self._planned(wanted)
+        try:
+            return self._planned_by(self.served, wanted)
+        except BinlakeError as error:
+            self._refresh_from_storage()
+            plan = self._planned(wanted)
+            return replace(plan, warnings=(ScanWarning(SERVICE, f"not used: {error}"), *plan.warnings))
+
+    def _planned(self, wanted: _Wanted) -> ScanPlan:
+        """The plan from storage."""
         for _ in range(_PLAN_ATTEMPTS):
-            question = ask(self.table, query or Snapshot(), condition, columns)
-            plan = self._current_planner().plan(question, count_all, batch_rows, counting)
+            question = wanted.question(self.table)
+            plan = self._current_planner().plan(question, wanted.count_all, wanted.batch_rows, wanted.counting)
             if not self._cleaned_meanwhile():
                 return plan
-        raise TransientError(
-            "the table was cleaned during each attempt to plan the read",
-            do_next="try again; raise the cleaner's retention if it happens often",
-            table=self.table.config.name,
-        )
+        raise _moving("the table was cleaned during each attempt to plan the read", self.table)
+
+    def _planned_by(self, served: Served, wanted: _Wanted) -> ScanPlan:
+        """The plan from a service."""
+        for _ in range(_PLAN_ATTEMPTS):
+            question = wanted.question(self.table)
+            found = served.select(self.table, question, wanted.count_all, wanted.counting)
+            if isinstance(found, Selection):
+                return plan_of(self.table, question, found, wanted.batch_rows)
+            self._replace(found)
+        raise _moving("the table changed during each attempt to plan the read", self.table)
+
+    def select(self, asked: SliceQuestion) -> Selection | None:
+        """The file slices for a question of another reader, from storage; None if the table was cleaned meanwhile: ask
+        again, about its newer state. Errors as ``plan``."""
+        question = ask(self.table, asked.query, asked.condition, ())
+        found = self._current_planner().select(question, asked.count_all, asked.counting)
+        return None if self._cleaned_meanwhile() else found
 
     def batches(self, plan: ScanPlan, tally: ReadTally | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, slice after slice; no more than one slice is in memory. ``tally`` counts what is read of
@@ -131,6 +185,21 @@ class TableReader:
         read: int = sum(batch.num_rows for batch in self.batches(plan))
         return read + sum(one.rows for one in plan.counted)
 
+    def _replace(self, newer: HudiTable | None) -> bool:
+        """Go on with a newer state of the table, if there is one."""
+        if newer is not None:
+            self.table, self._planner = newer, None
+        return newer is not None
+
+    def _refresh_from_storage(self) -> bool:
+        if self.served is not None and self.served.known is not None:
+            self.served.known = None
+            return self._replace(HudiTable.open(self.table.storage))
+        changed = self.table.refresh()
+        if changed:
+            self._planner = None
+        return changed
+
     def _current_planner(self) -> Planner:
         if self._planner is None:
             table, listed = self.table, self.table.config.metadata_partitions
@@ -143,7 +212,7 @@ class TableReader:
         """Whether a clean has begun since the timeline was read: then a file may have been deleted before the listing,
         and its newer replacement is not visible in the older timeline."""
         before = self._cleans()
-        if not self.refresh():
+        if not self._refresh_from_storage():
             return False
         return not self._cleans() <= before
 
@@ -151,3 +220,11 @@ class TableReader:
         timeline = self.table.timeline
         begun = [instant for instant in timeline.pending() if instant.action == CLEAN]
         return {instant.requested_time for instant in [*begun, *timeline.completed_actions({CLEAN})]}
+
+
+def _moving(what: str, table: HudiTable) -> TransientError:
+    return TransientError(
+        what,
+        do_next="try again; raise the cleaner's retention if it happens often",
+        table=table.config.name,
+    )

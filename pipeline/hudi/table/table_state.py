@@ -64,7 +64,10 @@ class TableState:
         metadata: MetadataConfig,
         ownership: Ownership,
         conflicts: Conflicts = "queue",
+        *,
+        avro_schema: str | None = None,
     ) -> None:
+        """``avro_schema``: of the newest columns, if it is known; None to read the newest commit."""
         self.ownership = ownership
         #: What this writer's commits may do beside those of others.
         self.policy = conflicts
@@ -90,7 +93,7 @@ class TableState:
         self._known_partitions: set[str] = set()
         self._clusterings = PlannedClusterings(self.storage)
         self._observe_times()
-        self.schema = self._read_schema()
+        self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
 
     @property
     def action(self) -> str:
@@ -252,7 +255,9 @@ class TableState:
                 return value_schema(arrow_schema(text))
         return self.schema
 
-    def _read_schema(self) -> pa.Schema:
+    def newest_avro_schema(self) -> str:
+        """The Avro schema of the columns as of the last refresh, as JSON. Raises UnsupportedError for a table without
+        one, CorruptDataError, StorageError."""
         text = self._newest_schema() or self.config.extra.get(CREATE_SCHEMA)
         if text is None:
             raise UnsupportedError(
@@ -260,7 +265,10 @@ class TableState:
                 do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
                 table=self.config.name,
             )
-        return value_schema(arrow_schema(text))
+        return text
+
+    def _read_schema(self) -> pa.Schema:
+        return value_schema(arrow_schema(self.newest_avro_schema()))
 
     def _newest_schema(self) -> str | None:
         """The Avro schema of the write that was requested last, as Hudi's readers take it."""

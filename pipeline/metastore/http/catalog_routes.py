@@ -1,0 +1,69 @@
+"""The paths of the catalog: databases, tables and their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from pipeline.metastore.api import paths
+from pipeline.metastore.api.base import Message
+from pipeline.metastore.api.databases import ColumnWire, DefinitionWire, NamesWire
+from pipeline.metastore.http.lake_routes import PROBLEMS, After, Limit
+from pipeline.metastore.http.names import Names
+from pipeline.metastore.http.options import ServeOptions
+from pipeline.metastore.model.objects import Column
+
+Name = Annotated[str, Query(max_length=256)]
+
+
+def catalog_routes(names: Names, options: ServeOptions) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["catalog"], responses=PROBLEMS)
+    page = options.page
+
+    @router.get(paths.DATABASES, response_model=NamesWire)
+    def databases(after: After = None, limit: Limit = page) -> Response:
+        """The names of the databases."""
+        return _json(_page(names.databases(), after, min(limit, page)))
+
+    @router.get(paths.TABLES, response_model=NamesWire)
+    def tables(database: str, after: After = None, limit: Limit = page) -> Response:
+        """The names of a database's tables."""
+        return _json(_page(names.tables(database), after, min(limit, page)))
+
+    @router.get(paths.DEFINITION, response_model=DefinitionWire)
+    def definition(database: str, table: str) -> Response:
+        """A table's definition."""
+        entry = names.table(database, table)
+        found = entry.table
+        return _json(
+            DefinitionWire(
+                database=found.database,
+                name=found.name,
+                kind=found.kind,
+                location=found.location,
+                columns=tuple(map(_column, found.storage.columns)),
+                partition_keys=tuple(map(_column, found.partition_keys)),
+                parameters=dict(found.parameters),
+                version=str(entry.version),
+            )
+        )
+
+    return router
+
+
+def _page(names: Iterable[str], after: str | None, limit: int) -> NamesWire:
+    rest = sorted(name for name in names if after is None or name > after)
+    page = tuple(rest[:limit])
+    return NamesWire(names=page, after=page[-1] if len(rest) > limit else None)
+
+
+def _column(column: Column) -> ColumnWire:
+    return ColumnWire(name=column.name, type=column.type, comment=column.comment)
+
+
+def _json(message: Message) -> Response:
+    return Response(message.model_dump_json(), media_type="application/json")

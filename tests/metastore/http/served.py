@@ -1,0 +1,34 @@
+"""The HTTP API on a real port, served by a thread of the test."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import uvicorn
+
+from pipeline.metastore.http.app import create_app
+from pipeline.metastore.http.names import Names
+from pipeline.metastore.http.options import ServeOptions
+from pipeline.storage import Storage
+
+
+@contextlib.contextmanager
+def serving(lakes: Sequence[Storage], options: ServeOptions | None = None, names: Names | None = None) -> Iterator[str]:
+    """The address of the API over those lakes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        app = create_app(names, lakes, options)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            app.state.drain()
+            server.should_exit = True
+            thread.join(10)
