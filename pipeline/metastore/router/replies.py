@@ -1,0 +1,79 @@
+"""Replies that the router makes itself, and names that it puts into messages in place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import hive_metastore.ttypes
+from thrift.protocol import fastbinary
+from thrift.Thrift import TApplicationException, TType
+
+from pipeline.metastore.hive.message import encode, head, reply
+from pipeline.metastore.hive.wire import EXCEPTION, REPLY, Message
+from pipeline.metastore.router.errors import RefusedCallError
+from pipeline.metastore.router.name_fields import result_class
+
+_APPLICATION_SPEC = (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None))
+#: A result struct whose list of names has no elements.
+_NO_NAMES = b"\x0f\x00\x00\x0b\x00\x00\x00\x00\x00"
+
+
+def refusal(request: Message, error: RefusedCallError) -> bytes:
+    """The reply that says why a call is refused: by an exception that the method declares, or by Thrift's own."""
+    declared = declared_exceptions(request.name)
+    for kind in error.kinds:
+        if kind == EMPTY_LISTING and _lists_names(request.name):
+            return reply(request.name, request.sequence, _NO_NAMES)
+        if kind in declared:
+            result = result_class(request.name)
+            assert result is not None
+            exception = getattr(hive_metastore.ttypes, kind)(str(error))
+            return reply(request.name, request.sequence, encode(result(**{declared[kind]: exception})))
+    value = TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
+    body: bytes = fastbinary.encode_binary(value, [TApplicationException, _APPLICATION_SPEC])
+    return head(request.name, EXCEPTION, request.sequence) + body
+
+
+#: Among the kinds of a refusal: an empty list, if the method answers with names.
+EMPTY_LISTING = "no names"
+
+
+def declared_exceptions(method: str) -> dict[str, str]:
+    """The exceptions that a method declares: name of the class -> name of the result's field."""
+    specs = getattr(result_class(method), "thrift_spec", None) or ()
+    return {spec[3][0].__name__: spec[2] for spec in specs if spec and spec[0] > 0 and spec[1] == TType.STRUCT}
+
+
+def _lists_names(method: str) -> bool:
+    specs = getattr(result_class(method), "thrift_spec", None) or (None,)
+    return bool(specs[0] and specs[0][1] == TType.LIST and specs[0][3][0] == TType.STRING)
+
+
+def is_exception(message: bytes) -> bool:
+    """Whether a reply is Thrift's own exception, such as for an unknown method."""
+    return message[3] == EXCEPTION
+
+
+def body_of(message: bytes) -> bytes:
+    """The struct of a whole reply."""
+    return message[12 + int.from_bytes(message[4:8], "big") :]
+
+
+def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]]) -> bytes:
+    """A message with other strings in it.
+
+    Args:
+        message: all its bytes.
+        start: where its struct begins.
+        changes: position of a string's text within the struct, its length, the new text; ascending.
+    """
+    parts, done = [], 0
+    for position, length, text in changes:
+        at = start + position
+        parts += [message[done : at - 4], len(text).to_bytes(4, "big"), text]
+        done = at + length
+    parts.append(message[done:])
+    return b"".join(parts)
+
+
+__all__ = ["EMPTY_LISTING", "REPLY", "body_of", "is_exception", "refusal", "spliced"]

@@ -1,0 +1,270 @@
+"""Reads over structs of Thrift's binary protocol without decoding them: finds their end, and names within.
+
+The protocol says no lengths of structs, so the end of an answer is found by its fields. The walker takes bytes as they
+arrive and keeps where it is in `Walk`, so an answer of any size passes through in pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, compiled
+from pipeline.errors import BadInputError
+from pipeline.metastore.router.name_fields import DATABASE, NameFields
+
+_DEPTH: Final = 64
+#: Places in the registers: how deep, bytes to pass, type of the value that begins, its child, names found, position.
+_LEVEL, _PASS, _VALUE, _CHILD, _FOUND, _AT = range(6)
+#: Columns of a level of the stack: what it is, values left, type of the next, type of the one after, child.
+_KIND, _LEFT, _TYPE, _OTHER_TYPE, _LEVEL_CHILD = range(5)
+_STRUCT, _LIST, _MAP = range(3)
+_MALFORMED: Final = -1
+_FULL: Final = -2
+_MORE: Final = -3
+
+
+@compiled(LONG(LONG))
+def _fixed_size(kind: int) -> int:
+    """Bytes of a value whose type has a fixed size; 0 for others."""
+    if kind == 2 or kind == 3:
+        return 1
+    if kind == 6:
+        return 2
+    if kind == 8:
+        return 4
+    if kind == 4 or kind == 10:
+        return 8
+    if kind == 16:
+        return 16
+    return 0
+
+
+@compiled(LONG(BYTES, LONG))
+def _int(data: np.ndarray, at: int) -> int:
+    value = (int(data[at]) << 24) | (int(data[at + 1]) << 16) | (int(data[at + 2]) << 8) | int(data[at + 3])
+    return value - (1 << 32) if value >= (1 << 31) else value
+
+
+@compiled(LONG(BYTES, LONG, LONG, LONG_ROWS))
+def _plain_fields(data: np.ndarray, at: int, row: int, children: np.ndarray) -> int:
+    """Behind the fields that are wholly there, have no parts and are no names: most fields, so this is the fast way."""
+    while at + 7 <= len(data):
+        kind = int(data[at])
+        size = _fixed_size(kind)
+        if size == 0:
+            number = (int(data[at + 1]) << 8) | int(data[at + 2])
+            if kind != 11 or (row >= 0 and number < children.shape[1] and children[row, number] < -1):
+                return at
+            size = 4 + _int(data, at + 3)
+            if size < 4:
+                return at
+        if at + 3 + size > len(data):
+            return at
+        at += 3 + size
+    return at
+
+
+@compiled(LONG(BYTES, LONG, LONGS))
+def _plain_strings(data: np.ndarray, at: int, level: np.ndarray) -> int:
+    """Behind the strings of a container that are wholly there and are no names."""
+    while level[_LEFT] > 0 and at + 4 <= len(data):
+        length = _int(data, at)
+        if length < 0 or at + 4 + length > len(data):
+            return at
+        at += 4 + length
+        level[_LEFT] -= 1
+    return at
+
+
+@compiled(LONG(BYTES, LONG, LONGS, LONG_ROWS, LONG_ROWS))
+def _next_value(data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndarray, children: np.ndarray) -> int:
+    """Which value comes next in the innermost struct or container, or that it is at its end."""
+    top = registers[_LEVEL] - 1
+    if stack[top, _KIND] != _STRUCT:
+        if stack[top, _TYPE] == 11 and stack[top, _OTHER_TYPE] == 11 and stack[top, _LEVEL_CHILD] >= -1:
+            at = _plain_strings(data, at, stack[top])
+        if stack[top, _LEFT] == 0:
+            registers[_LEVEL] = top
+            return at
+        stack[top, _LEFT] -= 1
+        kind = stack[top, _TYPE]
+        registers[_VALUE] = kind
+        registers[_CHILD] = stack[top, _LEVEL_CHILD]
+        if stack[top, _KIND] == _MAP:
+            stack[top, _TYPE] = stack[top, _OTHER_TYPE]
+            stack[top, _OTHER_TYPE] = kind
+        return at
+    at = _plain_fields(data, at, stack[top, _LEVEL_CHILD], children)
+    if at < len(data) and data[at] == 0:
+        registers[_LEVEL] = top
+        return at + 1
+    if at + 3 > len(data):
+        registers[_AT] = at
+        return _MORE
+    number = (int(data[at + 1]) << 8) | int(data[at + 2])
+    row = stack[top, _LEVEL_CHILD]
+    registers[_VALUE] = int(data[at])
+    registers[_CHILD] = children[row, number] if row >= 0 and number < children.shape[1] else -1
+    return at + 3
+
+
+@compiled(LONG(BYTES, LONG, LONGS, LONG_ROWS))
+def _begin_string(data: np.ndarray, at: int, registers: np.ndarray, found: np.ndarray) -> int:
+    if at + 4 > len(data):
+        return _MORE
+    length = _int(data, at)
+    if length < 0:
+        return _MALFORMED
+    if registers[_CHILD] < -1:
+        count = registers[_FOUND]
+        if count == found.shape[0]:
+            return _FULL
+        found[count, 0] = at + 4
+        found[count, 1] = length
+        found[count, 2] = registers[_CHILD]
+        registers[_FOUND] = count + 1
+    registers[_PASS] = length
+    registers[_VALUE] = 0
+    return at + 4
+
+
+@compiled(LONG(BYTES, LONG, LONGS, LONG_ROWS))
+def _begin_container(data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndarray) -> int:
+    """A struct, list, set or map begins: a further level of the stack."""
+    kind, level = registers[_VALUE], registers[_LEVEL]
+    if level == stack.shape[0] or kind < 12 or kind > 15:
+        return _MALFORMED
+    head = 0 if kind == 12 else 6 if kind == 13 else 5
+    if at + head > len(data):
+        return _MORE
+    stack[level, _KIND] = _STRUCT
+    stack[level, _LEVEL_CHILD] = registers[_CHILD]
+    registers[_VALUE] = 0
+    registers[_LEVEL] = level + 1
+    if kind == 12:
+        return at
+    count = _int(data, at + head - 4)
+    if count < 0:
+        return _MALFORMED
+    size = _fixed_size(int(data[at]))
+    if kind != 13 and size > 0:
+        registers[_PASS] = size * count
+        registers[_LEVEL] = level
+        return at + head
+    stack[level, _KIND] = _MAP if kind == 13 else _LIST
+    stack[level, _LEFT] = 2 * count if kind == 13 else count
+    stack[level, _TYPE] = int(data[at])
+    stack[level, _OTHER_TYPE] = int(data[at + 1 if kind == 13 else at])
+    return at + head
+
+
+@compiled(LONG(BYTES, LONG, LONGS, LONG_ROWS, LONG_ROWS, LONG_ROWS))
+def _walk(
+    data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndarray, children: np.ndarray, found: np.ndarray
+) -> int:
+    """Go on from ``at``. Returns the position behind the last byte that was understood (the struct ends there if the
+    level is 0), or _MALFORMED, or _FULL: ``found`` has no room; the position is in the registers then."""
+    while True:
+        if registers[_PASS] > 0:
+            step = min(registers[_PASS], len(data) - at)
+            at += step
+            registers[_PASS] -= step
+            if registers[_PASS] > 0:
+                return at
+        registers[_AT] = at
+        value = registers[_VALUE]
+        if value == 0:
+            if registers[_LEVEL] == 0:
+                return at
+            moved = _next_value(data, at, registers, stack, children)
+        elif _fixed_size(value) > 0:
+            registers[_PASS] = _fixed_size(value)
+            registers[_VALUE] = 0
+            moved = at
+        elif value == 11:
+            moved = _begin_string(data, at, registers, found)
+        else:
+            moved = _begin_container(data, at, registers, stack)
+        if moved == _MORE:
+            return int(registers[_AT])
+        if moved < 0:
+            return moved
+        at = moved
+
+
+class MalformedAnswerError(BadInputError):
+    """Bytes that are no struct of Thrift's binary protocol."""
+
+
+_NOTHING = NameFields(np.full((1, 1), -1, dtype=np.int64))
+
+
+class Walk:
+    """A walk over one struct, whose bytes come in pieces.
+
+    ``names``: where names may be; then all bytes must be given as one piece, or positions would mean nothing.
+    """
+
+    __slots__ = ("_children", "_found", "_registers", "_rest", "_stack", "done")
+
+    def __init__(self, names: NameFields | None = None) -> None:
+        self._children = (names or _NOTHING).children
+        self._registers = np.zeros(6, dtype=np.int64)
+        self._registers[_LEVEL] = 1
+        self._stack = np.zeros((_DEPTH, 5), dtype=np.int64)
+        self._stack[0, _LEVEL_CHILD] = 0 if names else -1
+        self._found = np.empty((8, 3), dtype=np.int64)
+        self._rest = b""
+        self.done = False
+
+    def take(self, piece: bytes | memoryview) -> int:
+        """Go over the next piece.
+
+        Returns:
+            How many bytes of the piece belong to the struct; all of them while it is not ``done``.
+
+        Raises:
+            MalformedAnswerError: the bytes are no struct.
+        """
+        kept = len(self._rest)
+        data = self._rest + bytes(piece) if kept else piece
+        at = self._step(np.frombuffer(data, dtype=np.uint8), 0)
+        self.done = self._registers[_LEVEL] == 0 and not self._registers[_VALUE] and not self._registers[_PASS]
+        if self.done:
+            return at - kept
+        self._rest = bytes(data[at:])
+        return len(piece)
+
+    def _step(self, data: np.ndarray, at: int) -> int:
+        end = int(_walk(data, at, self._registers, self._stack, self._children, self._found))
+        while end == _FULL:
+            self._found = np.concatenate([self._found, np.empty_like(self._found)])
+            end = int(_walk(data, int(self._registers[_AT]), *self._state()))
+        if end == _MALFORMED:
+            raise MalformedAnswerError(
+                "The bytes are no struct of Thrift's binary protocol",
+                do_next="look at what answers at the address; TLS and SASL are not spoken to backends",
+            )
+        return end
+
+    def _state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self._registers, self._stack, self._children, self._found
+
+    @property
+    def found(self) -> list[tuple[int, int, int]]:
+        """The names so far: position of the text in the piece, its length in bytes, what it names (DATABASE...)."""
+        return [(int(at), int(length), int(kind)) for at, length, kind in self._found[: self._registers[_FOUND]]]
+
+
+def names_in(body: bytes | memoryview, fields: NameFields) -> list[tuple[int, int, int]]:
+    """Names in a whole struct: see `Walk.found`."""
+    walk = Walk(fields)
+    walk.take(body)
+    return walk.found
+
+
+def holds_databases(found: list[tuple[int, int, int]]) -> bool:
+    """Whether the name of a database is among those found."""
+    return any(kind == DATABASE for _, _, kind in found)
