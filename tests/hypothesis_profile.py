@@ -7,12 +7,17 @@ repeat it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import settings
 
 NIGHTLY = "nightly"
 #: A usual run draws one of so many examples.
 USUAL_DIVISOR = 5
 _EXAMPLES = 100
+
+T = TypeVar("T")
 
 
 def is_nightly() -> bool:
@@ -29,6 +34,11 @@ def scaled(nightly: int, least: int = 5, divisor: int = USUAL_DIVISOR) -> int:
         divisor: a usual run takes one of so many.
     """
     return nightly if is_nightly() else max(nightly // divisor, min(nightly, least))
+
+
+def usually(usual: Sequence[T], nightly: Sequence[T]) -> Sequence[T]:
+    """The cases that this run takes of a test whose cases take long: ``usual``, or in a nightly run ``nightly``."""
+    return nightly if is_nightly() else usual
 
 
 settings.register_profile("binlake", deadline=None, print_blob=True, max_examples=_EXAMPLES // USUAL_DIVISOR)

@@ -22,7 +22,7 @@ from pipeline.hudi.metadata.services import compaction
 from tests.hudi.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 from tests.hudi.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_rows, random_table
 from tests.hudi.metadata.spark_index import Lookup, SparkIndex, frame, write
-from tests.hypothesis_profile import is_nightly
+from tests.hypothesis_profile import is_nightly, usually
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
@@ -111,7 +111,7 @@ def _agree(spark: SparkSession, table: IndexedTable, *, by_key: bool = True) -> 
         assert frame(spark, table.path, skipping=True).where(predicate).count() == count, predicate
 
 
-@pytest.mark.parametrize("part", ["region", None])
+@pytest.mark.parametrize("part", usually(["region"], ["region", None]))
 def test_taking_turns(spark: SparkSession, tmp_path: Path, part: str | None) -> None:
     """Hudi Spark upserts, deletes, compacts the data and the metadata of our table, and we go on after each."""
     columns = {name: kind for name, kind in COLUMNS.items() if name != "bin"}

@@ -21,6 +21,7 @@ from tests.hudi.lake import storage_at
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.archival.test_archival import archived, writes
 from tests.hudi.services.cleaning.aged import Aged
+from tests.hypothesis_profile import usually
 
 SMALL = ArchivalConfig(min_commits=3, max_commits=4)
 Step = Callable[[HudiTable], object]
@@ -83,7 +84,7 @@ def dies_well(made: Aged, path: Path, step: Step, at: int, before: bool) -> bool
     return True
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)
     at = 0
@@ -93,7 +94,7 @@ def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     assert History.load(storage_at(tmp_path / f"{at}")).files
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_control_deletions_before_the_history_are_seen(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)
     at = 0

@@ -21,6 +21,7 @@ from tests.hudi.failing_storage import Killed
 from tests.hudi.lake import data_files, storage_at
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.cleaning.aged import INDEX, Aged
+from tests.hypothesis_profile import usually
 
 TWO = CleaningConfig(commits=2)
 Step = Callable[[HudiTable], object]
@@ -106,7 +107,7 @@ def calls_of(made: Aged, path: Path, step: Step) -> int:
     return len(storage.calls)
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)
     calls = calls_of(made, tmp_path / "count", right_order)
@@ -117,7 +118,7 @@ def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
             dies_well(made, tmp_path / f"{at}", right_order, at, before=not at % 4)
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_control_deletions_before_the_plan_are_seen(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)
     for at in range(calls_of(made, tmp_path / "count", deletions_first)):
@@ -128,7 +129,7 @@ def test_control_deletions_before_the_plan_are_seen(tmp_path: Path, indexed: boo
     pytest.fail("no death was noticed")
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_the_recovery_dies_too(tmp_path: Path, indexed: bool) -> None:
     """Dead with all files gone and the metadata table half told; then every death of the recovery."""
     made = build(tmp_path / "made", indexed)

@@ -22,7 +22,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import CLEAN
 from tests.hudi.lake import SCHEMA, Change, row_of, storage_at, upserts
 from tests.hudi.services.cleaning.aged import Aged
-from tests.hypothesis_profile import scaled
+from tests.hypothesis_profile import scaled, usually
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.judge]
 CLEANING = CleaningConfig(commits=3)
 BOUNDS = ArchivalConfig(min_commits=5, max_commits=6)
 INDEX = ("hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.column.stats.enable")
-indexed = pytest.mark.parametrize("indexed", [False, True])
+indexed = pytest.mark.parametrize("indexed", usually([True], [False, True]))
 
 
 @pytest.fixture

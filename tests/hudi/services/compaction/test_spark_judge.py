@@ -34,6 +34,7 @@ from pipeline.policies import OrderPolicy
 from tests.hudi.lake import SCHEMA, Change, Model, deletes, groups, row_of, storage_at, upserts, write
 from tests.hudi.metadata.spark_index import SparkIndex
 from tests.hudi.services.compaction.steps import add, die_before_publishing, new, scheduled, serially
+from tests.hypothesis_profile import usually
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
@@ -42,7 +43,7 @@ from tests.spark_session import configured
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 KEPT = CompactionConfig(after_commits=1, tombstone_retention_hours=1, row_group_rows=4)
-indexed = pytest.mark.parametrize("indexed", [False, True])
+indexed = pytest.mark.parametrize("indexed", usually([True], [False, True]))
 INDEX = ("hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.column.stats.enable")
 
 

@@ -24,6 +24,7 @@ from tests.hudi.lake import data_files, ours, rs, storage_at, upserts, write
 from tests.hudi.metadata.below import Counting, Dying
 from tests.hudi.services.cleaning.aged import COMPACTION, INDEX
 from tests.hudi.services.restore.past import Past
+from tests.hypothesis_profile import usually
 
 _CHANGES = frozenset({"create", "write", "delete", "delete_tree"})
 Step = Callable[[HudiTable], object]
@@ -97,7 +98,7 @@ def is_restored(past: Past, wanted: str) -> None:
     past.check()
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_change(tmp_path: Path, indexed: bool) -> None:
     made, wanted = build(tmp_path / "made", indexed)
     step = step_to(wanted, indexed)
@@ -109,7 +110,7 @@ def test_death_at_every_change(tmp_path: Path, indexed: bool) -> None:
             shutil.rmtree(tmp_path / "died")
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_the_recovery_dies_too(tmp_path: Path, indexed: bool) -> None:
     made, wanted = build(tmp_path / "made", indexed)
     step = step_to(wanted, indexed)

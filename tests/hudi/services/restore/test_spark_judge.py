@@ -18,6 +18,7 @@ from tests.hudi.services.cleaning import test_spark_judge as cleaning_judge
 from tests.hudi.services.cleaning.aged import INDEX
 from tests.hudi.services.cleaning.test_spark_judge import ARCHIVES, agree, hudi_write
 from tests.hudi.services.restore.past import Past
+from tests.hypothesis_profile import usually
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same
 from tests.judges.hudi_spark import HudiSpark
@@ -25,7 +26,7 @@ from tests.judges.hudi_spark import HudiSpark
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 hudi = cleaning_judge.hudi
-indexed = pytest.mark.parametrize("indexed", [False, True])
+indexed = pytest.mark.parametrize("indexed", usually([True], [False, True]))
 
 
 def lived(path: Path, indexed: bool) -> Past:
