@@ -114,12 +114,21 @@ class PartitionCalls:
         state = self._logs.table(entry.id).commit(propose).state
         return [state.partitions.named(key) or stored for key, stored in added.items()]
 
+    def alter_partition(self, database: str, name: str, partition: Partition) -> None:
+        """Give a partition another definition. Raises as ``alter_partitions``."""
+        refusal = "Unable to alter partition because table or database does not exist."
+        self._alter(database, name, [partition], "alter is not possible: {1}", refusal)
+
     def alter_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
         """Give partitions other definitions, all of them or none. They are found by their values.
 
         Raises InvalidOperationError for an unknown table or partition, MetaError for wrong values.
         """
-        refusal = InvalidOperationError("Unable to alter partitions because table or database does not exist.")
+        refusal = "Unable to alter partitions because table or database does not exist."
+        self._alter(database, name, partitions, "Alter partition operation failed: {0}(message:{1})", refusal)
+
+    def _alter(self, database: str, name: str, partitions: Sequence[Partition], form: str, no_table: str) -> None:
+        refusal = InvalidOperationError(form.format("InvalidObjectException", no_table))
         entry = self._found(database, name, refusal)
         now = now_ms() // 1000
 
@@ -129,7 +138,8 @@ class PartitionCalls:
             for partition in partitions:
                 before = state.partitions.named(partition_name(current.partition_keys, partition.values))
                 if before is None:
-                    raise InvalidOperationError(f"alter is not possible: {_missing(partition.values).what}")
+                    missing = _missing(partition.values).what
+                    raise InvalidOperationError(form.format("NoSuchObjectException", missing))
                 altered.append(altered_partition(partition, before, now))
             return PartitionsChanged(put=PartitionRows.of(altered)) if altered else None
 

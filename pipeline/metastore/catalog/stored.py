@@ -62,14 +62,17 @@ def altered_table(table: Table, before: Table, now: int) -> Table:
     return _replace(kept, parameters=_dated(table.parameters, now))
 
 
-def check_table(table: Table, refused: type[CatalogError] = InvalidObjectError) -> None:
-    """Refuse wrong names and types. Raises the class ``refused``."""
-    if not is_table_name(table.name):
-        raise refused(f"{table.name} is not a valid object name")
-    if wrong := wrong_column(table.storage.columns):
+def check_name(name: str, refused: type[CatalogError] = InvalidObjectError) -> None:
+    """Refuse a wrong name of a table. Raises the class ``refused``."""
+    if not is_table_name(name):
+        raise refused(f"{name} is not a valid object name")
+
+
+def check_definition(name: str, columns: Iterable[Column], refused: type[CatalogError] = InvalidObjectError) -> None:
+    """Refuse a wrong name of a table and columns of unknown types. Raises the class ``refused``."""
+    check_name(name, refused)
+    if wrong := wrong_column(columns):
         raise refused(f"Invalid column {wrong}")
-    if wrong := wrong_column(table.partition_keys):
-        raise refused(f"Invalid partition column {wrong}")
 
 
 def stored_partition(partition: Partition, table: Table, now: int) -> Partition:
@@ -88,8 +91,12 @@ def stored_partition(partition: Partition, table: Table, now: int) -> Partition:
 
 def altered_partition(partition: Partition, before: Partition, now: int) -> Partition:
     """The new definition of a partition as it is stored."""
-    dated = _dated({k: v for k, v in partition.parameters.items() if (k, v) != (DDL_TIME, "0")}, now)
-    return _replace(partition, parameters=dated, location=partition.location or before.location)
+    return _replace(
+        partition,
+        storage=lower_storage(partition.storage),
+        location=partition.location or before.location,
+        parameters=_dated(partition.parameters, now),
+    )
 
 
 def lower_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -117,4 +124,4 @@ def _cased(table: Table) -> Table:
 
 
 def _dated(parameters: Mapping[str, str], now: int) -> dict[str, str]:
-    return dict(parameters) if DDL_TIME in parameters else {**parameters, DDL_TIME: str(now)}
+    return {**parameters, DDL_TIME: str(now)} if parameters.get(DDL_TIME, "0") == "0" else dict(parameters)

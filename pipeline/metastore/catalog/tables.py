@@ -10,9 +10,9 @@ from pipeline.metastore.catalog.entries import NameChange, NamedTable, TableChan
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, TableName, entry_of
 from pipeline.metastore.catalog.names import matching, qualified
 from pipeline.metastore.catalog.names_state import Names
-from pipeline.metastore.catalog.stored import VIEW, altered_table, check_table, folded, stored_table
+from pipeline.metastore.catalog.stored import VIEW, altered_table, check_definition, check_name, folded, stored_table
 from pipeline.metastore.catalog.table_state import TableState
-from pipeline.metastore.catalog.validation import incompatible_columns
+from pipeline.metastore.catalog.validation import incompatible_columns, wrong_column
 from pipeline.metastore.log.token import Token
 from pipeline.metastore.model.errors import (
     AlreadyExistsError,
@@ -21,7 +21,7 @@ from pipeline.metastore.model.errors import (
     NoSuchObjectError,
     UnknownDatabaseError,
 )
-from pipeline.metastore.model.objects import Storage, Table
+from pipeline.metastore.model.objects import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ class Tables:
 
         Raises AlreadyExistsError, and InvalidObjectError for a wrong name, a wrong type or an unknown database.
         """
-        check_table(table)
+        check_definition(table.name, table.storage.columns)
+        if wrong := wrong_column(table.partition_keys):
+            raise InvalidObjectError(f"Invalid partition column {wrong}")
         database, name = folded(table.database), folded(table.name)
         self._check_free(self._logs.names.state().state, table)
         home = self._logs.names.known().state.databases[database]
@@ -117,12 +119,12 @@ class Tables:
 
         Raises InvalidOperationError for an unknown table, names that are taken, and what the Metastore refuses.
         """
-        check_table(new, InvalidOperationError)
         try:
             entry = self._logs.find(database, name)
         except NoSuchObjectError as error:
             raise InvalidOperationError(error.what) from error
         target = folded(new.database), folded(new.name)
+        check_definition(target[1], new.storage.columns, InvalidOperationError)
         _check_change(entry.table, new)
 
         def propose(state: TableState) -> TableChange:
@@ -175,8 +177,8 @@ class Tables:
         given twice, InvalidObjectError for a wrong name.
         """
         moves = {_folded(old): _folded(new) for old, new in names.items()}
-        for database, name in moves.values():
-            check_table(Table(database, name, Storage()))
+        for _, name in moves.values():
+            check_name(name)
         self._logs.names.commit(lambda state: _renamed(state, moves))
 
     def orphans(self) -> list[str]:
@@ -201,8 +203,8 @@ class Tables:
         def propose(names: Names) -> NameChange | None:
             if new[0] not in names.databases:
                 raise InvalidOperationError(
-                    f"Unable to change partition or table. Database {new[0]} does not exist"
-                    f" Check metastore logs for detailed stack.{new[0]}"
+                    "Unable to change partition or table. Check metastore logs for detailed stack."
+                    f"Database hive.{new[0]} doesn't exist."
                 )
             if names.table(*new) is not None:
                 raise InvalidOperationError(f"new table {new[0]}.{new[1]} already exists")

@@ -73,9 +73,10 @@ def _key_of(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> KeyColumn:
 
 
 def _is_typed(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
-    kind = _key_of(comparison, keys).type
-    if comparison.op is Op.LIKE:
+    key = keys.get(comparison.key.lower())
+    if key is None or comparison.op is Op.LIKE:
         return False
+    kind = key.type
     if kind == "date":
         return _as_day(comparison.value) is not None
     return isinstance(comparison.value, str if kind == "string" else int) and (kind == "string" or kind in _INTEGERS)
@@ -84,6 +85,8 @@ def _is_typed(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
 def _check_text(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> None:
     if _key_of(comparison, keys).type != "string" or isinstance(comparison.value, int):
         raise MetaError("Filtering is supported only on partition keys of type string")
+    if comparison.op in (Op.EQUAL, Op.UNEQUAL) and not _text(comparison.value):
+        raise MetaError(f"Partition spec is incorrect. {{{comparison.key}=}}")
     if comparison.op is Op.LIKE and comparison.reversed:
         raise MetaError(f"Value should be on the RHS for LIKE operator : Key <{comparison.key}>")
 

@@ -150,9 +150,10 @@ class _Parser:
             return self._in(key)
         negated = self._take("NOT")
         if self._take("BETWEEN"):
+            kind = self._peek().kind
             low = self._value()
             self._need("AND")
-            high = self._value(type(low))
+            high = self._value(kind)
             if negated:
                 return Some((Comparison(key, Op.LESS, low), Comparison(key, Op.GREATER, high)))
             return Every((Comparison(key, Op.AT_LEAST, low), Comparison(key, Op.AT_MOST, high)))
@@ -165,9 +166,10 @@ class _Parser:
         negated = self._take("NOT")
         self._need("IN")
         self._need("(")
+        kind = self._peek().kind
         values = [self._value()]
         while self._take(","):
-            values.append(self._value(type(values[0])))
+            values.append(self._value(kind))
         self._need(")")
         return _one_of([Comparison(key, _equality(negated), value) for value in values], negated)
 
@@ -213,12 +215,12 @@ class _Parser:
             raise self._error("a partition key")
         return self._next().text
 
-    def _value(self, kind: type[Value] | None = None) -> Value:
-        value = _value_of(self._peek())
-        if value is None or (kind is not None and not isinstance(value, kind)):
-            raise self._error("a value" if kind is None else "a value of the same kind")
+    def _value(self, kind: str | None = None) -> Value:
+        token = self._peek()
+        if token.kind not in ("text", "integer", "date") or kind not in (None, token.kind):
+            raise self._error("a value" if kind is None else f"a value of the kind {kind}")
         self.position += 1
-        return value
+        return _value_of(token)
 
     def _peek(self, ahead: int = 0) -> _Token:
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
@@ -266,20 +268,18 @@ def _tokens(text: str) -> list[_Token]:
     return [*tokens, _Token("end", "", end)]
 
 
-def _value_of(token: _Token) -> Value | None:
+def _value_of(token: _Token) -> Value:
     if token.kind == "text":
         return token.text[1:-1]
     if token.kind == "integer":
         number = int(token.text)
         if not -_LONG <= number < _LONG:
-            raise MetaError(f'For input string: "{token.text}"')
+            raise MetaError(f'java.lang.NumberFormatException: For input string: "{token.text}"')
         return number
-    if token.kind == "date":
-        digits = token.text[-10:]
-        if day(digits) is None:
-            raise MetaError(f"Error parsing partition filter : line 1:{token.at} {token.text} is no date")
-        return Day(digits)
-    return None
+    digits = token.text[-10:]
+    if day(digits) is None:
+        raise MetaError(f"Error parsing partition filter : line 1:{token.at} {token.text} is no date")
+    return Day(digits)
 
 
 def _equality(negated: bool) -> Op:
