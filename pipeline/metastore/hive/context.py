@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.clock import now_ms
+from pipeline.metastore.catalog.catalog import Catalog
+from pipeline.metastore.hive.answers import Answers
+from pipeline.metastore.hive.functions import Functions
+from pipeline.metastore.hive.locks.service import Locks
 from pipeline.metastore.hive.session import Session
+from pipeline.metastore.hive.table_files import TableFiles
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """What all clients share. ``started``: seconds since the epoch."""
 
-    configuration: Mapping[str, str]
+    catalog: Catalog
+    locks: Locks
+    functions: Functions
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    files: TableFiles = field(default_factory=TableFiles)
+    answers: Answers = field(default_factory=Answers)
     started: int = field(default_factory=lambda: now_ms() // 1000)
 
 
@@ -23,3 +33,13 @@ class Context:
 
     services: Services
     session: Session
+
+    @property
+    def catalog(self) -> Catalog:
+        """The databases, tables and partitions."""
+        return self.services.catalog
+
+    @property
+    def answers(self) -> Answers:
+        """Tables and partitions as bytes."""
+        return self.services.answers

@@ -1,4 +1,4 @@
-"""What clients send, as databases, tables and partitions. What is unset has the model's default."""
+"""What clients send, as databases, tables and partitions. What is unset is what Java's generated classes have then."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def storage(sd: Struct, of: str | None) -> Storage:
         input_format=sd.inputFormat,
         output_format=sd.outputFormat,
         compressed=bool(sd.compressed),
-        buckets=-1 if sd.numBuckets is None else sd.numBuckets,
+        buckets=sd.numBuckets or 0,
         serde=SerDe(serde.name, serde.serializationLib, serde.parameters or {}) if serde else SerDe(),
         bucket_columns=tuple(sd.bucketCols or ()),
         sort_columns=tuple(SortColumn(o.col, 1 if o.order is None else o.order) for o in sd.sortCols or ()),

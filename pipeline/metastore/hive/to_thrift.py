@@ -25,7 +25,6 @@ def database(d: Database) -> ttypes.Database:
         ownerName=d.owner,
         ownerType=d.owner_type,
         catalogName=CATALOG,
-        createTime=d.created or None,
     )
 
 
@@ -44,7 +43,7 @@ def table(t: Table) -> ttypes.Table:
         viewOriginalText=t.view_original_text,
         viewExpandedText=t.view_expanded_text,
         tableType=t.kind,
-        temporary=False,
+        temporary=None,
         rewriteEnabled=t.rewrite_enabled,
         catName=CATALOG,
         ownerType=t.owner_type or ttypes.PrincipalType.USER,

@@ -5,23 +5,30 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
+from pipeline.metastore.hive.generated import Struct
 
-@contextmanager
-def client(address: tuple[str, int]) -> Iterator[Any]:
-    """The generated client of the Hive 4 generation."""
-    transport = TBufferedTransport(TSocket(*address))
-    transport.open()
-    try:
-        yield ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(transport))
-    finally:
-        transport.close()
+
+class client:
+    """The generated client of the Hive 4 generation.
+
+    It is no generator: contextlib sets the traceback of an exception, which the generated exceptions refuse.
+    """
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._transport = TBufferedTransport(TSocket(*address))
+
+    def __enter__(self) -> Struct:
+        self._transport.open()
+        return ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(self._transport))
+
+    def __exit__(self, *failure: object) -> None:
+        self._transport.close()
 
 
 @contextmanager

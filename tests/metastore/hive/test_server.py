@@ -10,39 +10,41 @@ from collections.abc import Callable, Iterator
 import pytest
 from thrift.Thrift import TApplicationException
 
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.hive.context import Services
+from pipeline.metastore.hive.functions import Functions
 from pipeline.metastore.hive.hive_calls import HiveCalls
 from pipeline.metastore.hive.limits import Limits
+from pipeline.metastore.hive.locks.service import Locks
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.hive.session import Session
 from pipeline.metastore.hive.wire import Message, MessageReader
+from pipeline.metastore.stores.base import LogStore
 from tests.metastore.hive.clients import client, raw
+from tests.metastore.hive.conftest import Calls
 
 GET_NAME = b"\x80\x01\x00\x01\x00\x00\x00\x07getName\x00\x00\x00\x07\x00"
 
 
-class Seen:
-    """The calls that a server told of."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[tuple[str, str]] = []
-
-    def __call__(self, method: str, seconds: float, outcome: str) -> None:
-        self.outcomes.append((method, outcome))
+Start = Callable[..., ThriftServer]  # limits by name
 
 
 @pytest.fixture
-def seen() -> Seen:
-    return Seen()
+def services(store: LogStore) -> Services:
+    return Services(Catalog(store), Locks(store), Functions(store), {"hive.x": "1"})
 
 
 @pytest.fixture
-def start(seen: Seen) -> Iterator[Callable[..., ThriftServer]]:
+def start(services: Services, calls: Calls) -> Iterator[Start]:
     servers: list[ThriftServer] = []
 
     def started(**limits: float) -> ThriftServer:
-        calls = HiveCalls(Services(configuration={"hive.x": "1"}), seen)
-        server = ThriftServer(calls, listener=listen("127.0.0.1", 0), limits=Limits(**limits), on_call=seen)  # type: ignore[arg-type]
+        server = ThriftServer(
+            HiveCalls(services, calls),
+            listener=listen("127.0.0.1", 0),
+            limits=Limits(**limits),  # type: ignore[arg-type]
+            on_call=calls,
+        )
         server.start()
         servers.append(server)
         return server
@@ -52,33 +54,31 @@ def start(seen: Seen) -> Iterator[Callable[..., ThriftServer]]:
         server.stop(drain_seconds=1.0)
 
 
-def test_calls_that_need_no_catalog(start: Callable[..., ThriftServer], seen: Seen) -> None:
+def test_calls_that_need_no_catalog(start: Start, calls: Calls) -> None:
     server = start()
     with client(server.address) as c:
         assert c.getName() == "new db based metaserver"
         assert c.getStatus() == 2
         assert c.aliveSince() > 1_600_000_000
-        assert c.set_ugi("spark", ["a", "b"]) == ["a", "b", "spark"]
+        assert c.set_ugi("spark", ["a", "b"]) == ["a", "b"]
         assert c.get_config_value("hive.x", "2") == "1"
         assert c.get_config_value("hive.y", "2") == "2"
         c.shutdown()
         assert c.getVersion() == "3.0"
-    assert ("shutdown", "ok") in seen.outcomes
+    assert ("shutdown", "ok") in calls.outcomes
 
 
-def test_an_unknown_method_is_answered_as_by_thrift_and_the_connection_goes_on(
-    start: Callable[..., ThriftServer], seen: Seen
-) -> None:
+def test_an_unknown_method_is_answered_as_by_thrift_and_the_connection_goes_on(start: Start, calls: Calls) -> None:
     with client(start().address) as c:
         with pytest.raises(TApplicationException) as unknown:
             c.get_resource_plan(None)
         assert unknown.value.type == TApplicationException.UNKNOWN_METHOD
         assert unknown.value.message == "Invalid method name: 'get_resource_plan'"
         assert c.getStatus() == 2
-    assert seen.outcomes[0] == ("-", "unsupported")
+    assert calls.outcomes[0] == ("-", "unsupported")
 
 
-def test_a_message_may_come_byte_by_byte_and_several_at_once(start: Callable[..., ThriftServer]) -> None:
+def test_a_message_may_come_byte_by_byte_and_several_at_once(start: Start) -> None:
     with raw(start().address) as sock:
         for byte in GET_NAME:
             sock.sendall(bytes([byte]))
@@ -87,7 +87,7 @@ def test_a_message_may_come_byte_by_byte_and_several_at_once(start: Callable[...
         assert [_answer(sock), _answer(sock), _answer(sock)] == [one] * 3
 
 
-def test_the_older_form_without_a_version_is_read(start: Callable[..., ThriftServer]) -> None:
+def test_the_older_form_without_a_version_is_read(start: Start) -> None:
     with raw(start().address) as sock:
         sock.sendall(b"\x00\x00\x00\x07getName\x01\x00\x00\x00\x07\x00")
         assert b"new db based metaserver" in _answer(sock).raw
@@ -109,22 +109,18 @@ def test_the_older_form_without_a_version_is_read(start: Callable[..., ThriftSer
     ],
     ids=["http", "tls", "framed", "string-2gb", "string-negative", "list-2g", "map-2g", "depth", "type", "name-2gb"],
 )
-def test_nonsense_ends_the_connection_and_is_counted(
-    start: Callable[..., ThriftServer], seen: Seen, data: bytes
-) -> None:
+def test_nonsense_ends_the_connection_and_is_counted(start: Start, calls: Calls, data: bytes) -> None:
     server = start()
     with raw(server.address) as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
         assert _until_closed(sock) == b""
-    assert seen.outcomes == [("-", "malformed")]
+    assert calls.outcomes == [("-", "malformed")]
     with client(server.address) as c:
         assert c.getStatus() == 2
 
 
-def test_arguments_of_another_type_are_refused_and_the_connection_goes_on(
-    start: Callable[..., ThriftServer], seen: Seen
-) -> None:
+def test_arguments_of_another_type_are_refused_and_the_connection_goes_on(start: Start, calls: Calls) -> None:
     server = start()
     name = b"set_ugi"
     head = b"\x80\x01\x00\x01\x00\x00\x00\x07" + name + b"\x00\x00\x00\x01"
@@ -133,23 +129,23 @@ def test_arguments_of_another_type_are_refused_and_the_connection_goes_on(
         assert b"cannot be read" in _answer(sock).raw
         sock.sendall(GET_NAME)
         assert b"metaserver" in _answer(sock).raw
-    assert seen.outcomes[0] == ("set_ugi", "malformed")
+    assert calls.outcomes[0] == ("set_ugi", "malformed")
 
 
-def test_an_unknown_field_of_the_arguments_is_left_out(start: Callable[..., ThriftServer]) -> None:
+def test_an_unknown_field_of_the_arguments_is_left_out(start: Start) -> None:
     with raw(start().address) as sock:
         sock.sendall(GET_NAME[:-1] + b"\x0b\x00\x63\x00\x00\x00\x02ab\x0c\x00\x64\x00\x00")
         assert b"metaserver" in _answer(sock).raw
 
 
-def test_a_long_message_is_refused_when_it_is_too_long(start: Callable[..., ThriftServer], seen: Seen) -> None:
+def test_a_long_message_is_refused_when_it_is_too_long(start: Start, calls: Calls) -> None:
     with raw(start(message=1000).address) as sock:
         sock.sendall(GET_NAME[:-1] + b"\x0b\x00\x01\x00\x00\x10\x00" + b"x" * 100)
         assert _until_closed(sock) == b""
-    assert seen.outcomes == [("-", "malformed")]
+    assert calls.outcomes == [("-", "malformed")]
 
 
-def test_silent_and_slow_clients_are_sent_away(start: Callable[..., ThriftServer], seen: Seen) -> None:
+def test_silent_and_slow_clients_are_sent_away(start: Start, calls: Calls) -> None:
     server = start(idle_seconds=0.2, message_seconds=0.3)
     with raw(server.address) as silent, raw(server.address) as slow:
         slow.sendall(GET_NAME[:5])
@@ -157,7 +153,7 @@ def test_silent_and_slow_clients_are_sent_away(start: Callable[..., ThriftServer
         assert _until_closed(slow) == b""
 
 
-def test_more_clients_than_allowed_are_closed_at_once(start: Callable[..., ThriftServer]) -> None:
+def test_more_clients_than_allowed_are_closed_at_once(start: Start) -> None:
     server = start(connections=2)
     with client(server.address) as one, client(server.address) as two:
         assert one.getStatus() == two.getStatus() == 2
@@ -188,9 +184,9 @@ def test_stop_lets_a_running_call_end_and_closes_idle_clients() -> None:
         assert not stopping.is_alive()
 
 
-def test_two_servers_share_a_port() -> None:
-    first = ThriftServer(HiveCalls(Services({})), listener=listen("127.0.0.1", 0, shared=True))
-    second = ThriftServer(HiveCalls(Services({})), listener=listen(*first.address, shared=True))
+def test_two_servers_share_a_port(services: Services) -> None:
+    first = ThriftServer(HiveCalls(services), listener=listen("127.0.0.1", 0, shared=True))
+    second = ThriftServer(HiveCalls(services), listener=listen(*first.address, shared=True))
     first.start()
     second.start()
     with client(first.address) as c:

@@ -61,7 +61,7 @@ def set_ugi(context: Context, args: Struct) -> list[str]:
     """The client says who it is. Without Kerberos it is believed."""
     context.session.user = args.user_name
     context.session.groups = args.group_names or []
-    return [*context.session.groups, args.user_name]
+    return list(context.session.groups)
 
 
 def get_config_value(context: Context, args: Struct) -> str | None:

@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
-from pipeline.metastore.hive.handlers import server
+from pipeline.metastore.hive.handlers import (
+    databases,
+    functions,
+    locks,
+    partition_changes,
+    partition_specs,
+    partitions,
+    server,
+    statistics,
+    table_changes,
+    tables,
+    unowned,
+)
 from pipeline.metastore.hive.methods import Method, methods
 
-METHODS: dict[str, Method] = methods({**server.CALLS})
+METHODS: dict[str, Method] = methods(
+    {
+        **server.CALLS,
+        **databases.CALLS,
+        **tables.CALLS,
+        **table_changes.CALLS,
+        **partitions.CALLS,
+        **partition_changes.CALLS,
+        **partition_specs.CALLS,
+        **statistics.CALLS,
+        **functions.CALLS,
+        **locks.CALLS,
+        **unowned.CALLS,
+    }
+)

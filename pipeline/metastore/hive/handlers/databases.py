@@ -1,0 +1,103 @@
+"""Databases, and the catalog that has them all."""
+
+from __future__ import annotations
+
+from hive_metastore import ttypes
+
+from pipeline.metastore.hive import from_thrift, to_thrift
+from pipeline.metastore.hive.context import Context
+from pipeline.metastore.hive.generated import Struct
+from pipeline.metastore.hive.methods import Handler
+from pipeline.metastore.hive.names import database_name, of_catalog, plain
+from pipeline.metastore.model.errors import NoSuchObjectError, UnknownDatabaseError
+
+
+def get_all_databases(context: Context, args: Struct) -> list[str]:
+    """The names of all databases."""
+    return context.catalog.databases()
+
+
+def get_databases(context: Context, args: Struct) -> list[str]:
+    """The names that match a pattern: ``*`` is any text, ``|`` separates choices."""
+    pattern = plain(args.pattern)
+    return context.catalog.databases() if pattern is None else context.catalog.databases_like(pattern)
+
+
+def get_database(context: Context, args: Struct) -> Struct:
+    """A database."""
+    return to_thrift.database(context.catalog.database(database_name(args.name)))
+
+
+def get_database_req(context: Context, args: Struct) -> Struct:
+    """A database."""
+    of_catalog(args.request.catalogName)
+    return to_thrift.database(context.catalog.database(database_name(args.request.name)))
+
+
+def create_database(context: Context, args: Struct) -> None:
+    """Create a database. Its directory is made by whoever writes into it first."""
+    of_catalog(args.database.catalogName)
+    context.catalog.create_database(from_thrift.database(args.database))
+
+
+def alter_database(context: Context, args: Struct) -> None:
+    """Replace a database's description, parameters, owner and location."""
+    context.catalog.alter_database(database_name(args.dbname), from_thrift.database(args.db))
+
+
+def drop_database(context: Context, args: Struct) -> None:
+    """Drop a database; with ``cascade`` its tables, too."""
+    _drop(context, args.name, args.cascade, args.deleteData)
+
+
+def drop_database_req(context: Context, args: Struct) -> None:
+    """Drop a database; with ``ignoreUnknownDb`` also one that there is not."""
+    request = args.req
+    of_catalog(request.catalogName)
+    try:
+        _drop(context, request.name, request.cascade, request.deleteData)
+    except (NoSuchObjectError, UnknownDatabaseError):
+        if not request.ignoreUnknownDb:
+            raise
+
+
+def get_catalogs(context: Context, args: Struct) -> Struct:
+    """The names of the catalogs: one."""
+    return ttypes.GetCatalogsResponse(names=[to_thrift.CATALOG])
+
+
+def get_catalog(context: Context, args: Struct) -> Struct:
+    """The catalog."""
+    of_catalog(args.catName.name)
+    value = ttypes.Catalog(name=to_thrift.CATALOG, description="The catalog of the lake", locationUri="")
+    return ttypes.GetCatalogResponse(catalog=value)
+
+
+def get_dataconnectors(context: Context, args: Struct) -> list[str]:
+    """The names of databases elsewhere: none."""
+    return []
+
+
+def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool | None) -> None:
+    name, files = database_name(sent), context.services.files
+    for table in context.catalog.tables(name) if cascade and delete_data else ():
+        entry = context.catalog.table(name, table)
+        files.check(entry.table, [entry.table.location])
+    dropped = context.catalog.drop_database(name, cascade=bool(cascade))
+    for entry in dropped if delete_data else ():
+        files.delete_dropped(entry.table, [entry.table.location])
+
+
+CALLS: dict[str, Handler] = {
+    "get_all_databases": get_all_databases,
+    "get_databases": get_databases,
+    "get_database": get_database,
+    "get_database_req": get_database_req,
+    "create_database": create_database,
+    "alter_database": alter_database,
+    "drop_database": drop_database,
+    "drop_database_req": drop_database_req,
+    "get_catalogs": get_catalogs,
+    "get_catalog": get_catalog,
+    "get_dataconnectors": get_dataconnectors,
+}

@@ -1,0 +1,188 @@
+"""Partitions that are added, altered and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hive_metastore import ttypes
+
+from pipeline.metastore.catalog.logs import TableEntry
+from pipeline.metastore.catalog.names import partition_name, partition_values
+from pipeline.metastore.hive import from_thrift
+from pipeline.metastore.hive.context import Context
+from pipeline.metastore.hive.encoded import LIST, STOP, STRUCT, Encoded, field, struct_list
+from pipeline.metastore.hive.generated import Struct
+from pipeline.metastore.hive.handlers.partition_specs import spread
+from pipeline.metastore.hive.methods import Handler
+from pipeline.metastore.hive.names import database_name, of_catalog
+from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.objects import Partition
+
+
+def add_partition(context: Context, args: Struct) -> Encoded:
+    """Add a partition."""
+    return Encoded(STRUCT, _encoded(context, args.new_part, _add(context, [args.new_part]))[0])
+
+
+def add_partitions(context: Context, args: Struct) -> int:
+    """Add partitions of one table, all or none: how many."""
+    return len(_add(context, args.new_parts or ()))
+
+
+def add_partitions_pspec(context: Context, args: Struct) -> int:
+    """Add partitions that share a storage descriptor, all or none: how many."""
+    return len(_add(context, [part for spec in args.new_parts or () for part in spread(spec)]))
+
+
+def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
+    """Add partitions of one table, all or none; with ``ifNotExists`` those that there are not."""
+    request = args.request
+    of_catalog(request.catName)
+    parts = from_thrift.partitions(request.parts)
+    database, name = database_name(request.dbName), request.tblName
+    added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
+    if not request.needResult:
+        return ttypes.AddPartitionsResult()
+    encoded = context.answers.partitions(context.catalog.table(database, name), added)
+    return Encoded(STRUCT, field(LIST, 1, struct_list(encoded)) + STOP)
+
+
+def append_partition(context: Context, args: Struct) -> Encoded:
+    """Add a partition with some values at the place that follows from them."""
+    return _append(context, args, args.part_vals or ())
+
+
+def append_partition_by_name(context: Context, args: Struct) -> Encoded:
+    """Add a partition of a name at the place that follows from it."""
+    return _append(context, args, partition_values(args.part_name))
+
+
+def alter_partition(context: Context, args: Struct) -> None:
+    """Replace a partition."""
+    _alter(context, args.db_name, args.tbl_name, [args.new_part])
+
+
+def alter_partitions(context: Context, args: Struct) -> None:
+    """Replace partitions, all or none."""
+    _alter(context, args.db_name, args.tbl_name, args.new_parts or ())
+
+
+def alter_partitions_req(context: Context, args: Struct) -> Struct:
+    """Replace partitions, all or none."""
+    of_catalog(args.req.catName)
+    _alter(context, args.req.dbName, args.req.tableName, args.req.partitions or ())
+    return ttypes.AlterPartitionsResponse()
+
+
+def rename_partition(context: Context, args: Struct) -> None:
+    """Give a partition other values."""
+    new = from_thrift.partition(args.new_part)
+    context.catalog.rename_partition(database_name(args.db_name), args.tbl_name, args.part_vals or (), new)
+
+
+def rename_partition_req(context: Context, args: Struct) -> Struct:
+    """Give a partition other values."""
+    request = args.req
+    of_catalog(request.catName)
+    new = from_thrift.partition(request.newPart)
+    context.catalog.rename_partition(database_name(request.dbName), request.tableName, request.partVals or (), new)
+    return ttypes.RenamePartitionResponse()
+
+
+def drop_partition(context: Context, args: Struct) -> bool:
+    """Drop the partition of some values."""
+    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    return _drop_one(context, entry, context.catalog.partition(entry, args.part_vals or ()), args.deleteData)
+
+
+def drop_partition_by_name(context: Context, args: Struct) -> bool:
+    """Drop the partition of a name."""
+    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    return _drop_one(context, entry, context.catalog.partition_named(entry, args.part_name), args.deleteData)
+
+
+def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
+    """Drop partitions by their names, all or none; conditions as serialized Hive expressions are not understood."""
+    request = args.req
+    of_catalog(request.catName)
+    if request.parts.exprs:
+        raise MetaError(
+            "Partitions are dropped by their names; serialized expressions of Hive are not understood",
+            do_next="send names",
+        )
+    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    names, if_exists = request.parts.names or (), bool(request.ifExists)
+    dropped = _drop(context, entry, names, request.deleteData, if_exists=if_exists)
+    if not request.needResult:
+        return ttypes.DropPartitionsResult()
+    return Encoded(STRUCT, field(LIST, 1, struct_list(context.answers.partitions(entry, dropped))) + STOP)
+
+
+def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
+    if not sent:
+        return []
+    of_catalog(sent[0].catName)
+    places = {(database_name(part.dbName), part.tableName) for part in sent}
+    if len(places) > 1:
+        raise MetaError("The partitions are of several tables", do_next="add those of each table by a call")
+    database, name = places.pop()
+    return context.catalog.add_partitions(database, name, from_thrift.partitions(sent))
+
+
+def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
+    database = database_name(args.db_name)
+    added = context.catalog.append_partition(database, args.tbl_name, values)
+    entry = context.catalog.table(database, args.tbl_name)
+    return Encoded(STRUCT, context.answers.partitions(entry, [added])[0])
+
+
+def _alter(context: Context, database: str, name: str, sent: Sequence[Struct]) -> None:
+    context.catalog.alter_partitions(database_name(database), name, from_thrift.partitions(sent))
+
+
+def _drop_one(context: Context, entry: TableEntry, partition: Partition, delete_data: bool | None) -> bool:
+    _drop(context, entry, [partition_name(entry.table.partition_keys, partition.values)], delete_data)
+    return True
+
+
+def _drop(
+    context: Context, entry: TableEntry, names: Sequence[str], delete_data: bool | None, *, if_exists: bool = False
+) -> list[Partition]:
+    table, files = entry.table, context.services.files
+    if delete_data:
+        going = [entry.partitions.named(name) for name in names]
+        files.check(table, [partition.location for partition in going if partition])
+    dropped = context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
+    if delete_data:
+        files.delete_dropped(table, [partition.location for partition in dropped])
+    return dropped
+
+
+def _encoded(context: Context, sent: Struct, added: Sequence[Partition]) -> list[bytes]:
+    entry = context.catalog.table(database_name(sent.dbName), sent.tableName)
+    return context.answers.partitions(entry, added)
+
+
+CALLS: dict[str, Handler] = {
+    "add_partition": add_partition,
+    "add_partition_with_environment_context": add_partition,
+    "add_partitions": add_partitions,
+    "add_partitions_pspec": add_partitions_pspec,
+    "add_partitions_req": add_partitions_req,
+    "append_partition": append_partition,
+    "append_partition_with_environment_context": append_partition,
+    "append_partition_by_name": append_partition_by_name,
+    "append_partition_by_name_with_environment_context": append_partition_by_name,
+    "alter_partition": alter_partition,
+    "alter_partition_with_environment_context": alter_partition,
+    "alter_partitions": alter_partitions,
+    "alter_partitions_with_environment_context": alter_partitions,
+    "alter_partitions_req": alter_partitions_req,
+    "rename_partition": rename_partition,
+    "rename_partition_req": rename_partition_req,
+    "drop_partition": drop_partition,
+    "drop_partition_with_environment_context": drop_partition,
+    "drop_partition_by_name": drop_partition_by_name,
+    "drop_partition_by_name_with_environment_context": drop_partition_by_name,
+    "drop_partitions_req": drop_partitions_req,
+}

@@ -1,0 +1,214 @@
+"""Partitions that are read. A negative number of partitions means all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from hive_metastore import ttypes
+
+from pipeline.metastore.catalog.logs import TableEntry
+from pipeline.metastore.catalog.names import partition_values
+from pipeline.metastore.catalog.partitions import Positions
+from pipeline.metastore.hive.context import Context
+from pipeline.metastore.hive.encoded import LIST, STOP, STRUCT, Encoded, field, struct_list
+from pipeline.metastore.hive.generated import Struct
+from pipeline.metastore.hive.methods import Handler
+from pipeline.metastore.hive.names import database_name, of_catalog
+from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.objects import Partition
+
+
+def get_partition(context: Context, args: Struct) -> Encoded:
+    """The partition of some values."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    return _one(context, entry, context.catalog.partition(entry, args.part_vals or ()))
+
+
+def get_partition_req(context: Context, args: Struct) -> Encoded:
+    """The partition of some values."""
+    request = args.req
+    of_catalog(request.catName)
+    entry = _entry(context, request.dbName, request.tblName)
+    found = _one(context, entry, context.catalog.partition(entry, request.partVals or ()))
+    return Encoded(STRUCT, field(STRUCT, 1, found.data) + STOP)
+
+
+def get_partition_by_name(context: Context, args: Struct) -> Encoded:
+    """The partition of a name such as ``dt=2024-01-01/hour=5``."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    return _one(context, entry, context.catalog.partition_named(entry, args.part_name))
+
+
+def get_partitions(context: Context, args: Struct) -> Encoded:
+    """The partitions of a table."""
+    return Encoded(LIST, _all(context, _entry(context, args.db_name, args.tbl_name), args.max_parts))
+
+
+def get_partitions_req(context: Context, args: Struct) -> Encoded:
+    """The partitions of a table."""
+    request = args.req
+    of_catalog(request.catName)
+    found = _all(context, _entry(context, request.dbName, request.tblName), request.maxParts)
+    return Encoded(STRUCT, field(LIST, 1, found) + STOP)
+
+
+def get_partitions_ps(context: Context, args: Struct) -> Encoded:
+    """The partitions with some values for the first keys; the empty text is any value."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    return Encoded(LIST, _with(context, entry, args.part_vals, args.max_parts))
+
+
+def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> Encoded:
+    """The partitions with some values for the first keys."""
+    request = args.req
+    of_catalog(request.catName)
+    entry = _entry(context, request.dbName, request.tblName)
+    return Encoded(STRUCT, field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)) + STOP)
+
+
+def get_partitions_by_filter(context: Context, args: Struct) -> Encoded:
+    """The partitions for which a condition on the keys holds."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    found = _first(context.catalog.partitions_matching(entry, args.filter or ""), args.max_parts)
+    return Encoded(LIST, _bytes(context, entry, entry.partitions.select(found)))
+
+
+def get_num_partitions_by_filter(context: Context, args: Struct) -> int:
+    """For how many partitions a condition on the keys holds."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    return len(context.catalog.partitions_matching(entry, args.filter or ""))
+
+
+def get_partitions_by_names(context: Context, args: Struct) -> Encoded:
+    """Those of some partitions that there are, in the order of all partitions."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    return Encoded(LIST, _bytes(context, entry, _named(entry, args.names)))
+
+
+def get_partitions_by_names_req(context: Context, args: Struct) -> Encoded:
+    """Those of some partitions that there are, in the order of all partitions."""
+    request = args.req
+    entry = _entry(context, request.db_name, request.tbl_name)
+    return Encoded(STRUCT, field(LIST, 1, _bytes(context, entry, _named(entry, request.names))) + STOP)
+
+
+def get_partition_names(context: Context, args: Struct) -> list[str]:
+    """The names of a table's partitions."""
+    names = _entry(context, args.db_name, args.tbl_name).partitions.names()
+    return names if args.max_parts < 0 else names[: args.max_parts]
+
+
+def get_partition_names_ps(context: Context, args: Struct) -> list[str]:
+    """The names of the partitions with some values for the first keys."""
+    return _names_with(context, args.db_name, args.tbl_name, args.part_vals, args.max_parts)
+
+
+def get_partition_names_ps_req(context: Context, args: Struct) -> Struct:
+    """The names of the partitions with some values for the first keys."""
+    request = args.req
+    of_catalog(request.catName)
+    names = _names_with(context, request.dbName, request.tblName, request.partValues, request.maxParts)
+    return ttypes.GetPartitionNamesPsResponse(names=names)
+
+
+def get_partition_values(context: Context, args: Struct) -> Struct:
+    """The values of some keys, each combination once if the client wants that."""
+    request = args.request
+    of_catalog(request.catName)
+    entry = _entry(context, request.dbName, request.tblName)
+    found = _matching(context, entry, request.filter)
+    keys = [key.name for key in entry.table.partition_keys]
+    wanted = [_key(keys, column.name) for column in request.partitionKeys or ()]
+    rows: Iterable[tuple[str, ...]] = (tuple(p.values[i] for i in wanted) for p in found)
+    if request.applyDistinct:
+        rows = dict.fromkeys(rows)
+    order = [wanted.index(_key(keys, column.name)) for column in request.partitionOrder or ()] or range(len(wanted))
+    ordered = sorted(rows, key=lambda row: [row[i] for i in order], reverse=not request.ascending)
+    limit = len(ordered) if request.maxParts < 0 else request.maxParts
+    answered = [ttypes.PartitionValuesRow(row=list(row)) for row in ordered[:limit]]
+    return ttypes.PartitionValuesResponse(partitionValues=answered)
+
+
+def partition_name_to_vals(context: Context, args: Struct) -> list[str]:
+    """The values in a partition's name."""
+    return list(partition_values(args.part_name)) if args.part_name else []
+
+
+def partition_name_to_spec(context: Context, args: Struct) -> dict[str, str]:
+    """The keys and values in a partition's name."""
+    keys = [part.partition("=")[0] for part in (args.part_name or "").split("/")]
+    return dict(zip(keys, partition_name_to_vals(context, args), strict=False))
+
+
+def _entry(context: Context, database: str, name: str) -> TableEntry:
+    return context.catalog.table(database_name(database), name)
+
+
+def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
+    return Encoded(STRUCT, context.answers.partitions(entry, [partition])[0])
+
+
+def _bytes(context: Context, entry: TableEntry, partitions: Sequence[Partition]) -> bytes:
+    return struct_list(context.answers.partitions(entry, partitions))
+
+
+def _all(context: Context, entry: TableEntry, limit: int) -> bytes:
+    count = len(entry.partitions) if limit < 0 else min(limit, len(entry.partitions))
+    return _bytes(context, entry, entry.partitions.select(np.arange(count, dtype=np.int64)))
+
+
+def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> bytes:
+    found = _first(context.catalog.partitions_with(entry, values or ()), limit)
+    return _bytes(context, entry, entry.partitions.select(found))
+
+
+def _first(positions: Positions, limit: int) -> Positions:
+    return positions if limit < 0 else positions[:limit]
+
+
+def _matching(context: Context, entry: TableEntry, condition: str | None) -> Iterable[Partition]:
+    if not condition:
+        return entry.partitions
+    return entry.partitions.select(context.catalog.partitions_matching(entry, condition))
+
+
+def _named(entry: TableEntry, names: Sequence[str] | None) -> list[Partition]:
+    found = {entry.partitions.position(name) for name in names or ()} - {None}
+    return [entry.partitions[position] for position in sorted(p for p in found if p is not None)]
+
+
+def _names_with(context: Context, database: str, name: str, values: Sequence[str] | None, limit: int) -> list[str]:
+    entry = _entry(context, database, name)
+    return entry.partitions.names(_first(context.catalog.partitions_with(entry, values or ()), limit))
+
+
+def _key(keys: Sequence[str], name: str) -> int:
+    try:
+        return keys.index(name.lower())
+    except ValueError as error:
+        raise MetaError(f"{name} is no partition key", do_next=f"ask for some of {', '.join(keys)}") from error
+
+
+CALLS: dict[str, Handler] = {
+    "get_partition": get_partition,
+    "get_partition_with_auth": get_partition,
+    "get_partition_req": get_partition_req,
+    "get_partition_by_name": get_partition_by_name,
+    "get_partitions": get_partitions,
+    "get_partitions_with_auth": get_partitions,
+    "get_partitions_req": get_partitions_req,
+    "get_partitions_ps": get_partitions_ps,
+    "get_partitions_ps_with_auth": get_partitions_ps,
+    "get_partitions_ps_with_auth_req": get_partitions_ps_with_auth_req,
+    "get_partitions_by_filter": get_partitions_by_filter,
+    "get_num_partitions_by_filter": get_num_partitions_by_filter,
+    "get_partitions_by_names": get_partitions_by_names,
+    "get_partitions_by_names_req": get_partitions_by_names_req,
+    "get_partition_names": get_partition_names,
+    "get_partition_names_ps": get_partition_names_ps,
+    "get_partition_names_ps_req": get_partition_names_ps_req,
+    "get_partition_values": get_partition_values,
+    "partition_name_to_vals": partition_name_to_vals,
+    "partition_name_to_spec": partition_name_to_spec,
+}
