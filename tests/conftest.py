@@ -11,6 +11,7 @@ from tests import hypothesis_profile  # noqa: F401 - loads the profile
 from tests.services import kafka
 from tests.services.databases import log_mariadb, log_postgresql  # noqa: F401 - fixtures
 from tests.services.hdfs import HdfsCluster, start_hdfs
+from tests.services.hms import hms, hms4  # noqa: F401 - fixtures
 from tests.services.kafka import Broker, start_broker
 from tests.services.s3 import S3Server, start_s3
 from tests.spark_session import hudi_spark, spark  # noqa: F401 - fixtures

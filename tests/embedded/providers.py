@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from embedded.hms import hive_jars
 from embedded.jars import DEBEZIUM, HDFS, KAFKA_BROKER, spark_packages
 from embedded.mariadb_programs import mariadb_home
 from pipeline.spark.jars import resolve
@@ -46,6 +47,8 @@ PROVIDERS: dict[str, Callable[[], str]] = {
     "database": _database,
     "connect": lambda: _maven(resolve(DEBEZIUM, "debezium")),
     "hdfs_cluster": lambda: _maven(resolve(HDFS, "hdfs")),
+    "hms": lambda: _maven(hive_jars("3.1.3")),
+    "hms4": lambda: _maven(hive_jars("4.0.1")),
     "spark": lambda: _maven(spark_packages(hudi=True)),
 }
 
