@@ -7,14 +7,14 @@ after that state was known, so entries of one log never contradict each other, w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from pipeline.hudi.files.column_stats import ColumnRange, ValueType
 from pipeline.hudi.timeline.instant import Instant, State
 
-#: min and max of a column; a decimal's unscaled number is text, for it may have more than 64 bits.
+#: min or max of a column (``Any`` in the record, for msgspec takes no such union).
 Bound: TypeAlias = bool | int | float | str | bytes | None
 
 
@@ -50,8 +50,8 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
 
     column: str
     value_type: int
-    low: Bound
-    high: Bound
+    low: Any
+    high: Any
     nulls: int
     values: int
     info: str | None = None
