@@ -8,8 +8,9 @@ completed replacecommit has replaced (clustering, insert overwrite, other bucket
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from pipeline.hudi.files.names import (
     PARTITION_METADATA,
@@ -19,8 +20,24 @@ from pipeline.hudi.files.names import (
     parse_base_name,
     parse_log_name,
 )
-from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.hudi.timeline.timeline import FileGroupId, Timeline
 from pipeline.storage.base import FileInfo, Storage
+
+
+class Visibility(Protocol):
+    """What decides which files are seen: a timeline, or what was recorded of one."""
+
+    def is_completed(self, requested_time: str) -> bool:
+        """As ``Timeline.is_completed``."""
+        ...
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """As ``Timeline.completion_time``."""
+        ...
+
+    def replaced(self) -> Mapping[FileGroupId, str]:
+        """As ``Timeline.replaced``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +118,7 @@ def file_slices(
 
 
 def slices_of_partition(
-    partition_path: str, files: Iterable[FileInfo], timeline: Timeline, as_of: str | None = None
+    partition_path: str, files: Iterable[FileInfo], timeline: Visibility, as_of: str | None = None
 ) -> list[FileSlice]:
     """The latest file slices of one partition from its files, by file id. Arguments and errors as ``file_slices``."""
     replaced = timeline.replaced()
@@ -118,7 +135,7 @@ def slices_of_partition(
 
 
 def _latest_slice(
-    partition_path: str, file_id: str, bases: list[BaseFile], logs: list[LogFile], timeline: Timeline
+    partition_path: str, file_id: str, bases: list[BaseFile], logs: list[LogFile], timeline: Visibility
 ) -> FileSlice:
     base = max(bases, key=lambda b: b.name.instant, default=None)
     ordered = sorted(logs, key=lambda log: log.name.order)
@@ -127,7 +144,7 @@ def _latest_slice(
     return FileSlice(partition_path, file_id, base, tuple(ordered))
 
 
-def _counts(instant: str, timeline: Timeline, as_of: str | None) -> bool:
+def _counts(instant: str, timeline: Visibility, as_of: str | None) -> bool:
     return (as_of is None or instant <= as_of) and timeline.is_completed(instant)
 
 

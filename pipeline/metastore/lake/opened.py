@@ -1,0 +1,64 @@
+"""A Hudi table as the metastore reads it: its properties, its timeline, and its files, without a writer's state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.errors import UnsupportedError
+from pipeline.hudi.definition.config import CREATE_SCHEMA, TableConfig, load_config
+from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.listing import Listing
+from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
+from pipeline.hudi.timeline.timeline import Timeline
+from pipeline.storage import Storage
+from pipeline.storage.base import FileInfo
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """A table as of one listing of its timeline. Columns of any type may be in its schema."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+
+    @classmethod
+    def open(cls, storage: Storage) -> OpenedTable:
+        """Read the properties and list the timeline. Raises ConfigError if there is no table, CorruptDataError,
+        StorageError."""
+        config, _ = load_config(storage)
+        return cls(storage, config, Timeline.load(storage))
+
+    @property
+    def index(self) -> TableIndex | None:
+        """The table's metadata table as of the first use of each of its partitions; None if it has none."""
+        if not self.config.metadata_partitions:
+            return None
+        return TableIndex(self.storage, self.config.metadata_partitions, self.timeline)
+
+    def schema_text(self) -> str:
+        """The Avro schema of the write that was requested last, as Hudi's readers take it.
+
+        Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
+        """
+        for instant in reversed(self.timeline.completed()):
+            if text := self.timeline.commit_metadata(instant).extra.get(SCHEMA_KEY):
+                return text
+        text = self.timeline.history().newest_extra(SCHEMA_KEY) or self.config.extra.get(CREATE_SCHEMA)
+        if text is None:
+            raise UnsupportedError(
+                "the table has no schema, neither in a commit nor in hoodie.properties",
+                do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
+                table=self.config.name,
+            )
+        return text
+
+    def listing(self) -> Listing:
+        """Where its partitions and files are listed: its metadata table if it can be used, else storage."""
+        return Listing.of(self.storage, self.index, self.timeline)
+
+    def files(self, paths: Sequence[str] | None = None) -> dict[str, list[FileInfo]]:
+        """All files by partition path. ``paths``: of these partitions alone. Raises StorageError, CorruptDataError."""
+        listing = self.listing()
+        return listing.files(listing.partitions() if paths is None else paths)

@@ -1,0 +1,70 @@
+"""The Hive tables of a Hudi table are those that Hudi's HiveSync 1.2.0 makes in Hive Metastore 3.1.3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from pipeline.metastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, HiveTable, HiveTables
+from pipeline.metastore.lake.opened import OpenedTable
+from pipeline.metastore.model.objects import Column, Storage
+from tests.hudi.lake import storage_at as open_at
+from tests.metastore.lake.hudi_tables import TABLES
+from tests.paths import GOLDEN
+
+_SYNCED: Mapping[str, Any] = json.loads((GOLDEN / "hive_sync.json").read_text())
+
+
+def _columns(columns: tuple[Column, ...]) -> list[list[str | None]]:
+    return [[column.name, column.type, column.comment] for column in columns]
+
+
+def _storage(storage: Storage, location: str | None, root: Path) -> dict[str, Any]:
+    """As the golden file has it. The path of the serde is a plain one there, as the tool was given it."""
+    assert location is not None
+    parameters = {k: v.replace(f"file:{root}", "{root}") for k, v in storage.serde.parameters.items()}
+    return {
+        "columns": _columns(storage.columns),
+        "location": location.replace(f"file:{root}", "{root}"),
+        "input": storage.input_format,
+        "output": storage.output_format,
+        "buckets": storage.buckets,
+        "compressed": storage.compressed,
+        "serde": storage.serde.library,
+        "serde_parameters": parameters,
+    }
+
+
+def _as_golden(hive: HiveTable, root: Path) -> dict[str, Any]:
+    table = hive.table
+    noted = sorted({LAST_COMMIT, LAST_COMPLETION} & set(table.parameters))
+    return {
+        "kind": table.kind,
+        "keys": _columns(table.partition_keys),
+        "parameters": {key: value for key, value in table.parameters.items() if key not in noted},
+        "noted": noted,
+        **_storage(table.storage, table.location, root),
+        "partitions": [{"values": list(p.values), **_storage(p.storage, p.location, root)} for p in hive.partitions],
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_hive_tables_are_those_of_hive_sync(name: str, tmp_path: Path) -> None:
+    TABLES[name](tmp_path / name)
+    opened = OpenedTable.open(open_at(tmp_path / name))
+    paths = opened.listing().partitions()
+    made = {
+        hive.table.name: _as_golden(hive, tmp_path)
+        for hive in HiveTables(opened, "default", name, timestamps=name == "mor_date").tables(paths)
+    }
+    ours = {name, f"{name}_ro", f"{name}_rt"}
+    synced = {table: said for table, said in _SYNCED.items() if table in ours}
+    for said in synced.values():
+        for partition in said["partitions"]:  # HiveSync keeps the escapes of paths, with --decode-partition too
+            partition["values"] = [unquote(value) for value in partition["values"]]
+    assert made == synced

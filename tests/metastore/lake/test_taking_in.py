@@ -1,0 +1,154 @@
+"""A state that takes in the timeline step by step is the state that is read anew from the table, at every moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.hudi.metadata.config import MetadataConfig
+from pipeline.hudi.services import archival, cleaning
+from pipeline.hudi.services.archival import ArchivalConfig
+from pipeline.hudi.services.cleaning import CleaningConfig
+from pipeline.hudi.services.compaction import CompactionConfig, run
+from pipeline.hudi.services.restore import restore
+from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint
+from pipeline.hudi.table.table import HudiTable
+from pipeline.metastore.lake.differences import differences
+from pipeline.metastore.lake.entries import LakeEntry, Renewed
+from pipeline.metastore.lake.fresh import renewed
+from pipeline.metastore.lake.lake_tables import after
+from pipeline.metastore.lake.opened import OpenedTable
+from pipeline.metastore.lake.state import LakeState
+from pipeline.metastore.lake.taking_in import next_entry
+from tests.crash_points.works import serially
+from tests.hudi import lake
+from tests.hypothesis_profile import scaled
+from tests.lake.clustered import ClusteredLake, drawn
+
+
+class Follower:
+    """A state that follows a table."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.state, self.entries = place, LakeState(), list[LakeEntry]()
+
+    def follow(self) -> None:
+        """Take in what is new, and nothing a second time. The state is then the one read anew."""
+        opened = OpenedTable.open(lake.storage_at(self.place))
+        entry = next_entry(self.state, opened)
+        if entry is not None:
+            self.state = after(self.state, entry)
+            self.entries.append(entry)
+        assert next_entry(self.state, opened) is None
+        assert differences(self.state, after(LakeState(), renewed(opened))) == []
+        table = HudiTable.open(lake.storage_at(self.place))
+        slices = [piece for path in self.state.partitions() for piece in self.state.slices(path)]
+        assert slices == sorted(table.file_slices(), key=lambda piece: (piece.partition_path, piece.file_id))
+
+    @property
+    def renewals(self) -> int:
+        """How often the state was read anew."""
+        return sum(isinstance(entry, Renewed) for entry in self.entries)
+
+
+@pytest.mark.parametrize("kind", drawn("append", "mor_record_index"))
+def test_clusterings_and_compactions_are_taken_in(kind: str, tmp_path: Path) -> None:
+    table = ClusteredLake(tmp_path, kind, "inline", retention=3)
+    often, seldom = Follower(table.place), Follower(table.place)
+    for number in range(9):
+        table.change(3)
+        table.insert(5)
+        table.run()
+        often.follow()
+        if number % 4 == 3:
+            seldom.follow()
+    assert (often.renewals, seldom.renewals) == (1, 1)
+    assert any(instant.replaced for instant in often.state.instants.values())
+
+
+class History:
+    """Random actions on a small table, and the times that a restore may go back to."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.random, self.order = random.Random(seed), 0
+        self.options: dict[str, Any] = {"metadata": MetadataConfig() if seed % 3 else None}
+        kind = self.random.choice(("merge_on_read", "copy_on_write"))
+        self.table = lake.new_table(path, **self.options, table_type=kind, partitioned=bool(seed % 2))
+
+    def commit(self) -> None:
+        self.order += 1
+        day = self.random.choice(("d1", "d2"))
+        lake.commit(self.table, lake.upserts(self.random.sample(range(20), 3), self.order, day=day))
+
+    def compact(self) -> None:
+        if not self.table.config.kind.copies:
+            run(self.table, CompactionConfig(after_commits=1, log_ratio=None), serially, now=True)
+
+    def clean(self) -> None:
+        cleaning.clean(self.table, CleaningConfig(commits=2))
+
+    def archive(self) -> None:
+        archival.archive(self.table, ArchivalConfig(min_commits=3, max_commits=4), CleaningConfig(commits=2))
+
+    def roll_back(self) -> None:
+        """A commit dies after its files were written."""
+        instant = self.table.begin()
+        lake.write(self.table, instant, lake.upserts([1, 2], self.order))
+        self.table.abort(instant)
+
+    def leave_pending(self) -> None:
+        """A commit dies; the next writer rolls it back."""
+        lake.write(self.table, self.table.begin(), lake.upserts([1, 2], self.order))
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.table = HudiTable.open(self.table.storage, **self.options)
+
+    def save(self) -> None:
+        if writes := self.table.timeline.completed():
+            create_savepoint(self.table, writes[-1].requested_time, "test")
+
+    def release(self) -> None:
+        for saved in self.table.timeline.completed_actions({"savepoint"}):
+            delete_savepoint(self.table, saved.requested_time)
+        self.reopen()
+
+    def restore(self) -> None:
+        self.release()
+        restore(self.table, self.table.timeline.completed()[-3:][0].requested_time)
+        self.reopen()
+
+    def step(self) -> None:
+        """One action."""
+        weights: Mapping[Callable[[], None], int] = {
+            self.commit: 10,
+            self.compact: 3,
+            self.clean: 3,
+            self.archive: 3,
+            self.roll_back: 2,
+            self.save: 1,
+            self.release: 1,
+        }
+        self.random.choices(list(weights), list(weights.values()))[0]()
+
+
+@pytest.mark.parametrize("seed", range(scaled(40, least=3)))
+def test_a_random_history_is_taken_in(seed: int, tmp_path: Path) -> None:
+    history = History(tmp_path / "t", seed)
+    often, seldom = Follower(tmp_path / "t"), Follower(tmp_path / "t")
+    for _ in range(25):
+        history.step()
+        often.follow()
+        if history.random.random() < 0.2:
+            seldom.follow()
+    seldom.follow()
+    assert often.renewals == 1
+    for last in (history.commit, history.commit, history.restore, history.commit, history.leave_pending):
+        last()
+        often.follow()
+    history.table.rollback_pending()
+    often.follow()
