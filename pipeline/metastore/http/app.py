@@ -11,23 +11,23 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pipeline.metastore.api import paths
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.catalog_routes import catalog_routes
 from pipeline.metastore.http.changes import ChangeWatch
 from pipeline.metastore.http.failures import handle_errors
 from pipeline.metastore.http.lake_routes import lake_routes
 from pipeline.metastore.http.metrics import BoundedBodies, HttpMetrics, MeasuredApp
-from pipeline.metastore.http.names import Names
 from pipeline.metastore.http.open_tables import OpenTables
 from pipeline.metastore.http.options import ServeOptions
 from pipeline.metastore.http.registrations import Registrations
 from pipeline.storage.base import Storage
 
 
-def create_app(names: Names | None, lakes: Sequence[Storage], options: ServeOptions | None = None) -> FastAPI:
+def create_app(catalog: Catalog | None, lakes: Sequence[Storage], options: ServeOptions | None = None) -> FastAPI:
     """The application.
 
     Args:
-        names: the catalog; None to serve lake tables by their location alone.
+        catalog: None to serve lake tables by their location alone.
         lakes: roots of lakes; tables below them are served, no others.
         options: limits; None for the defaults.
     """
@@ -47,15 +47,15 @@ def create_app(names: Names | None, lakes: Sequence[Storage], options: ServeOpti
     app.add_middleware(MeasuredApp, metrics=metrics)
     handle_errors(app)
     register = Registrations(options.register, metrics.failed)
-    app.include_router(lake_routes(tables, names, watch, register, options))
-    if names is not None:
-        app.include_router(catalog_routes(names, options))
+    app.include_router(lake_routes(tables, catalog, watch, register, options))
+    if catalog is not None:
+        app.include_router(catalog_routes(catalog, options))
 
     @app.get(paths.HEALTH, tags=["service"])
     def health() -> dict[str, str]:
         """Whether the service answers. With a catalog, its store must answer too."""
-        if names is not None:
-            names.databases()
+        if catalog is not None:
+            catalog.databases()
         return {"status": "ok"}
 
     @app.get(paths.METRICS, tags=["service"], response_class=PlainTextResponse)

@@ -11,15 +11,16 @@ from fastapi.responses import Response
 from pipeline.metastore.api import paths
 from pipeline.metastore.api.base import Message
 from pipeline.metastore.api.databases import ColumnWire, DefinitionWire, NamesWire
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.lake_routes import PROBLEMS, After, Limit
-from pipeline.metastore.http.names import Names
 from pipeline.metastore.http.options import ServeOptions
+from pipeline.metastore.log.token import Token
 from pipeline.metastore.model.objects import Column
 
-Name = Annotated[str, Query(max_length=256)]
+AtLeast = Annotated[str | None, Query(max_length=500, description="The version that the answer must have.")]
 
 
-def catalog_routes(names: Names, options: ServeOptions) -> APIRouter:
+def catalog_routes(catalog: Catalog, options: ServeOptions) -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["catalog"], responses=PROBLEMS)
     page = options.page
@@ -27,17 +28,18 @@ def catalog_routes(names: Names, options: ServeOptions) -> APIRouter:
     @router.get(paths.DATABASES, response_model=NamesWire)
     def databases(after: After = None, limit: Limit = page) -> Response:
         """The names of the databases."""
-        return _json(_page(names.databases(), after, min(limit, page)))
+        return _json(_page(catalog.databases(), after, min(limit, page)))
 
     @router.get(paths.TABLES, response_model=NamesWire)
     def tables(database: str, after: After = None, limit: Limit = page) -> Response:
         """The names of a database's tables."""
-        return _json(_page(names.tables(database), after, min(limit, page)))
+        catalog.database(database)
+        return _json(_page(catalog.tables(database), after, min(limit, page)))
 
     @router.get(paths.DEFINITION, response_model=DefinitionWire)
-    def definition(database: str, table: str) -> Response:
-        """A table's definition."""
-        entry = names.table(database, table)
+    def definition(database: str, table: str, at_least: AtLeast = None) -> Response:
+        """A table's definition. The version is a token: with it, a later answer of any process is not older."""
+        entry = catalog.table(database, table, None if at_least is None else Token.parse(at_least))
         found = entry.table
         return _json(
             DefinitionWire(
@@ -48,7 +50,7 @@ def catalog_routes(names: Names, options: ServeOptions) -> APIRouter:
                 columns=tuple(map(_column, found.storage.columns)),
                 partition_keys=tuple(map(_column, found.partition_keys)),
                 parameters=dict(found.parameters),
-                version=str(entry.version),
+                version=str(entry.token),
             )
         )
 

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from pipeline.errors import BinlakeError, ConfigError, CorruptDataError, TransientError, UnsupportedError
+from pipeline.errors import BadInputError, BinlakeError, ConfigError, CorruptDataError, TransientError, UnsupportedError
 from pipeline.hudi.read.source import WrongAnswerError
 from pipeline.metastore.api.base import Problem
 from pipeline.metastore.http.open_tables import NotSeenError
@@ -33,6 +33,7 @@ _STATUS: Final[tuple[tuple[type[BinlakeError], int], ...]] = (
     (GoneError, 410),
     (WrongAnswerError, 400),
     (ConfigError, 400),
+    (BadInputError, 400),
     (UnsupportedError, 422),
     (CorruptDataError, 500),
     (TransientError, 503),

@@ -4,6 +4,7 @@ may have been cleaned, CorruptDataError, StorageError."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from pipeline.errors import ConfigError
@@ -11,10 +12,11 @@ from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.schema import arrow_schema, value_schema
 from pipeline.hudi.files.column_stats import ColumnRange, ValueType
 from pipeline.hudi.files.view import FileSlice
-from pipeline.hudi.read.filters.expressions import TRUE, normalised
+from pipeline.hudi.read.filters.expressions import TRUE, normalised, unknown_parts
 from pipeline.hudi.read.filters.sql_filter import parse_filter
 from pipeline.hudi.read.index import INDEX_FAILURES
 from pipeline.hudi.read.listing import Listing, slices_for
+from pipeline.hudi.read.plan import CONDITION, ScanWarning
 from pipeline.hudi.read.query import Snapshot
 from pipeline.hudi.read.question import with_meta
 from pipeline.hudi.read.slice_files import SliceFiles
@@ -60,10 +62,12 @@ def partitions(view: View, after: str | None, limit: int) -> PartitionsWire:
 
 
 def slices_at(view: View, partition: str, as_of: str | None) -> tuple[FileSlice, ...]:
-    """The file slices of a partition, by file id."""
-    table = view.reader.table
+    """The file slices of a partition, by file id; none for a partition that the table does not have."""
+    table, listed = view.reader.table, listing(view)
+    if partition not in listed.partitions():
+        return ()
     try:
-        files = listing(view).files([partition])
+        files = listed.files([partition])
     except INDEX_FAILURES as error:
         files = Listing(table.storage, None, str(error)).files([partition])
     until = timeline_until(table.storage, table.timeline, None)
@@ -166,9 +170,13 @@ def plan(view: View, location: str, request: PlanRequest, page_size: int) -> Pla
         raise ConfigError("a later page needs the state of the first one", do_next="send the state")
     if request.state is not None and request.state != known.state:
         return PlanAnswer(state=known.state, table=table_to(location, known))
-    found = view.reader.select(_question(view, request))
+    question = _question(view, request)
+    found = view.reader.select(question)
     if found is None:
         return None
+    if isinstance(request.condition, str):
+        left = tuple(ScanWarning(CONDITION, f"not understood: {text}") for text in unknown_parts(question.condition))
+        found = replace(found, warnings=found.warnings + left)
     first = page_size * request.page
     pages = max(-(-len(found.slices) // page_size), 1)
     mine = found.slices[first : first + page_size]

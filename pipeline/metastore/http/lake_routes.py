@@ -27,9 +27,9 @@ from pipeline.metastore.api.tables import (
     SlicesWire,
     TableWire,
 )
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http import lake_answers
 from pipeline.metastore.http.changes import ChangeWatch, Waiting
-from pipeline.metastore.http.names import Names
 from pipeline.metastore.http.open_tables import OpenTable, OpenTables, View
 from pipeline.metastore.http.options import ServeOptions
 from pipeline.metastore.http.registrations import Registrations
@@ -70,9 +70,9 @@ def _json(message: Message, state: str) -> Response:
 
 
 def lake_routes(
-    tables: OpenTables, names: Names | None, watch: ChangeWatch, register: Registrations, options: ServeOptions
+    tables: OpenTables, catalog: Catalog | None, watch: ChangeWatch, register: Registrations, options: ServeOptions
 ) -> APIRouter:
-    """The routes. ``names``: the catalog, for tables that are named by database and name."""
+    """The routes. ``catalog``: for tables that are named by database and name."""
     router = APIRouter(tags=["lake tables"], responses=PROBLEMS)
     page = options.page
 
@@ -84,7 +84,7 @@ def lake_routes(
             str | None, Query(pattern=r"^[0-9]{17}$", description="An instant that the answer must have.")
         ] = None,
     ) -> Asked:
-        return Asked(tables.at(_location(location, table, names)), max_age_ms, at_least)
+        return Asked(tables.at(_location(location, table, catalog)), max_age_ms, at_least)
 
     Named = Annotated[Asked, Depends(asked)]
 
@@ -179,17 +179,17 @@ def lake_routes(
     return router
 
 
-def _location(location: str | None, table: str | None, names: Names | None) -> str:
+def _location(location: str | None, table: str | None, catalog: Catalog | None) -> str:
     if location is not None and table is None:
         return location
     if table is None or location is not None:
         raise ConfigError("the request names no table, or two", do_next="give location, or table=database.table")
-    if names is None:
+    if catalog is None:
         raise ConfigError("this service has no catalog", do_next="give location")
     database, dot, name = table.partition(".")
     if not dot:
         raise ConfigError("the table's name has no database", do_next="write database.table")
-    found = names.table(database, name).table.location
+    found = catalog.table(database, name).table.location
     if found is None:
         raise ConfigError("the table has no location", do_next="ask for a lake table", table=table)
     return found

@@ -10,17 +10,19 @@ from collections.abc import Iterator, Sequence
 
 import uvicorn
 
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.app import create_app
-from pipeline.metastore.http.names import Names
 from pipeline.metastore.http.options import ServeOptions
 from pipeline.storage import Storage
 
 
 @contextlib.contextmanager
-def serving(lakes: Sequence[Storage], options: ServeOptions | None = None, names: Names | None = None) -> Iterator[str]:
+def serving(
+    lakes: Sequence[Storage], options: ServeOptions | None = None, catalog: Catalog | None = None
+) -> Iterator[str]:
     """The address of the API over those lakes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(names, lakes, options)
+        app = create_app(catalog, lakes, options)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
