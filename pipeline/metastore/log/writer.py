@@ -26,6 +26,8 @@ E = TypeVar("E")
 
 _LONGEST_PAUSE_S: Final = 1.0
 _READ_BACKS: Final = 6
+#: After a turn that did not come a writer tries so long without.
+_WITHOUT_TURN_S: Final = 10.0
 
 
 @dataclass
@@ -57,11 +59,17 @@ class Writer(Generic[S, E]):
         self._store, self._name, self._fold, self._replica, self._policy = store, log, fold, replica, policy
         self._id = _new_id()
         self._pace = Pace(self._id)
+        self._no_turn_until_s = 0.0
 
     def write(self, requests: Sequence[Request[S, E]]) -> None:
         """Settle requests, as one entry if any of them changes something. Errors go into the requests."""
         try:
-            with self._store.turn(self._name, self._policy.turn_timeout_s) as mine:
+            begun = monotonic_s()
+            patience_s = self._policy.turn_timeout_s if begun >= self._no_turn_until_s else 0.0
+            with self._store.turn(self._name, patience_s) as mine:
+                if not mine and patience_s and monotonic_s() - begun >= patience_s:
+                    # Who has the turn is suspended, or the queue is too long.
+                    self._no_turn_until_s = monotonic_s() + _WITHOUT_TURN_S
                 self._write(requests, mine)
         except BinlakeError as error:
             for request in requests:
@@ -125,32 +133,32 @@ class Writer(Generic[S, E]):
         return after
 
     def _is_appended(self, version: int, record: EntryRecord, data: bytes, deadline: float) -> bool:
-        """Whether the entry is in the log. A write without an answer is done again: it fails if the first one was
-        done, and then the entry shows whose it is."""
+        """Whether the entry is in the log. After a write without an answer the log is read: if it has the version, it
+        shows whose entry that is; if not, the write is done again, so that a late one finds its place taken."""
         doubt: StorageError | None = None
         for attempt in range(_READ_BACKS):
             try:
+                if doubt is not None:
+                    view = self._replica.refresh()
+                    if view.version >= version:
+                        owner = view.id_of(version)
+                        if owner is None:
+                            break
+                        return owner == record.id
                 won = self._store.append(self._name, version, data)
                 if won or doubt is None:
                     return won
-                owner = self._owner(version)
-                if owner is not None:
-                    return owner == record.id
             except StorageError as error:
                 doubt = error
             if monotonic_s() > deadline:
                 break
-            time.sleep(min(_LONGEST_PAUSE_S, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            time.sleep(min(_LONGEST_PAUSE_S, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
         raise LogOutcomeUnknownError(
             f"it cannot be told whether a change was written: {doubt}",
             do_next="when the store answers, look at the state, and try again what it lacks",
             log=self._name,
             version=version,
         ) from doubt
-
-    def _owner(self, version: int) -> bytes | None:
-        """Whose entry a version is, as far as it is remembered."""
-        return self._replica.refresh().id_of(version)
 
 
 def _new_id() -> bytes:
