@@ -50,7 +50,7 @@ class VersionedLog(Generic[S, E]):
     """
 
     def __init__(self, store: LogStore, name: str, fold: Fold[S, E], policy: LogPolicy | None = None) -> None:
-        self.name, self._store = name, store
+        self.name, self.store = name, store
         self._policy = policy or LogPolicy()
         self._replica = Replica(store, name, fold)
         self._snapshots = Snapshots(store, name, fold, self._policy)
@@ -149,7 +149,7 @@ class VersionedLog(Generic[S, E]):
     def delete(self) -> None:
         """Delete the log. Its name is not used again. Raises StorageError."""
         self._snapshots.wait()
-        self._store.delete(self.name)
+        self.store.delete(self.name)
 
     def close(self) -> None:
         """Wait for the snapshot that is being written, if one is."""

@@ -13,6 +13,7 @@ from pipeline.clock import monotonic_s, new_uuid, now_ms
 from pipeline.errors import BinlakeError
 from pipeline.metastore.log.errors import CrowdedError, LogOutcomeUnknownError
 from pipeline.metastore.log.fold import Fold, Versioned
+from pipeline.metastore.log.pace import Pace
 from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
 from pipeline.metastore.log.replica import Replica, View
@@ -24,8 +25,9 @@ S = TypeVar("S")
 E = TypeVar("E")
 
 _LONGEST_PAUSE_S: Final = 1.0
-_FIRST_PAUSE_S: Final = 0.001
 _READ_BACKS: Final = 6
+#: After a turn that did not come a writer tries so long without.
+_WITHOUT_TURN_S: Final = 10.0
 
 
 @dataclass
@@ -56,12 +58,18 @@ class Writer(Generic[S, E]):
     def __init__(self, store: LogStore, log: str, fold: Fold[S, E], replica: Replica[S, E], policy: LogPolicy) -> None:
         self._store, self._name, self._fold, self._replica, self._policy = store, log, fold, replica, policy
         self._id = _new_id()
-        self._append_s = _FIRST_PAUSE_S
+        self._pace = Pace(self._id)
+        self._no_turn_until_s = 0.0
 
     def write(self, requests: Sequence[Request[S, E]]) -> None:
         """Settle requests, as one entry if any of them changes something. Errors go into the requests."""
         try:
-            with self._store.turn(self._name, self._policy.turn_timeout_s) as mine:
+            begun = monotonic_s()
+            patience_s = self._policy.turn_timeout_s if begun >= self._no_turn_until_s else 0.0
+            with self._store.turn(self._name, patience_s) as mine:
+                if not mine and patience_s and monotonic_s() - begun >= patience_s:
+                    # Who has the turn is suspended, or the queue is too long.
+                    self._no_turn_until_s = monotonic_s() + _WITHOUT_TURN_S
                 self._write(requests, mine)
         except BinlakeError as error:
             for request in requests:
@@ -71,10 +79,15 @@ class Writer(Generic[S, E]):
     def _write(self, requests: Sequence[Request[S, E]], mine: bool) -> None:
         deadline = monotonic_s() + self._policy.commit_timeout_s
         lost = 0
+        if not mine:
+            self._pace.rest()
         while True:
+            begun = monotonic_s()
             draft = self._draft(self._replica.refresh(), requests)
             after = self._append(draft, deadline) if draft.parts else draft.view
             if after is not None:
+                if draft.parts:
+                    self._pace.won(after.records, monotonic_s() - begun)
                 for request, error in draft.outcomes:
                     request.view, request.error = (after, None) if error is None else (None, error)
                 return
@@ -87,7 +100,7 @@ class Writer(Generic[S, E]):
                 )
             lost += 1
             if not mine:
-                self._pause(lost)
+                self._pace.lost(lost)
 
     def _draft(self, view: View[S], requests: Sequence[Request[S, E]]) -> _Draft[S, E]:
         draft: _Draft[S, E] = _Draft(view, view.state)
@@ -111,47 +124,41 @@ class Writer(Generic[S, E]):
 
     def _append(self, draft: _Draft[S, E], deadline: float) -> View[S] | None:
         """The view with the draft's entry; None if another writer was first."""
-        record, begun = draft.record(self._id), monotonic_s()
+        record = draft.record(self._id)
         data = frame(record)
         if not self._is_appended(draft.view.version + 1, record, data, deadline):
             return None
-        self._append_s += 0.2 * (monotonic_s() - begun - self._append_s)
         after = draft.view.after(draft.state, [record], len(data))
         self._replica.advance(draft.view, after)
         return after
 
     def _is_appended(self, version: int, record: EntryRecord, data: bytes, deadline: float) -> bool:
-        """Whether the entry is in the log. A write without an answer is done again: it fails if the first one was
-        done, and then the entry shows whose it is."""
+        """Whether the entry is in the log. After a write without an answer the log is read: if it has the version, it
+        shows whose entry that is; if not, the write is done again, so that a late one finds its place taken."""
         doubt: StorageError | None = None
         for attempt in range(_READ_BACKS):
             try:
+                if doubt is not None:
+                    view = self._replica.refresh()
+                    if view.version >= version:
+                        owner = view.id_of(version)
+                        if owner is None:
+                            break
+                        return owner == record.id
                 won = self._store.append(self._name, version, data)
                 if won or doubt is None:
                     return won
-                owner = self._owner(version)
-                if owner is not None:
-                    return owner == record.id
             except StorageError as error:
                 doubt = error
             if monotonic_s() > deadline:
                 break
-            time.sleep(min(_LONGEST_PAUSE_S, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            time.sleep(min(_LONGEST_PAUSE_S, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
         raise LogOutcomeUnknownError(
             f"it cannot be told whether a change was written: {doubt}",
             do_next="when the store answers, look at the state, and try again what it lacks",
             log=self._name,
             version=version,
         ) from doubt
-
-    def _owner(self, version: int) -> bytes | None:
-        """Whose entry a version is, as far as it is remembered."""
-        return self._replica.refresh().id_of(version)
-
-    def _pause(self, lost: int) -> None:
-        """Let others through: longer after more losses, so that at some length one writer is alone."""
-        longest = min(_LONGEST_PAUSE_S, self._append_s * 2 ** min(lost, 6))
-        time.sleep(random.uniform(0, longest))  # noqa: S311 - jitter
 
 
 def _new_id() -> bytes:

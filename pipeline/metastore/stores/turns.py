@@ -17,7 +17,8 @@ from typing import Final
 
 from pipeline.clock import monotonic_s
 
-_FIRST_PAUSE_S: Final = 0.0001
+#: Of the one process that waits to work; and the longest one of those that wait for its place.
+_NEXT_PAUSE_S: Final = 0.0002
 _PAUSE_S: Final = 0.002
 
 
@@ -32,26 +33,24 @@ def file_turn(directory: Path, timeout_s: float) -> Iterator[bool]:
     deadline = monotonic_s() + timeout_s
     with contextlib.ExitStack() as working:
         with contextlib.ExitStack() as waiting:
-            came = _lock(directory / "waiting", deadline, waiting)
-            came = came and _lock(directory / "working", deadline, working)
+            came = _lock(directory / "waiting", deadline, _PAUSE_S, waiting)
+            came = came and _lock(directory / "working", deadline, _NEXT_PAUSE_S, working)
         yield came
 
 
-def _lock(file: Path, deadline: float, held: contextlib.ExitStack) -> bool:
+def _lock(file: Path, deadline: float, pause_s: float, held: contextlib.ExitStack) -> bool:
     """Take a lock until ``held`` is closed. The kernel gives back the lock of a process that ends."""
     descriptor = _open(file)
     if descriptor is None:
         return False
     held.callback(os.close, descriptor)
-    pause = _FIRST_PAUSE_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if monotonic_s() > deadline:
                 return False
-            time.sleep(pause)
-            pause = min(2 * pause, _PAUSE_S)
+            time.sleep(pause_s)
         except OSError:
             return False
         else:

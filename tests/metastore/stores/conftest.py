@@ -16,6 +16,7 @@ _ON_HDFS = {
     "test_of_many_threads_one_wins_each_version",
     "test_only_what_a_snapshot_covers_is_forgotten",
     "test_a_turn_comes_up_and_does_not_exclude",
+    "test_no_version_is_lost_or_doubled_when_writers_are_killed",
 }
 
 

@@ -1,0 +1,193 @@
+"""Commits a second of a log on each store, and the time to its state: ``python -m bench.metastore.commits``.
+
+Each writer is a process that commits in a loop: it reads what is new, proposes, and appends by compare-and-swap. All
+write one log. ``share`` is the commits of the slowest writer of a round divided by those that each would have if all
+had the same. Cold start is the time to the newest state of a log of small changes, with and without a snapshot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench.metastore.log_stores import KINDS, Target, target
+from pipeline.clock import monotonic_s
+from pipeline.metastore.log.fold import StructFold, Versioned
+from pipeline.metastore.log.policy import LogPolicy
+from pipeline.metastore.log.versioned import VersionedLog
+
+_context = multiprocessing.get_context("spawn")
+_START_TIMEOUT_S: Final = 120
+
+
+class Put(msgspec.Struct, frozen=True, tag="put"):
+    """A change of the size of a small partition's."""
+
+    key: str
+    text: str
+
+
+class Values(msgspec.Struct, frozen=True):
+    """The text of each key."""
+
+    values: dict[str, str] = {}
+
+
+def _apply(state: Values, changes: Sequence[Versioned[Put]]) -> Values:
+    return Values({**state.values, **{each.change.key: each.change.text for each in changes}})
+
+
+FOLD: Final[StructFold[Values, Put]] = StructFold(Put, Values, Values, _apply)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Commits of each writer in a round.
+
+    Args:
+        store: the kind of the store.
+        seconds: how long the round was.
+        counts: commits of each writer.
+        slowest_ms: the longest commit of all.
+    """
+
+    store: str
+    seconds: float
+    counts: tuple[int, ...]
+    slowest_ms: float
+
+    @property
+    def rate(self) -> float:
+        """Commits a second of all writers."""
+        return sum(self.counts) / self.seconds
+
+    @property
+    def share(self) -> float:
+        """Of the slowest writer."""
+        return min(self.counts) * len(self.counts) / max(sum(self.counts), 1)
+
+
+def _work(where: Target, log: str, writer: int, seconds: float, start: Barrier, answers: Any) -> None:  # noqa: ANN401
+    versioned: VersionedLog[Values, Put] = VersionedLog(where.open(), log, FOLD)
+    versioned.state()
+    start.wait(_START_TIMEOUT_S)
+    count, slowest, end = 0, 0.0, monotonic_s() + seconds
+    while (begun := monotonic_s()) < end:
+        change = Put(f"{writer}-{count % 50}", "a partition of a table, " * 8)
+        versioned.commit(lambda state, change=change: change)  # type: ignore[misc]
+        count += 1
+        slowest = max(slowest, monotonic_s() - begun)
+    versioned.close()
+    answers.put((writer, count, slowest * 1000))
+
+
+def measure(where: Target, writers: int, seconds: float, number: int) -> Round:
+    """One round, in a log of its own."""
+    start, answers = _context.Barrier(writers), _context.Queue()
+    arguments = (seconds, start, answers)
+    processes = [_context.Process(target=_work, args=(where, f"log{number}", w, *arguments)) for w in range(writers)]
+    for process in processes:
+        process.start()
+    done = sorted(answers.get(timeout=_START_TIMEOUT_S + 10 * seconds) for _ in processes)
+    for process in processes:
+        process.join()
+    return Round(where.kind, seconds, tuple(count for _, count, _ in done), max(slowest for *_, slowest in done))
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Seconds to the state of a log with so many changes, and of versions that hold them."""
+
+    store: str
+    changes: int
+    versions: int
+    without_snapshot_s: float
+    with_snapshot_s: float
+
+
+def measure_cold(where: Target, changes: int, together: int) -> Cold:
+    """Fill a log, and read its state as a new process does; then the same with a snapshot 100 versions back."""
+    policy, store = LogPolicy(snapshot_every=1 << 40), where.open()
+    log: VersionedLog[Values, Put] = VersionedLog(store, f"cold{together}", FOLD, policy)
+    fill(log, changes, together)
+    without = _read_s(where, log.name)
+    log.snapshot()
+    for number in range(100):
+        log.commit(lambda state, number=number: Put(f"key{number}", "changed"))  # type: ignore[misc]
+    return Cold(where.kind, changes, log.known().version - 100, without, _read_s(where, log.name))
+
+
+def fill(log: VersionedLog[Values, Put], changes: int, together: int) -> None:
+    """Append entries of so many changes as a process writes them whose threads commit together."""
+    from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
+
+    store, before = log.store, b""
+    for version, first in enumerate(range(0, changes, together), start=1):
+        parts = [Put(f"key{n}", "a partition of a table, " * 8) for n in range(first, min(first + together, changes))]
+        records = tuple(ChangeRecord(FOLD.encode(each)) for each in parts)
+        entry = EntryRecord(version.to_bytes(8, "big"), before, b"bench", 0, records)
+        assert store.append(log.name, version, frame(entry))
+        before = entry.id
+
+
+def _read_s(where: Target, name: str) -> float:
+    begun = monotonic_s()
+    log: VersionedLog[Values, Put] = VersionedLog(where.open(), name, FOLD)
+    assert log.state().state.values
+    return monotonic_s() - begun
+
+
+def rounds(kinds: Sequence[str], writers: Sequence[int], seconds: float, count: int) -> Iterator[Round]:
+    """All rounds of each store; numbers of writers in turns."""
+    for kind in kinds:
+        with tempfile.TemporaryDirectory() as directory, target(kind, Path(directory)) as where:
+            numbers = iter(range(1 << 30))
+            for _ in range(count):
+                for many in writers:
+                    yield measure(where, many, seconds, next(numbers))
+
+
+def table(found: Sequence[Round]) -> str:
+    """The rounds as a table in Markdown."""
+    lines = ["| store | writers | commits a second | spread | share of the slowest | slowest commit (ms) |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for store, writers in dict.fromkeys((each.store, len(each.counts)) for each in found):
+        mine = [each for each in found if (each.store, len(each.counts)) == (store, writers)]
+        rates = sorted(each.rate for each in mine)
+        share, slowest = min(each.share for each in mine), max(each.slowest_ms for each in mine)
+        rate = f"{statistics.median(rates):,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f}"
+        lines.append(f"| {store} | {writers} | {rate} | {share:.2f} | {slowest:,.0f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stores", default=",".join(KINDS))
+    parser.add_argument("--writers", default="1,4,16")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="directory for the rounds as JSON and the tables")
+    options = parser.parse_args()
+    writers = [int(number) for number in options.writers.split(",")]
+    found: list[Round] = []
+    for each in rounds(options.stores.split(","), writers, options.seconds, options.rounds):
+        print(json.dumps(asdict(each)), flush=True)
+        found.append(each)
+        time.sleep(0.1)
+    print(table(found))
+
+
+if __name__ == "__main__":
+    main()
