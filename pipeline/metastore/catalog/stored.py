@@ -57,7 +57,7 @@ def stored_table(table: Table, home: Database, warehouse: str, now: int) -> Tabl
 
 def altered_table(table: Table, before: Table, now: int) -> Table:
     """The new definition of a table as it is stored; what a client cannot change stays."""
-    kept = _replace(_cased(table), location=table.location or before.location, created=table.created or before.created)
+    kept = _replace(_cased(table), location=table.location or before.location, created=before.created)
     return _replace(kept, parameters=_dated(table.parameters, now))
 
 
