@@ -334,7 +334,8 @@ def test_statistics_of_columns_live_as_long_as_what_they_describe(catalog: Catal
     catalog.drop_statistics("d", "t", "a")
     catalog.drop_partitions("d", "t", ["dt=x/n=1"])
     entry = catalog.table("d", "t")
-    assert (catalog.statistics(entry, ["a", "b"]), entry.statistics.keys()) == ({"b": b"2"}, {""})
+    assert catalog.statistics(entry, ["a", "b"]) == {"b": b"2"}
+    assert set(entry.statistics) == {""}
     with pytest.raises(NoSuchObjectError):
         catalog.put_statistics("d", "t", {"a": b"1"}, "dt=x/n=1")
     with pytest.raises(NoSuchObjectError):
