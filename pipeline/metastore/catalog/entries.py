@@ -61,7 +61,7 @@ class Storages:
 
 
 class _Places(Generic[_T]):
-    """Different values in the order in which they came, and the place of each."""
+    """Different values in the order in which they came, and the place of each. The caller keeps what it asks for."""
 
     def __init__(self) -> None:
         self.items: list[_T] = []
@@ -74,11 +74,11 @@ class _Places(Generic[_T]):
             place = self._by_content.setdefault(msgspec.msgpack.encode(item), len(self.items))
             if place == len(self.items):
                 self.items.append(item)
-                self._by_identity[id(item)] = place
+            self._by_identity[id(item)] = place
         return place
 
 
-class PartitionRow(msgspec.Struct, frozen=True, array_like=True):
+class PartitionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition, with the places of its storage and its parameters in the lists beside it."""
 
     values: tuple[str, ...]

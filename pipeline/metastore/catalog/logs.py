@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 
@@ -19,9 +20,11 @@ from pipeline.metastore.log.versioned import At, VersionedLog
 from pipeline.metastore.model.errors import NoSuchObjectError
 from pipeline.metastore.model.objects import Table
 from pipeline.metastore.stores.base import LogStore
+from pipeline.storage.base import StorageError
 
 TableName = tuple[str, str]
 _TABLES = TableFold()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,11 @@ class CatalogLogs:
             return self._tables[table_id]
 
     def delete(self, table_id: str) -> None:
-        """Delete the log of a table that no name leads to."""
-        self.table(table_id).delete()
+        """Delete the log of a table that no name leads to. If the store fails, the log is left as an orphan."""
+        try:
+            self.table(table_id).delete()
+        except StorageError as error:
+            _log.warning("the log of a dropped table is left behind: %s", error, extra={"table_id": table_id})
         with self._lock:
             self._tables.pop(table_id, None)
 

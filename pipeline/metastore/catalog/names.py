@@ -7,7 +7,7 @@ percent-escaped; an empty value is spelled ``__HIVE_DEFAULT_PARTITION__``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pipeline.hudi.definition.keys import DEFAULT_PARTITION, escape_partition_value
 from pipeline.metastore.model.errors import MetaError
@@ -35,10 +35,20 @@ def unescaped(text: str) -> str:
 
 def partition_name(keys: Sequence[Column], values: Sequence[str]) -> str:
     """The name of a partition. Raises MetaError if there is not one value for each key."""
-    if len(keys) != len(values) or not keys:
-        names = "".join(f"{key.name}, " for key in keys)
-        raise MetaError(f"Invalid partition key & values; keys [{names}], values [{''.join(f'{v}, ' for v in values)}]")
-    return "/".join(f"{escaped(key.name.lower())}={escaped(value)}" for key, value in zip(keys, values, strict=True))
+    return namer(keys)(values)
+
+
+def namer(keys: Sequence[Column]) -> Callable[[Sequence[str]], str]:
+    """What names the partitions of a table by their values; it raises as ``partition_name``."""
+    heads = [f"{escaped(key.name.lower())}=" for key in keys]
+
+    def name(values: Sequence[str]) -> str:
+        if len(heads) != len(values) or not heads:
+            shown = "".join(f"{key.name}, " for key in keys), "".join(f"{value}, " for value in values)
+            raise MetaError(f"Invalid partition key & values; keys [{shown[0]}], values [{shown[1]}]")
+        return "/".join([head + escaped(value) for head, value in zip(heads, values, strict=True)])
+
+    return name
 
 
 def partition_spec(name: str) -> dict[str, str]:

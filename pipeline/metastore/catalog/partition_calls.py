@@ -9,9 +9,9 @@ import msgspec
 from pipeline.clock import now_ms
 from pipeline.metastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry
-from pipeline.metastore.catalog.names import partition_name, partition_spec, qualified
+from pipeline.metastore.catalog.names import namer, partition_name, partition_spec, qualified
 from pipeline.metastore.catalog.partitions import Positions
-from pipeline.metastore.catalog.stored import altered_partition, folded, lower_storage, stored_partition
+from pipeline.metastore.catalog.stored import altered_partition, folded, stored_partition
 from pipeline.metastore.catalog.table_state import TableState
 from pipeline.metastore.filters.evaluate import matching
 from pipeline.metastore.filters.syntax import parse
@@ -99,14 +99,14 @@ class PartitionCalls:
         def propose(state: TableState) -> TableChange | None:
             current = _defined(state, refusal)
             added.clear()
+            name_of = namer(current.partition_keys)
             for partition in partitions:
-                stored = stored_partition(_replace(partition, storage=lower_storage(partition.storage)), current, now)
-                key = partition_name(current.partition_keys, stored.values)
+                key = name_of(partition.values)
                 if key in added:
                     shown = _shown(entry.table, partition)
                     raise MetaError(f"java.io.IOException: Duplicate partitions in the list: {shown}")
                 if state.partitions.position(key) is None:
-                    added[key] = stored
+                    added[key] = stored_partition(partition, key, current, now)
                 elif not if_not_exists:
                     raise AlreadyExistsError(f"Partition already exists: {_shown(entry.table, partition)}")
             return PartitionsChanged(put=PartitionRows.of(added.values())) if added else None

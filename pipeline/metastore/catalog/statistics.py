@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.metastore.catalog.entries import StatisticsDropped, StatisticsPut, TableChange
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry
+from pipeline.metastore.catalog.names import qualified
 from pipeline.metastore.catalog.table_state import TableState
 from pipeline.metastore.model.errors import NoSuchObjectError
 
@@ -30,6 +31,8 @@ class StatisticsCalls:
         entry = self._logs.find(database, name)
 
         def propose(state: TableState) -> TableChange:
+            if state.table is None:
+                raise NoSuchObjectError(f"{qualified(database, name)} table not found")
             if partition and state.partitions.position(partition) is None:
                 raise NoSuchObjectError("Partition for which stats is gathered doesn't exist.")
             return StatisticsPut(partition, dict(columns))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from pipeline.metastore.catalog.names import partition_name
 from pipeline.metastore.catalog.validation import is_database_name, is_table_name, wrong_column
 from pipeline.metastore.model.errors import CatalogError, InvalidObjectError, MetaError
 from pipeline.metastore.model.objects import Column, Database, Partition, Storage, Table
@@ -58,7 +57,7 @@ def stored_table(table: Table, home: Database, warehouse: str, now: int) -> Tabl
 
 def altered_table(table: Table, before: Table, now: int) -> Table:
     """The new definition of a table as it is stored; what a client cannot change stays."""
-    kept = _replace(_cased(table), location=table.location or before.location, created=table.created or before.created)
+    kept = _replace(_cased(table), location=table.location or before.location, created=before.created)
     return _replace(kept, parameters=_dated(table.parameters, now))
 
 
@@ -75,18 +74,21 @@ def check_definition(name: str, columns: Iterable[Column], refused: type[Catalog
         raise refused(f"Invalid column {wrong}")
 
 
-def stored_partition(partition: Partition, table: Table, now: int) -> Partition:
-    """A new partition as it is stored.
-
-    Raises MetaError if it has not one value for each key, or if a view's partition has a location.
-    """
-    name = partition_name(table.partition_keys, partition.values)
+def stored_partition(partition: Partition, name: str, table: Table, now: int) -> Partition:
+    """A new partition as it is stored; ``name`` is its name. Raises MetaError if a view's partition has a location."""
     location = partition.location
     if location and table.location is None:
         raise MetaError("Cannot specify location for a view partition")
     if not location and table.location is not None:
         location = f"{table.location.rstrip('/')}/{name}"
-    return _replace(partition, location=location, created=now, parameters=_dated(partition.parameters, now))
+    return Partition(
+        partition.values,
+        lower_storage(partition.storage),
+        location,
+        _dated(partition.parameters, now),
+        created=now,
+        last_access=partition.last_access,
+    )
 
 
 def altered_partition(partition: Partition, before: Partition, now: int) -> Partition:
@@ -99,14 +101,17 @@ def altered_partition(partition: Partition, before: Partition, now: int) -> Part
     )
 
 
-def lower_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Columns with their names in lower case."""
-    return tuple(c if c.name.islower() else _replace(c, name=c.name.lower()) for c in columns)
+def lower_columns(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Columns with their names in lower case; the same object if they are."""
+    if all(column.name == column.name.lower() for column in columns):
+        return columns
+    return tuple(_replace(column, name=column.name.lower()) for column in columns)
 
 
 def lower_storage(storage: Storage) -> Storage:
-    """A storage with the names of its columns in lower case."""
-    return _replace(storage, columns=lower_columns(storage.columns))
+    """A storage with the names of its columns in lower case; the same object if they are."""
+    columns = lower_columns(storage.columns)
+    return storage if columns is storage.columns else _replace(storage, columns=columns)
 
 
 def _cased(table: Table) -> Table:

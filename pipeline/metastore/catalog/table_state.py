@@ -16,7 +16,7 @@ from pipeline.metastore.catalog.entries import (
     TableChange,
     TableDefined,
 )
-from pipeline.metastore.catalog.names import partition_name
+from pipeline.metastore.catalog.names import namer
 from pipeline.metastore.catalog.partitions import Partitions
 from pipeline.metastore.log.fold import Versioned
 from pipeline.metastore.model.objects import Partition, Table
@@ -101,8 +101,9 @@ class _Pending:
         for name in change.dropped:
             self._put.pop(name, None)
             self._dropped.add(name)
+        name_of = namer(state.partitions.keys)
         for partition in change.put.partitions(state.storages):
-            self._put[partition_name(state.partitions.keys, partition.values)] = partition
+            self._put[name_of(partition.values)] = partition
 
     def applied(self, state: TableState) -> TableState:
         if not self._dropped and not self._put:

@@ -48,7 +48,7 @@ class Tables:
     def tables_like(self, database: str, pattern: str | None = None, kind: str | None = None) -> list[str]:
         """The names of the tables that match ``a*|b`` and are of a kind, ascending; none for an unknown database."""
         tables = self._logs.names.state().state.tables.get(folded(database), {})
-        found = matching(tables, pattern)
+        found = matching(tables, pattern and folded(pattern))
         return found if kind is None else [name for name in found if tables[name].kind == kind]
 
     def table_summaries(

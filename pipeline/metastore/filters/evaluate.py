@@ -11,8 +11,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,23 @@ def matching(condition: Condition | None, keys: Sequence[KeyColumn], count: int)
     if not all(_is_typed(comparison, by_name) for comparison in comparisons):
         for comparison in comparisons:
             _check_text(comparison, by_name)
-    return np.flatnonzero(_Evaluation(by_name).mask(condition))
+    terms = condition.terms if isinstance(condition, Every) else (condition,)
+    first, rest = _by_cost(terms, by_name)
+    if not first:
+        return np.flatnonzero(_Evaluation(by_name).mask(condition))
+    found = np.flatnonzero(reduce(operator.and_, map(_Evaluation(by_name).mask, first)))
+    if not rest:
+        return found
+    left = {name: replace(key, codes=key.codes[found]) for name, key in by_name.items()}
+    return found[_Evaluation(left).mask(Every(rest))]
+
+
+def _by_cost(
+    terms: tuple[Condition, ...], keys: Mapping[str, KeyColumn]
+) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+    """The terms that find one text, which is cheap and leaves few partitions for the others; the others."""
+    cheap = [isinstance(t, Comparison) and t.op is Op.EQUAL and _key_of(t, keys).type == "string" for t in terms]
+    return tuple(compress(terms, cheap)), tuple(term for term, first in zip(terms, cheap, strict=True) if not first)
 
 
 def _comparisons(condition: Condition) -> Iterator[Comparison]:

@@ -80,6 +80,8 @@ _TOKEN = re.compile(
 _KEYWORDS = frozenset({"NOT", "AND", "OR", "LIKE", "CONST", "STRUCT", "BETWEEN", "IN"})
 _OPS = {op.value: op for op in Op} | {"!=": Op.UNEQUAL}
 _LONG = 1 << 63
+_KEPT_LENGTH = 2000
+_DEEPEST = 100
 _T = TypeVar("_T")
 
 
@@ -90,13 +92,19 @@ class _Token:
     at: int
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Condition | None:
     """A condition from its text; None for the empty text, which all partitions meet.
 
     Raises MetaError for a text that is no condition.
     """
-    return _Parser(text).whole() if text else None
+    if len(text) > _KEPT_LENGTH:
+        return _Parser(text).whole()
+    return _parse_short(text) if text else None
+
+
+@lru_cache(maxsize=1024)
+def _parse_short(text: str) -> Condition:
+    return _Parser(text).whole()
 
 
 @dataclass
@@ -104,6 +112,7 @@ class _Parser:
     text: str
     tokens: list[_Token] = field(init=False)
     position: int = 0
+    depth: int = 0
 
     def __post_init__(self) -> None:
         self.tokens = _tokens(self.text)
@@ -135,15 +144,22 @@ class _Parser:
                 key = self._key()
                 self._need(")")
                 return self._in(key)
-            self._need("(")
-            inner = self._any()
-            self._need(")")
-            return inner
+            return self._nested()
         if self._peek().kind == "word":
             return self._of_key(self._key())
         value = self._value()
         op = self._operator()
         return Comparison(self._key(), op, value, reversed=True)
+
+    def _nested(self) -> Condition:
+        self._need("(")
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self._error(f"at most {_DEEPEST} parentheses in each other")
+        inner = self._any()
+        self.depth -= 1
+        self._need(")")
+        return inner
 
     def _of_key(self, key: str) -> Condition:
         if self._is("IN") or self._is("NOT", "IN"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 
-class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+class Column(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A column: its name in lower case, its type in Hive's syntax, and a comment."""
 
     name: str
@@ -77,7 +77,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     rewrite_enabled: bool = False
 
 
-class Partition(msgspec.Struct, frozen=True, omit_defaults=True):
+class Partition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A partition of a table: a value for each partition key, as text."""
 
     values: tuple[str, ...]
