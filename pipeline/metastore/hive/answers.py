@@ -32,20 +32,26 @@ class _KeptTable:
 
     def partitions(self, partitions: Iterable[Partition], count: int) -> list[bytes]:
         """The bytes of partitions; ``count``: how many the table has."""
-        with self._lock:
-            if len(self._partitions) > 2 * count + _SPARE:
-                self._partitions.clear()
-                self.size = len(self.data)
-            return [self._encoded(p) for p in partitions]
+        if len(self._partitions) > 2 * count + _SPARE:
+            self._forget()
+        kept = self._partitions.get
+        return [
+            found[1] if (found := kept(p.values)) is not None and found[0] is p else self._encoded(p)
+            for p in partitions
+        ]
 
     def _encoded(self, p: Partition) -> bytes:
-        kept = self._partitions.get(p.values)
-        if kept is not None and kept[0] is p:
-            return kept[1]
-        data = self._encoder.encode(p)
-        self.size += len(data) - (len(kept[1]) if kept else 0)
-        self._partitions[p.values] = (p, data)
-        return data
+        with self._lock:
+            data = self._encoder.encode(p)
+            before = self._partitions.get(p.values)
+            self.size += len(data) - (len(before[1]) if before else 0)
+            self._partitions[p.values] = (p, data)
+            return data
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._partitions.clear()
+            self.size = len(self.data)
 
 
 class Answers:
