@@ -93,10 +93,12 @@ def get_partitions_by_names_req(context: Context, args: Struct) -> Encoded:
     return Encoded(STRUCT, only_field(LIST, 1, _bytes(context, entry, _named(entry, request.names))))
 
 
-def get_partition_names(context: Context, args: Struct) -> list[str]:
+def get_partition_names(context: Context, args: Struct) -> list[str] | Encoded:
     """The names of a table's partitions."""
-    names = _entry(context, args.db_name, args.tbl_name).partitions.names()
-    return names if args.max_parts < 0 else names[: args.max_parts]
+    entry = _entry(context, args.db_name, args.tbl_name)
+    if 0 <= args.max_parts < len(entry.partitions):
+        return entry.partitions.names(np.arange(args.max_parts, dtype=np.int64))
+    return Encoded(LIST, [context.answers.names(entry)])
 
 
 def get_partition_names_ps(context: Context, args: Struct) -> list[str]:
