@@ -10,9 +10,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
 from pipeline.metastore.catalog.logs import TableEntry
+from pipeline.metastore.catalog.partitions import Partitions
 from pipeline.metastore.hive import to_thrift
 from pipeline.metastore.hive.message import encode
-from pipeline.metastore.hive.partition_bytes import PartitionEncoder
+from pipeline.metastore.hive.partition_bytes import PartitionEncoder, text_list
 from pipeline.metastore.model.objects import Partition, Table
 
 _SPARE = 1000
@@ -26,26 +27,40 @@ class _KeptTable:
         self.table = table
         self.data = encode(to_thrift.table(table))
         self.size = len(self.data)
+        self._names: tuple[Partitions, bytes] | None = None
         self._lock = threading.Lock()
         self._encoder = PartitionEncoder(table)
         self._partitions: dict[tuple[str, ...], tuple[Partition, bytes]] = {}
 
     def partitions(self, partitions: Iterable[Partition], count: int) -> list[bytes]:
         """The bytes of partitions; ``count``: how many the table has."""
-        with self._lock:
-            if len(self._partitions) > 2 * count + _SPARE:
-                self._partitions.clear()
-                self.size = len(self.data)
-            return [self._encoded(p) for p in partitions]
+        if len(self._partitions) > 2 * count + _SPARE:
+            self._forget()
+        kept = self._partitions.get
+        return [
+            found[1] if (found := kept(p.values)) is not None and found[0] is p else self._encoded(p)
+            for p in partitions
+        ]
+
+    def names(self, partitions: Partitions) -> bytes:
+        """The bytes of the list of all names."""
+        kept = self._names
+        if kept is None or kept[0] is not partitions:
+            kept = self._names = (partitions, text_list(partitions.names()))
+        return kept[1]
 
     def _encoded(self, p: Partition) -> bytes:
-        kept = self._partitions.get(p.values)
-        if kept is not None and kept[0] is p:
-            return kept[1]
-        data = self._encoder.encode(p)
-        self.size += len(data) - (len(kept[1]) if kept else 0)
-        self._partitions[p.values] = (p, data)
-        return data
+        with self._lock:
+            data = self._encoder.encode(p)
+            before = self._partitions.get(p.values)
+            self.size += len(data) - (len(before[1]) if before else 0)
+            self._partitions[p.values] = (p, data)
+            return data
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._partitions.clear()
+            self.size = len(self.data)
 
 
 class Answers:
@@ -73,6 +88,10 @@ class Answers:
         if kept.size != before:
             self._grown(kept.size - before)
         return encoded
+
+    def names(self, entry: TableEntry) -> bytes:
+        """The bytes of the list of the names of all partitions."""
+        return self._kept(entry).names(entry.partitions)
 
     def _kept(self, entry: TableEntry) -> _KeptTable:
         with self._lock:

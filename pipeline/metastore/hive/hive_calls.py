@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
@@ -19,6 +19,9 @@ from pipeline.metastore.model.errors import CatalogError
 
 log = logging.getLogger(__name__)
 
+Reply = bytes | Iterator[bytes]
+"""A whole reply, or its pieces."""
+
 
 class HiveCalls:
     """Answers whole requests with whole replies. It can be used without a socket.
@@ -33,19 +36,20 @@ class HiveCalls:
         self._services = services
         self._on_call = on_call
 
-    def __call__(self, session: Session, request: Message) -> bytes | None:
+    def __call__(self, session: Session, request: Message) -> Reply | None:
         """The reply to a request; None if it wants none."""
         begin = monotonic_s()
         method = METHODS.get(request.name)
         if method is None:
-            answered, outcome = message.unknown_method(request.name, request.sequence), "unsupported"
+            answered: Reply = message.unknown_method(request.name, request.sequence)
+            outcome = "unsupported"
         else:
             answered, outcome = self._answer(method, session, request)
         if self._on_call:
             self._on_call(request.name if method else "-", monotonic_s() - begin, outcome)
         return None if request.kind == ONEWAY or (method and method.result is None) else answered
 
-    def _answer(self, method: Method, session: Session, request: Message) -> tuple[bytes, str]:
+    def _answer(self, method: Method, session: Session, request: Message) -> tuple[Reply, str]:
         try:
             arguments = message.decode(request.body, method.arguments)
         except (TypeError, ValueError, EOFError) as error:
@@ -53,7 +57,7 @@ class HiveCalls:
             return message.protocol_error(method.name, request.sequence, text), "malformed"
         try:
             value = method.handler(Context(self._services, session), arguments)
-            return message.reply(method.name, request.sequence, _result(method, value)), "ok"
+            return _reply(method, request.sequence, value), "ok"
         except BinlakeError as error:
             return _failed(method, request.sequence, error)
         except Exception:
@@ -61,12 +65,13 @@ class HiveCalls:
             return message.internal_error(method.name, request.sequence), "failed"
 
 
-def _result(method: Method, value: object) -> bytes:
+def _reply(method: Method, sequence: int, value: object) -> Reply:
     if isinstance(value, Encoded):
-        return value.result()
+        return value.reply(message.reply_head(method.name, sequence))
     if method.result is None:
         return b""
-    return message.encode(method.result() if value is None else method.result(success=value))
+    result = method.result() if value is None else method.result(success=value)
+    return message.reply(method.name, sequence, message.encode(result))
 
 
 def _failed(method: Method, sequence: int, error: BinlakeError) -> tuple[bytes, str]:

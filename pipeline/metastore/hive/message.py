@@ -56,9 +56,14 @@ def head(name: str, kind: int, sequence: int) -> bytes:
     )
 
 
+def reply_head(name: str, sequence: int) -> bytes:
+    """What stands before the result struct of a reply."""
+    return head(name, REPLY, sequence)
+
+
 def reply(name: str, sequence: int, result: bytes) -> bytes:
     """A reply with the bytes of its result struct."""
-    return head(name, REPLY, sequence) + result
+    return reply_head(name, sequence) + result
 
 
 def unknown_method(name: str, sequence: int) -> bytes:

@@ -6,7 +6,7 @@ Most of a partition's bytes are its storage, which thousands of partitions share
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pipeline.metastore.hive import to_thrift
 from pipeline.metastore.hive.encoded import STOP, STRUCT
@@ -16,6 +16,7 @@ from pipeline.metastore.model.objects import Partition, Storage, Table
 _STRING, _MAP, _LIST, _I32 = 11, 13, 15, 8
 _FIELD = struct.Struct("!bh")
 _INT = struct.Struct("!i")
+_LIST_VALUE = struct.Struct("!bi")
 _LIST_HEAD = struct.Struct("!bhbi")
 _MAP_HEAD = struct.Struct("!bhbbi")
 _I32_FIELD = struct.Struct("!bhi")
@@ -71,6 +72,11 @@ class PartitionEncoder:
                 self._parameters.clear()
             known = self._parameters[id(parameters)] = (parameters, _map(7, parameters))
         return known[1]
+
+
+def text_list(texts: Sequence[str]) -> bytes:
+    """The bytes of a list of strings."""
+    return b"".join((_LIST_VALUE.pack(_STRING, len(texts)), *map(_string, texts)))
 
 
 def _map(number: int, given: Mapping[str, str]) -> bytes:

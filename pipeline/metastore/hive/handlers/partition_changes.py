@@ -10,7 +10,7 @@ from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import partition_name, partition_values
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
-from pipeline.metastore.hive.encoded import LIST, STOP, STRUCT, Encoded, field, struct_list
+from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.handlers.partition_specs import spread
 from pipeline.metastore.hive.methods import Handler
@@ -21,7 +21,7 @@ from pipeline.metastore.model.objects import Partition
 
 def add_partition(context: Context, args: Struct) -> Encoded:
     """Add a partition."""
-    return Encoded(STRUCT, _encoded(context, args.new_part, _add(context, [args.new_part]))[0])
+    return Encoded(STRUCT, _encoded(context, args.new_part, _add(context, [args.new_part])))
 
 
 def add_partitions(context: Context, args: Struct) -> int:
@@ -44,7 +44,7 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     if not request.needResult:
         return ttypes.AddPartitionsResult()
     encoded = context.answers.partitions(context.catalog.table(database, name), added)
-    return Encoded(STRUCT, field(LIST, 1, struct_list(encoded)) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, struct_list(encoded)))
 
 
 def append_partition(context: Context, args: Struct) -> Encoded:
@@ -115,7 +115,7 @@ def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     dropped = _drop(context, entry, names, request.deleteData, if_exists=if_exists)
     if not request.needResult:
         return ttypes.DropPartitionsResult()
-    return Encoded(STRUCT, field(LIST, 1, struct_list(context.answers.partitions(entry, dropped))) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, struct_list(context.answers.partitions(entry, dropped))))
 
 
 def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
@@ -133,7 +133,7 @@ def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
     database = database_name(args.db_name)
     added = context.catalog.append_partition(database, args.tbl_name, values)
     entry = context.catalog.table(database, args.tbl_name)
-    return Encoded(STRUCT, context.answers.partitions(entry, [added])[0])
+    return Encoded(STRUCT, context.answers.partitions(entry, [added]))
 
 
 def _alter(context: Context, database: str, name: str, sent: Sequence[Struct]) -> None:

@@ -11,7 +11,7 @@ from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import partition_values
 from pipeline.metastore.catalog.partitions import Positions
 from pipeline.metastore.hive.context import Context
-from pipeline.metastore.hive.encoded import LIST, STOP, STRUCT, Encoded, field, struct_list
+from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
@@ -31,7 +31,7 @@ def get_partition_req(context: Context, args: Struct) -> Encoded:
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
     found = _one(context, entry, context.catalog.partition(entry, request.partVals or ()))
-    return Encoded(STRUCT, field(STRUCT, 1, found.data) + STOP)
+    return Encoded(STRUCT, only_field(STRUCT, 1, found.parts))
 
 
 def get_partition_by_name(context: Context, args: Struct) -> Encoded:
@@ -50,7 +50,7 @@ def get_partitions_req(context: Context, args: Struct) -> Encoded:
     request = args.req
     of_catalog(request.catName)
     found = _all(context, _entry(context, request.dbName, request.tblName), request.maxParts)
-    return Encoded(STRUCT, field(LIST, 1, found) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, found))
 
 
 def get_partitions_ps(context: Context, args: Struct) -> Encoded:
@@ -64,7 +64,7 @@ def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> Encoded:
     request = args.req
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
-    return Encoded(STRUCT, field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)))
 
 
 def get_partitions_by_filter(context: Context, args: Struct) -> Encoded:
@@ -90,13 +90,15 @@ def get_partitions_by_names_req(context: Context, args: Struct) -> Encoded:
     """Those of some partitions that there are, in the order of all partitions."""
     request = args.req
     entry = _entry(context, request.db_name, request.tbl_name)
-    return Encoded(STRUCT, field(LIST, 1, _bytes(context, entry, _named(entry, request.names))) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, _bytes(context, entry, _named(entry, request.names))))
 
 
-def get_partition_names(context: Context, args: Struct) -> list[str]:
+def get_partition_names(context: Context, args: Struct) -> list[str] | Encoded:
     """The names of a table's partitions."""
-    names = _entry(context, args.db_name, args.tbl_name).partitions.names()
-    return names if args.max_parts < 0 else names[: args.max_parts]
+    entry = _entry(context, args.db_name, args.tbl_name)
+    if 0 <= args.max_parts < len(entry.partitions):
+        return entry.partitions.names(np.arange(args.max_parts, dtype=np.int64))
+    return Encoded(LIST, [context.answers.names(entry)])
 
 
 def get_partition_names_ps(context: Context, args: Struct) -> list[str]:
@@ -146,19 +148,19 @@ def _entry(context: Context, database: str, name: str) -> TableEntry:
 
 
 def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
-    return Encoded(STRUCT, context.answers.partitions(entry, [partition])[0])
+    return Encoded(STRUCT, context.answers.partitions(entry, [partition]))
 
 
-def _bytes(context: Context, entry: TableEntry, partitions: Sequence[Partition]) -> bytes:
+def _bytes(context: Context, entry: TableEntry, partitions: Sequence[Partition]) -> list[bytes]:
     return struct_list(context.answers.partitions(entry, partitions))
 
 
-def _all(context: Context, entry: TableEntry, limit: int) -> bytes:
+def _all(context: Context, entry: TableEntry, limit: int) -> list[bytes]:
     count = len(entry.partitions) if limit < 0 else min(limit, len(entry.partitions))
     return _bytes(context, entry, entry.partitions.select(np.arange(count, dtype=np.int64)))
 
 
-def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> bytes:
+def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> list[bytes]:
     found = _first(context.catalog.partitions_with(entry, values or ()), limit)
     return _bytes(context, entry, entry.partitions.select(found))
 

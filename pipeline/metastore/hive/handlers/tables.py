@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hive_metastore import ttypes
 
 from pipeline.metastore.hive import to_thrift
 from pipeline.metastore.hive.context import Context
-from pipeline.metastore.hive.encoded import LIST, STOP, STRUCT, Encoded, field, struct_list
+from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog, plain
@@ -47,7 +49,7 @@ def get_tables_ext(context: Context, args: Struct) -> list[Struct]:
 def get_table(context: Context, args: Struct) -> Encoded:
     """A table."""
     entry = context.catalog.table(database_name(args.dbname), args.tbl_name)
-    return Encoded(STRUCT, context.answers.table(entry))
+    return Encoded(STRUCT, [context.answers.table(entry)])
 
 
 def get_table_req(context: Context, args: Struct) -> Encoded:
@@ -55,7 +57,7 @@ def get_table_req(context: Context, args: Struct) -> Encoded:
     request = args.req
     of_catalog(request.catName)
     entry = context.catalog.table(database_name(request.dbName), request.tblName)
-    return Encoded(STRUCT, field(STRUCT, 1, context.answers.table(entry)) + STOP)
+    return Encoded(STRUCT, only_field(STRUCT, 1, [context.answers.table(entry)]))
 
 
 def get_table_objects_by_name(context: Context, args: Struct) -> Encoded:
@@ -70,7 +72,7 @@ def get_table_objects_by_name_req(context: Context, args: Struct) -> Encoded:
     names = request.tblNames
     if names is None:
         names = context.catalog.tables_like(database_name(request.dbName), request.tablesPattern)
-    return Encoded(STRUCT, field(LIST, 1, _tables(context, request.dbName, names)) + STOP)
+    return Encoded(STRUCT, only_field(LIST, 1, _tables(context, request.dbName, names)))
 
 
 def get_fields(context: Context, args: Struct) -> list[Struct]:
@@ -101,7 +103,7 @@ def no_views(context: Context, args: Struct) -> list[Struct]:
     return []
 
 
-def _tables(context: Context, database: str, names: list[str] | tuple[str, ...]) -> bytes:
+def _tables(context: Context, database: str, names: Sequence[str]) -> list[bytes]:
     entries = context.catalog.tables_named(database_name(database), names)
     return struct_list([context.answers.table(entry) for entry in entries])
 
