@@ -129,7 +129,7 @@ class SettingsSchema:
                 yield "", self._resolved(part)
             elif "$ref" in part.get("items", {}):
                 yield "[]", self._resolved(part["items"])
-            elif isinstance(held := part.get("additionalProperties"), Mapping) and "$ref" in held:
+            elif "$ref" in (held := _held(part)):
                 yield ".<name>", self._resolved(held)
 
     def _resolved(self, node: Node) -> Node:
@@ -180,8 +180,15 @@ def _type(node: Node) -> str:
         inner = _type(node["items"])
         return f"list of {inner}s" if inner == "section" else f"list of {inner}"
     if node["type"] == "object":
-        return f"mapping to {_type(node['additionalProperties'])}"
+        inner = _type(_held(node))
+        return f"mapping to {inner}s" if inner == "section" else f"mapping to {inner}"
     return _scalar(node)
+
+
+def _held(node: Node) -> Node:
+    """What the values of a mapping with free keys are; empty for anything else."""
+    kinds = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+    return next((kind for kind in kinds if isinstance(kind, Mapping)), {})
 
 
 def _scalar(node: Node) -> str:
@@ -243,7 +250,9 @@ def _paths(node: yaml.Node, path: str) -> Iterator[tuple[int, str]]:
         yield from _paths(value, inner)
 
 
-_FREE = frozenset({"source.schemas"} | {f"tables.{t}.columns.mask" for t in ("defaults", "overrides[]")})
+_FREE = frozenset(
+    {"source.schemas", "router.backends"} | {f"tables.{t}.columns.mask" for t in ("defaults", "overrides[]")}
+)
 
 
 def _comment(description: str, indent: int) -> list[str]:

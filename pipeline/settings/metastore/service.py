@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from pipeline.settings.document import document_of, read_text
+from pipeline.settings.metastore.router import RouterSettings
 from pipeline.settings.problems import validated
 from pipeline.settings.types import Options, plain
 from pipeline.validation import Amount, Count, Section, Text, mistake
@@ -57,8 +58,12 @@ class ThriftSettings(Section):
     """The most connections of one process."""
     idle_seconds: float = Field(default=600.0, gt=0)
     """A connection on which nothing is asked for so long is closed."""
-    delete_managed_data: bool = False
-    """Whether ``DROP TABLE`` may delete the files of a managed table. Files of external tables are never deleted."""
+    delete_managed_data: bool = True
+    """Whether ``DROP`` deletes the files of a managed table below ``warehouse``, as the Hive Metastore does. A managed
+    table whose files may not be deleted is not dropped while it has some. Files of external tables are never
+    deleted."""
+    delete_hudi_data: bool = False
+    """Whether that is so for managed tables that are Hudi tables, too."""
 
 
 class HttpSettings(Section):
@@ -127,6 +132,8 @@ class MetastoreSettings(Section):
     """Lakes whose tables the metastore holds; their timelines are the truth, and are read again at intervals."""
     reconcile_seconds: float = Field(default=60.0, gt=0)
     """How often the lakes are read for what was not registered."""
+    router: RouterSettings | None = None
+    """Several metastores that clients of the Thrift port see as one catalog; null shows them this one alone."""
     drain_seconds: float = Field(default=10.0, ge=0)
     """After SIGTERM, how long calls in hand may take."""
 

@@ -1,0 +1,123 @@
+"""A process that answers: the Hive Metastore's protocol and HTTP, over one store."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pipeline.errors import BinlakeError
+from pipeline.metastore.catalog.catalog import Catalog
+from pipeline.metastore.hive.connection import Answer
+from pipeline.metastore.hive.context import Services
+from pipeline.metastore.hive.functions import Functions
+from pipeline.metastore.hive.hive_calls import HiveCalls
+from pipeline.metastore.hive.limits import Limits
+from pipeline.metastore.hive.locks.service import Locks
+from pipeline.metastore.hive.server import ThriftServer
+from pipeline.metastore.hive.table_files import TableFiles
+from pipeline.metastore.http.app import create_app
+from pipeline.metastore.http.options import ServeOptions
+from pipeline.metastore.log.policy import LogPolicy
+from pipeline.metastore.router.router import Router
+from pipeline.metastore.service.http_server import HttpServer
+from pipeline.metastore.service.lakes import lake_roots
+from pipeline.metastore.service.metrics import ServingMetrics
+from pipeline.metastore.service.part import Report
+from pipeline.metastore.service.ports import listen, server_context
+from pipeline.metastore.stores.base import LogStore
+from pipeline.metastore.stores.opening import open_store
+from pipeline.settings.metastore.service import MetastoreSettings, StoreSettings
+from pipeline.storage import open_storage
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of the service, which all its processes listen on."""
+
+    thrift: int
+    http: int
+
+
+def opened(settings: StoreSettings) -> tuple[LogStore, LogPolicy]:
+    """The store of the settings, and how its logs are kept. Raises StorageError, ConfigError."""
+    policy = LogPolicy(check_after_ms=settings.check_after_ms, snapshot_every=settings.snapshot_every)
+    return open_store(settings.uri, settings.store_options()), policy
+
+
+class Serving:
+    """Answers from ``start`` to ``stop``.
+
+    Args:
+        settings: of the service.
+        ports: the ports that its parent holds.
+    """
+
+    def __init__(self, settings: MetastoreSettings, ports: Ports) -> None:
+        self._settings, self._ports = settings, ports
+        self._held = ExitStack()
+        self._metrics = ServingMetrics()
+
+    def start(self) -> None:
+        """Open the store and listen. Raises ConfigError, StorageError, TransientError."""
+        with ExitStack() as held:
+            store, policy = opened(self._settings.store)
+            held.callback(store.close)
+            self._catalog = Catalog(store, warehouse=self._settings.warehouse, policy=policy)
+            self._catalog.databases()  # a store that does not answer is told now
+            held.enter_context(self._http())
+            held.enter_context(self._thrift(store))
+            self._held = held.pop_all()
+
+    def stop(self) -> None:
+        """Take no further calls, let those in hand end within ``drain_seconds``, then close the store."""
+        self._held.close()
+
+    def report(self) -> Report:
+        """Whether the store answers, and the metrics."""
+        reasons: tuple[str, ...] = ()
+        try:
+            self._catalog.databases()
+        except BinlakeError as error:
+            reasons = (f"the store does not answer: {error.what}",)
+        return Report(reasons, self._metrics.render())
+
+    def _thrift(self, store: LogStore) -> ExitStack:
+        wanted = self._settings.thrift
+        services = Services(self._catalog, Locks(store), Functions(store), files=self._files())
+        answer: Answer = HiveCalls(services, self._metrics.called)
+        if self._settings.router is not None:
+            router = Router(self._settings.router, answer, self._metrics.routed)
+            router.clashes()
+            answer = router.answer
+        server = ThriftServer(
+            answer,
+            listener=listen(wanted.host, self._ports.thrift),
+            tls=server_context(wanted.tls) if wanted.tls else None,
+            limits=Limits(connections=wanted.max_connections, idle_seconds=wanted.idle_seconds),
+            on_call=self._metrics.called,
+        )
+        self._metrics.connections_of(lambda: server.connections)
+        server.start()
+        held = ExitStack()
+        held.callback(server.stop, self._settings.drain_seconds)
+        return held
+
+    def _http(self) -> ExitStack:
+        wanted = self._settings.http
+        options = ServeOptions(registry=self._metrics.registry)
+        app = create_app(self._catalog, lake_roots(self._settings.lakes), options)
+        server = HttpServer(app, listen(wanted.host, self._ports.http), wanted.tls, self._settings.drain_seconds)
+        server.start()
+        held = ExitStack()
+        held.callback(server.stop)
+        held.callback(app.state.drain)
+        return held
+
+    def _files(self) -> TableFiles:
+        wanted = self._settings.thrift
+        return TableFiles(
+            open_storage,
+            delete=wanted.delete_managed_data,
+            roots=(self._settings.warehouse,),
+            hudi=wanted.delete_hudi_data,
+        )
