@@ -162,6 +162,12 @@ COMMANDS = (
         "quarantine",
         "List, show and replay records that could not be applied.",
     ),
+    Lazy(
+        "metastore",
+        "pipeline.cli.commands.metastore",
+        "metastore",
+        "Serve the metastore that tells engines which tables there are.",
+    ),
 )
 
 app = typer.Typer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
@@ -69,17 +69,21 @@ class NamedLake:
         """Whether a table's root is below the lake's."""
         return uri.startswith(f"{self.root.uri}/")
 
+    def storage(self, uri: str) -> Storage:
+        """The root of a table below the lake's."""
+        return self.root.sub(uri.removeprefix(f"{self.root.uri}/"))
+
     def at(self, uri: str) -> NamedTable:
         """The table at a root below the lake's. Raises ConfigError if there is none, CorruptDataError, StorageError."""
         path = uri.removeprefix(f"{self.root.uri}/")
-        storage = self.root.sub(path)
+        storage = self.storage(uri)
         if not HudiTable.exists(storage):
             raise ConfigError("there is no Hudi table at this path", do_next="check the path", path=uri)
         stream = self.settings.name if self.settings is not None else None
         return named(storage, self._called(path, storage, [stream] if stream else self._streams()))
 
     def _by_path(self, names: Sequence[str]) -> Iterator[NamedTable | BrokenTable]:
-        streams = self._streams()
+        streams, missing = self._streams(), list(names)
         for path in table_paths(self.root, _DEPTH):
             try:
                 table = named(self.root.sub(path), self._called(path, self.root.sub(path), streams))
@@ -88,7 +92,11 @@ class NamedLake:
                     yield BrokenTable(path, error)
                 continue
             if not names or path in names or table.full_name in names:
+                missing = [name for name in missing if name not in (path, table.full_name)]
                 yield table
+        for name in missing:
+            none = ConfigError("the lake has no such table", do_next="check its name and the lake's uri", table=name)
+            yield BrokenTable(name, none)
 
     def _streams(self) -> list[str]:
         return self.root.list_dirs(_OWN)
@@ -117,3 +125,18 @@ def _source(storage: Storage) -> SourceTable | None:
         return RecordReader.newest_of(HudiTable.open(storage)).source
     except BinlakeError:
         return None  # a table that only Hudi writes may have columns that binlake does not read
+
+
+def chosen(lakes: Iterable[NamedLake], names: Sequence[str]) -> Iterator[list[NamedTable | BrokenTable]]:
+    """The tables of these names, or all, lake by lake. A name is broken only if it is in no lake. Raises
+    StorageError."""
+    unknown: dict[str, BrokenTable] = {}
+    known: set[str] = set()
+    for lake in lakes:
+        tables = lake.tables(names)
+        missing = {t.name: t for t in tables if isinstance(t, BrokenTable) and isinstance(t.error, ConfigError)}
+        asked = {name: table for name, table in missing.items() if name in names}
+        unknown |= asked
+        known |= set(names) - asked.keys()
+        yield [table for table in tables if not (isinstance(table, BrokenTable) and table.name in asked)]
+    yield [table for name, table in unknown.items() if name not in known]
