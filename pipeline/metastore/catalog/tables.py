@@ -170,16 +170,21 @@ class Tables:
         """
         self.swap_names({(database, name): (new_database, new_name)})
 
-    def swap_names(self, names: Mapping[TableName, TableName]) -> None:
+    def swap_names(self, names: Mapping[TableName, TableName], ids: Mapping[TableName, str] | None = None) -> None:
         """Give several tables other names at once, in one version; swaps and cycles, too. Names are (database, table).
+
+        Args:
+            names: the new name of each old one.
+            ids: the tables that must still have the old names, so that a swap is not made twice; None for any.
 
         Raises NoSuchObjectError for a table or database that is not there, AlreadyExistsError if a name is taken or
         given twice, InvalidObjectError for a wrong name.
         """
         moves = {_folded(old): _folded(new) for old, new in names.items()}
+        expected = {_folded(old): table_id for old, table_id in (ids or {}).items()}
         for _, name in moves.values():
             check_name(name)
-        self._logs.names.commit(lambda state: _renamed(state, moves))
+        self._logs.names.commit(lambda state: _renamed(state, moves, expected))
 
     def orphans(self) -> list[str]:
         """The ids of table logs that no name leads to: of a creation or a drop that died, or that is under way."""
@@ -208,7 +213,7 @@ class Tables:
                 )
             if names.table(*new) is not None:
                 raise InvalidOperationError(f"new table {new[0]}.{new[1]} already exists")
-            return _renamed(names, {old: new})
+            return _renamed(names, {old: new}, {})
 
         self._logs.names.commit(propose)
 
@@ -230,11 +235,11 @@ def _matching_tables(names: Names, database: str, pattern: str | None) -> Iterat
         yield name, tables[name]
 
 
-def _renamed(names: Names, moves: Mapping[TableName, TableName]) -> TablesNamed:
+def _renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[TableName, str]) -> TablesNamed:
     named: dict[TableName, NamedTable] = {}
     for old, new in moves.items():
         table = names.table(*old)
-        if table is None:
+        if table is None or ids.get(old, table.id) != table.id:
             raise NoSuchObjectError(f"{qualified(*old)} table not found")
         names.database(new[0])
         if new in named or (names.table(*new) is not None and new not in moves):

@@ -139,5 +139,12 @@ class Renewed(msgspec.Struct, frozen=True, tag="renewed", omit_defaults=True):
     taken: TakenIn
 
 
+class Named(msgspec.Struct, frozen=True, tag="named", omit_defaults=True):
+    """The table was registered in the catalog by this name, in lower case."""
+
+    database: str
+    name: str
+
+
 #: An entry of the log of a table.
-LakeEntry: TypeAlias = TakenIn | Renewed
+LakeEntry: TypeAlias = TakenIn | Renewed | Named

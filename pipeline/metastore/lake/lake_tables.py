@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from pipeline.metastore.lake.differences import differences
-from pipeline.metastore.lake.entries import LakeEntry
+from pipeline.metastore.lake.entries import LakeEntry, Named
 from pipeline.metastore.lake.fresh import renewed
 from pipeline.metastore.lake.opened import OpenedTable
 from pipeline.metastore.lake.state import LakeState, apply
@@ -81,6 +81,11 @@ class LakeTables:
 
         self._log(log_name(storage.uri)).commit(propose)
         return found
+
+    def name(self, uri: str, database: str, name: str) -> None:
+        """Note the name by which the catalog has a table. Raises StorageError."""
+        named = Named(database, name)
+        self._log(log_name(uri)).commit(lambda state: named if state.named != (database, name) else None)
 
     def changes(self, uri: str, after_version: int, limit: int | None = None) -> list[Versioned[LakeEntry]]:
         """The entries of a table's log after a version. Raises TrimmedError if they are gone."""

@@ -10,8 +10,7 @@ import msgspec
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.files.view import FileSlice, slices_of_partition
-from pipeline.hudi.timeline.instant import WRITE_ACTIONS
-from pipeline.metastore.lake.entries import LakeEntry, LakeFile, LakeInstant, Renewed, SchemaVersion, TakenIn
+from pipeline.metastore.lake.entries import LakeEntry, LakeFile, LakeInstant, Named, Renewed, SchemaVersion, TakenIn
 from pipeline.metastore.lake.partition_files import PartitionFiles
 from pipeline.metastore.lake.recorded_timeline import RecordedTimeline
 from pipeline.storage.base import FileInfo
@@ -30,6 +29,8 @@ class LakeState(msgspec.Struct, frozen=True):
         files: by partition path; a partition without files is not in it.
         texts: Avro schemas by key.
         archived: the schema versions of the archived writes.
+        named: database and name by which the catalog has the table; None if it was never registered there. It is the
+            only thing here that the table does not say itself.
     """
 
     uri: str = ""
@@ -39,6 +40,7 @@ class LakeState(msgspec.Struct, frozen=True):
     files: Mapping[str, PartitionFiles] = {}
     texts: Mapping[str, str] = {}
     archived: tuple[SchemaVersion, ...] = ()
+    named: tuple[str, str] | None = None
 
     def timeline(self) -> list[LakeInstant]:
         """The instants of the active timeline, oldest first."""
@@ -68,6 +70,11 @@ class LakeState(msgspec.Struct, frozen=True):
         stored = self.stored(partition)
         infos = (FileInfo(in_partition(partition, file.name), file.size, 0) for file in stored)
         return slices_of_partition(partition, infos, RecordedTimeline.of(self.instants.values(), stored), as_of)
+
+    def seen(self) -> list[str]:
+        """The partition paths of which readers see a file, sorted: those whose file groups are not all replaced."""
+        replaced = {path for instant in self.instants.values() for path, _ in instant.replaced}
+        return [path for path in self.partitions() if path not in replaced or self.slices(path)]
 
     def schemas(self) -> list[SchemaVersion]:
         """The history of the table's columns, oldest first: a version for each write whose schema differs from that of
@@ -100,10 +107,14 @@ def apply(state: LakeState, changes: Sequence[_Change[LakeEntry]]) -> LakeState:
     """The state after some entries of its log."""
     for versioned in changes:
         entry = versioned.change
-        if isinstance(entry, Renewed):
-            state = _with(LakeState(entry.uri, entry.identity, entry.indexed), entry.taken)
-        else:
-            state = _with(state, entry)
+        match entry:
+            case Renewed():
+                emptied = LakeState(entry.uri, entry.identity, entry.indexed, named=state.named)
+                state = _with(emptied, entry.taken)
+            case TakenIn():
+                state = _with(state, entry)
+            case Named():
+                state = msgspec.structs.replace(state, named=(entry.database, entry.name))
     return state
 
 
@@ -129,8 +140,3 @@ def _with(state: LakeState, taken: TakenIn) -> LakeState:
 def key_of(instant: LakeInstant) -> str:
     """The key of an instant, the same in all its states."""
     return ".".join(instant.instant.identity)
-
-
-def writes(state: LakeState) -> list[LakeInstant]:
-    """The completed writes of the active timeline, oldest first."""
-    return [i for i in state.timeline() if i.completed and i.action in WRITE_ACTIONS]

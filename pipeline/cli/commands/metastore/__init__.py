@@ -15,6 +15,19 @@ COMMANDS = (
         "Answer engines by the Hive Metastore's protocol, and readers by HTTP. SIGTERM and Ctrl-C finish the calls in "
         "hand, then stop.",
     ),
+    Lazy(
+        "register",
+        f"{_HERE}.register",
+        "register",
+        "Register tables of the metastore's lakes, and bring those that are up to their timelines and names.",
+    ),
+    Lazy("rebuild", f"{_HERE}.register", "rebuild", "Read the states of tables anew from their timelines and files."),
+    Lazy(
+        "check",
+        f"{_HERE}.check",
+        "check",
+        "Compare the metastore with its lakes: states, Hive tables, partitions, names, and what is left over.",
+    ),
 )
 
 metastore = typer.Typer(

@@ -1,0 +1,252 @@
+"""Registers Hudi tables in the catalog: their Hive tables with their partitions, and the names that the source gives.
+
+Everything here may be done again at any time, by several processes at once; what is there already is left as it is. A
+crash leaves what the next registration completes: a Hive table comes before its partitions, and the note of a name
+(``LakeState.named``) after the name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from pipeline.clock import new_uuid
+from pipeline.metastore.catalog.catalog import Catalog
+from pipeline.metastore.catalog.logs import TableEntry, TableName
+from pipeline.metastore.catalog.names import partition_name
+from pipeline.metastore.lake.hive_tables import (
+    LAST_COMMIT,
+    LAST_COMPLETION,
+    READ_OPTIMIZED,
+    REALTIME,
+    HiveTable,
+    HiveTables,
+    location_of,
+)
+from pipeline.metastore.lake.lake_tables import LakeTables
+from pipeline.metastore.lake.named import NamedTable
+from pipeline.metastore.lake.opened import OpenedTable
+from pipeline.metastore.lake.state import LakeState
+from pipeline.metastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
+from pipeline.metastore.model.objects import Column, Database, Partition, Table
+
+#: Partitions of one change of a table's log.
+_BATCH: Final = 10_000
+SUFFIXES: Final = ("", READ_OPTIMIZED, REALTIME)
+_SPARK = "spark.sql.sources."
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What a registration changed.
+
+    ``created``, ``altered``: names of Hive tables. ``added``, ``dropped``: how many of their partitions.
+    """
+
+    created: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    added: int = 0
+    dropped: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was."""
+        return bool(self.created or self.altered or self.added or self.dropped)
+
+    def with_(self, other: Registered) -> Registered:
+        """Both together."""
+        return Registered(
+            self.created + other.created,
+            self.altered + other.altered,
+            self.added + other.added,
+            self.dropped + other.dropped,
+        )
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Registers tables in a catalog.
+
+    Args:
+        catalog: where the Hive tables are.
+        lakes: where the states of the Hudi tables are.
+        timestamps: see ``HiveTables``.
+    """
+
+    catalog: Catalog
+    lakes: LakeTables
+    timestamps: bool = False
+
+    def register(self, table: NamedTable) -> Registered:
+        """Take a table's timeline in, and bring its Hive tables up to it.
+
+        Raises AlreadyExistsError if another table has its name, ConfigError if there is no Hudi table,
+        CorruptDataError, StorageError.
+        """
+        state = self.lakes.take_in(table.storage).state
+        self.rename([table])
+        self._check_place(table)
+        self._make(table.database)
+        found = Registered()
+        for hive in self.wanted(table, state):
+            found = found.with_(self._settle(hive))
+        self.lakes.name(table.storage.uri, table.database, table.name)
+        return found
+
+    def wanted(self, table: NamedTable, state: LakeState) -> Iterator[HiveTable]:
+        """The Hive tables that a table in a state should have. Errors as ``HiveTables.tables``."""
+        opened = OpenedTable.open(table.storage)
+        return HiveTables(opened, table.database, table.name, self.timestamps).tables(state.seen())
+
+    def rename(self, tables: Iterable[NamedTable]) -> int:
+        """Give registered tables the names that they should have, all in one version of the catalog, swaps and cycles
+        too; returns how many Hive tables got another name. Tables that were never registered are left out.
+
+        Raises AlreadyExistsError if a name is taken by a table that is none of these, NoSuchObjectError if another
+        process gives them their names, StorageError.
+        """
+        moved: list[NamedTable] = []
+        moves: dict[TableName, TableName] = {}
+        ids: dict[TableName, str] = {}
+        for table in tables:
+            state = self.lakes.state(table.storage.uri).state
+            if state.named in (None, (table.database, table.name)):
+                continue
+            moved.append(table)
+            for suffix, entry in self._hive_tables(state):
+                old = entry.table.database, entry.table.name
+                moves[old], ids[old] = (table.database, table.name + suffix), entry.id
+        for database in sorted({new for new, _ in moves.values()}):
+            self._make(database)
+        if moves:
+            self.catalog.swap_names(moves, ids)
+        for table in moved:
+            self.lakes.name(table.storage.uri, table.database, table.name)
+        return len(moves)
+
+    def drop(self, state: LakeState) -> list[str]:
+        """Drop the Hive tables of a table that is no more, and forget its state; returns their names. Files stay.
+
+        Raises NoSuchObjectError if another process drops them, StorageError.
+        """
+        dropped = []
+        for _, entry in self._hive_tables(state):
+            self.catalog.drop_table(entry.table.database, entry.table.name)
+            dropped.append(f"{entry.table.database}.{entry.table.name}")
+        self.lakes.forget(state.uri)
+        return dropped
+
+    def _hive_tables(self, state: LakeState) -> Iterator[tuple[str, TableEntry]]:
+        """The Hive tables at the table's place by the name under which it was registered, with their suffixes."""
+        if state.named is None:
+            return
+        database, name = state.named
+        for suffix in SUFFIXES:
+            entry = self._entry(database, name + suffix)
+            if entry is not None and entry.table.location == location_of(state.uri):
+                yield suffix, entry
+
+    def _make(self, database: str) -> None:
+        if database not in self.catalog.databases():
+            with contextlib.suppress(AlreadyExistsError):  # another process was first
+                self.catalog.create_database(Database(database))
+
+    def _entry(self, database: str, name: str) -> TableEntry | None:
+        try:
+            return self.catalog.table(database, name)
+        except NoSuchObjectError:
+            return None
+
+    def _check_place(self, table: NamedTable) -> None:
+        """Raise AlreadyExistsError if a table of another place has one of the names."""
+        for suffix in SUFFIXES:
+            entry = self._entry(table.database, table.name + suffix)
+            if entry is not None and entry.table.location != location_of(table.storage.uri):
+                raise AlreadyExistsError(
+                    f"the catalog has a table {table.database}.{table.name}{suffix} of another place",
+                    do_next="drop that table, or give one of the two another name",
+                    table=f"{table.database}.{table.name}",
+                    location=entry.table.location,
+                )
+
+    def _settle(self, hive: HiveTable) -> Registered:
+        database, name = hive.table.database, hive.table.name
+        entry = self._entry(database, name)
+        created: tuple[str, ...] = ()
+        altered: tuple[str, ...] = ()
+        if entry is None:
+            with contextlib.suppress(AlreadyExistsError):  # another process was first
+                self.catalog.create_table(hive.table)
+                created = (f"{database}.{name}",)
+            entry = self.catalog.table(database, name)
+        if not same_definition(entry.table, hive.table):
+            self._alter(entry.table, hive)
+            altered = (f"{database}.{name}",)
+            entry = self.catalog.table(database, name)
+        missing, surplus = partition_differences(entry, hive.partitions)
+        for batch in _batches(missing):
+            self.catalog.add_partitions(database, name, batch, if_not_exists=True)
+        for names in _batches(surplus):
+            self.catalog.drop_partitions(database, name, names, if_exists=True)
+        return Registered(created, altered, len(missing), len(surplus))
+
+    def _alter(self, known: Table, hive: HiveTable) -> None:
+        """Give a Hive table its definition. Where the Metastore refuses the change, a new table with all partitions
+        takes its place, in one step."""
+        others = {key: value for key, value in known.parameters.items() if not key.startswith(_SPARK)}
+        parameters = {**others, **hive.table.parameters}
+        new = msgspec.structs.replace(hive.table, parameters=parameters, owner=known.owner)
+        try:
+            self.catalog.alter_table(known.database, known.name, new, cascade=True)
+        except InvalidOperationError:
+            mark = new_uuid()[:8]
+            fresh, old = f"{known.name}__new_{mark}", f"{known.name}__old_{mark}"
+            home = known.database
+            self.catalog.create_table(msgspec.structs.replace(new, name=fresh))
+            for batch in _batches(hive.partitions):
+                self.catalog.add_partitions(home, fresh, batch)
+            self.catalog.swap_names({(home, known.name): (home, old), (home, fresh): (home, known.name)})
+            self.catalog.drop_table(home, old)
+
+
+def same_definition(known: Table, wanted: Table) -> bool:
+    """Whether a Hive table says of its Hudi table what it should. Parameters of others, and how far HiveSync has come,
+    do not matter."""
+    mine, theirs = known.storage, wanted.storage
+    return (
+        _types(mine.columns) == _types(theirs.columns)
+        and _types(known.partition_keys) == _types(wanted.partition_keys)
+        and (mine.input_format, mine.output_format, mine.serde.library)
+        == (theirs.input_format, theirs.output_format, theirs.serde.library)
+        and theirs.serde.parameters.items() <= mine.serde.parameters.items()
+        and (known.location, known.kind) == (wanted.location, wanted.kind)
+        and _own(wanted).items() <= known.parameters.items()
+    )
+
+
+def partition_differences(entry: TableEntry, wanted: Sequence[Partition]) -> tuple[list[Partition], list[str]]:
+    """The partitions that a Hive table lacks, and the names of those that it has in surplus."""
+    keys = entry.table.partition_keys
+    by_name = {partition_name(keys, partition.values): partition for partition in wanted}
+    known = set(entry.partitions.names())
+    return [p for name, p in by_name.items() if name not in known], sorted(known - by_name.keys())
+
+
+def _own(table: Table) -> dict[str, str]:
+    return {key: value for key, value in table.parameters.items() if key not in (LAST_COMMIT, LAST_COMPLETION)}
+
+
+def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in columns]
+
+
+def _batches(items: Sequence[T]) -> Iterator[list[T]]:
+    found = iter(items)
+    while batch := list(itertools.islice(found, _BATCH)):
+        yield batch

@@ -1,0 +1,164 @@
+"""A metastore in line with its lakes: rounds, what is told of single commits, renames at the source, commands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli.app import app
+from pipeline.errors import ConfigError, CorruptDataError
+from pipeline.metastore.lake.lease import Lease
+from pipeline.metastore.lake.opening import Metastore, metastore_of
+from pipeline.metastore.stores.opening import open_store
+from pipeline.settings.metastore.service import MetastoreSettings
+from tests.metastore.lake.hudi_tables import add, made
+from tests.schema_changes.ddl_source import DdlSource, Follower
+
+_COLUMNS = {"id": "int", "name": "varchar(20)"}
+
+
+class Served:
+    """A metastore whose lake a stream writes, and one of other tables."""
+
+    def __init__(self, path: Path) -> None:
+        self.source = DdlSource()
+        for name in ("t", "u"):
+            self.source.create(name, _COLUMNS)
+            self.source.put(name, 1, name=f"of {name}")
+        self.stream = Follower(self.source, path / "lake")
+        self.stream.run()
+        (path / "stream.yaml").write_text(self.stream.document())
+        self.other = path / "other"
+        made(self.other / "web" / "Clicks", partitions=("day=d1",))
+        document = {
+            "store": {"uri": str(path / "store")},
+            "lakes": [{"settings": "stream.yaml"}, {"uri": str(self.other)}],
+        }
+        self.conf = path / "metastore.yaml"
+        self.conf.write_text(json.dumps(document))
+        self.metastore = self.opened()
+
+    def opened(self) -> Metastore:
+        """The metastore as another process has it."""
+        return metastore_of(MetastoreSettings.load(self.conf))
+
+    def tables(self, database: str) -> list[str]:
+        return self.metastore.catalog.tables(database)
+
+    def run(self, command: str, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+        """A command's exit code and its JSON lines."""
+        done = CliRunner().invoke(app, ["metastore", command, str(self.conf), *arguments, "--json"])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    made_ready = Served(tmp_path)
+    yield made_ready
+    made_ready.metastore.close()
+
+
+def test_a_round_registers_all_tables_by_the_names_of_the_source(served: Served) -> None:
+    done = {report.table: report for report in served.metastore.reconciler.run_once()}
+    assert sorted(done) == ["shop.t", "shop.u", "web.clicks"]
+    assert [report.error for report in done.values()] == [None] * 3
+    assert served.tables("shop") == ["t", "t_ro", "t_rt", "u", "u_ro", "u_rt"]
+    assert not any(report.done.changed for report in served.metastore.reconciler.run_once())
+
+
+def test_a_swap_at_the_source_swaps_the_hive_tables(served: Served) -> None:
+    list(served.metastore.reconciler.run_once())
+    places = {name: served.metastore.catalog.table("shop", name).table.location for name in ("t", "u_rt")}
+    served.source.rename_tables(("t", "x"), ("u", "t"), ("x", "u"))
+    served.source.put("t", 2, name="of u")
+    served.stream.run()
+    assert all(report.error is None for report in served.metastore.reconciler.run_once())
+    now = {name: served.metastore.catalog.table("shop", name).table.location for name in ("u", "t_rt")}
+    assert list(now.values()) == list(places.values())
+    assert served.tables("shop") == ["t", "t_ro", "t_rt", "u", "u_ro", "u_rt"]
+    assert served.run("check") == (0, [])
+
+
+def test_a_told_commit_is_taken_in_with_its_partitions(served: Served) -> None:
+    metastore = served.metastore
+    list(metastore.reconciler.run_once())
+    table = made(served.other / "web" / "views", partitions=("day=d1",))
+    instant = add(table, "day=d2")
+    metastore.reconciler.completed(table.storage.uri, instant)
+    assert served.metastore.catalog.table("web", "views").partitions.names() == ["day=d1", "day=d2"]
+    again = add(table, "day=d2")
+    metastore.reconciler.completed(table.storage.uri, again)
+    metastore.reconciler.completed(table.storage.uri, instant)
+    at = metastore.lakes.state(table.storage.uri)
+    assert [one.requested for one in at.state.timeline()][-1] == again
+    with pytest.raises(ConfigError, match="no lake of the metastore"):
+        metastore.reconciler.completed("file:///elsewhere/t", instant)
+
+
+def test_check_finds_what_is_wrong_and_repairs_it(served: Served) -> None:
+    assert [found["what"] for found in served.run("check")[1]] == ["is not registered"] * 3
+    assert served.run("register")[0] == 0
+    assert served.run("check") == (0, [])
+    catalog = served.metastore.catalog
+    catalog.drop_table("shop", "t_ro")
+    catalog.drop_partitions("web", "clicks_rt", ["day=d1"])
+    add(made(served.other / "web" / "more"), "day=d1")
+    shutil.rmtree(served.stream.place / "shop" / "u")
+    code, found = served.run("check")
+    assert code == CorruptDataError.exit_code
+    assert {(one["where"], one["what"].partition(" at ")[0]) for one in found} == {
+        ("shop.t_ro", "is not in the catalog"),
+        ("web.clicks_rt", "lacks 1 partitions, such as d1"),
+        ("web.more", "is not registered"),
+        ("shop.u", "there is no Hudi table"),
+    }
+    assert served.run("check", "--repair")[0] == 0
+    assert served.tables("shop") == ["t", "t_ro", "t_rt"]
+
+
+def test_rebuild_says_what_was_wrong(served: Served) -> None:
+    served.run("register")
+    table = made(served.other / "web" / "late", partitions=("day=d1",))
+    code, lines = served.run("rebuild", "web.late", "web.clicks")
+    told = {line["table"]: line["differences"] for line in lines}
+    assert (code, told["web.clicks"]) == (0, [])
+    assert "uri differs" in told["web.late"]
+    add(table, "day=d1")
+    (line,) = served.run("rebuild", "web.late")[1]
+    assert line["differences"][0].startswith("instant ")
+    assert served.run("rebuild", "web.none")[0] == ConfigError.exit_code
+
+
+def test_several_processes_register_at_once(served: Served) -> None:
+    others = [served.opened() for _ in range(4)]
+    errors: list[object] = []
+
+    def round_of(metastore: Metastore) -> None:
+        errors.extend(report.error for report in metastore.reconciler.run_once() if report.error is not None)
+
+    threads = [threading.Thread(target=round_of, args=(one,)) for one in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert served.run("check") == (0, [])
+
+
+def test_one_process_holds_the_lease(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    mine, theirs = Lease(store, "reconcile", 60), Lease(store, "reconcile", 60)
+    assert (mine.take(), theirs.take(), mine.take()) == (True, False, True)
+    mine.give_back()
+    assert theirs.take()
+    short = Lease(store, "other", 0)
+    assert (short.take(), Lease(store, "other", 60).take()) == (True, True)
