@@ -15,6 +15,7 @@ from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.catalog_routes import catalog_routes
 from pipeline.metastore.http.changes import ChangeWatch
 from pipeline.metastore.http.failures import handle_errors
+from pipeline.metastore.http.hudi_view.routes import hudi_view_routes
 from pipeline.metastore.http.lake_routes import lake_routes
 from pipeline.metastore.http.metrics import BoundedBodies, HttpMetrics, MeasuredApp
 from pipeline.metastore.http.open_tables import OpenTables
@@ -48,6 +49,7 @@ def create_app(catalog: Catalog | None, lakes: Sequence[Storage], options: Serve
     handle_errors(app)
     register = Registrations(options.register, metrics.failed)
     app.include_router(lake_routes(tables, catalog, watch, register, options))
+    app.include_router(hudi_view_routes(tables))
     if catalog is not None:
         app.include_router(catalog_routes(catalog, options))
 

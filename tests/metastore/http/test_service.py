@@ -16,6 +16,7 @@ import urllib3
 from pipeline.metastore.api import paths
 from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.app import create_app
+from pipeline.metastore.http.hudi_view.routes import BASE
 from pipeline.metastore.model.objects import Column, Database, Storage, Table
 from pipeline.metastore.stores.opening import open_store
 from pipeline.storage import open_storage
@@ -49,11 +50,13 @@ def test_the_description_is_complete(catalog: Catalog) -> None:
     """Every path of ``api.paths`` is in it, each with a summary, the answer's fields, and its problems."""
     described = create_app(catalog, []).openapi()
     named = {value for name, value in vars(paths).items() if name.isupper()}
-    assert set(described["paths"]) == named
+    hudis = {path for path in described["paths"] if path.startswith(BASE)}
+    assert set(described["paths"]) - hudis == named
+    assert f"{BASE}/slices/merged/beforeoron/latest/" in hudis
     for path, methods in described["paths"].items():
         for what in methods.values():
             assert what["description"], path
-            if path.startswith("/v1"):
+            if path.startswith("/v1") and path not in hudis:
                 content = what["responses"]["200"]["content"]["application/json"]["schema"]
                 assert "$ref" in content, path
                 assert what["responses"]["404"]["content"]["application/json"]["schema"]["$ref"].endswith("/Problem")
