@@ -120,4 +120,15 @@ def result_names(method: str) -> NameFields | None:
 def _name_fields(kind: type) -> NameFields:
     numbered = _Numbered()
     numbered.number(kind)
-    return NameFields(np.array(numbered.rows, dtype=np.int64))
+    children = np.array(numbered.rows, dtype=np.int64)
+    return NameFields(_without_nameless(children))
+
+
+def _without_nameless(children: np.ndarray) -> np.ndarray:
+    """The same with OTHER for structs that have no names within, so that the walker passes over them as a whole."""
+    named = (children < OTHER).any(axis=1)
+    while True:
+        leads = ((children >= 0) & named[np.maximum(children, 0)]).any(axis=1) | named
+        if (leads == named).all():
+            return np.where((children >= 0) & ~named[np.maximum(children, 0)], OTHER, children)
+        named = leads

@@ -67,12 +67,13 @@ def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]
         start: where its struct begins.
         changes: position of a string's text within the struct, its length, the new text; ascending.
     """
-    parts, done = [], 0
+    parts: list[bytes | memoryview] = []
+    view, done = memoryview(message), 0
     for position, length, text in changes:
         at = start + position
-        parts += [message[done : at - 4], len(text).to_bytes(4, "big"), text]
+        parts += (view[done : at - 4], len(text).to_bytes(4, "big"), text)
         done = at + length
-    parts.append(message[done:])
+    parts.append(view[done:])
     return b"".join(parts)
 
 

@@ -18,6 +18,7 @@ from hive_metastore.ttypes import (
     MetaException,
     NoSuchObjectException,
     PartitionsRequest,
+    ShowCompactRequest,
     Table,
 )
 from thrift.Thrift import TApplicationException
@@ -116,6 +117,15 @@ def test_listings_have_the_databases_of_all_backends_by_the_names_that_clients_s
         ]
         with pytest.raises(MetaException, match="no functions here"):
             client.get_all_functions()
+        with pytest.raises(TApplicationException, match="show_compact"):
+            client.show_compact(ShowCompactRequest())  # neither has it
+
+
+def test_a_listing_leaves_out_who_does_not_have_the_call(routed: Fixture) -> None:
+    del routed.old.processor._processMap["get_databases"]
+    with routed.client() as client:
+        assert client.get_databases("ods*") == ["ods_shop"]
+        assert client.get_databases("s*") == []
 
 
 def test_a_renamed_database_has_its_new_name_in_requests_and_answers(routed: Fixture) -> None:

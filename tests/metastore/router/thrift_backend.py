@@ -143,7 +143,7 @@ class ServedMetastore:
 
         self._transport.accept = accepting
         self._transport.listen = lambda: None  # it listens already
-        processor = Hive.Processor(self.metastore)
+        processor = self.processor = Hive.Processor(self.metastore)
         for name in [name for name in processor._processMap if not hasattr(SmallMetastore, name)]:
             del processor._processMap[name]  # an unknown method to clients, as to a metastore of an older release
         protocol = TBinaryProtocolAcceleratedFactory()

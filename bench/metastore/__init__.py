@@ -1,0 +1,1 @@
+"""The metastore measured: its log by itself, and its answers beside a Hive Metastore."""
