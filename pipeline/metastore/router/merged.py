@@ -15,7 +15,7 @@ from pipeline.metastore.hive.wire import Message
 from pipeline.metastore.router.name_fields import arguments_class, result_class
 from pipeline.metastore.router.older import is_unknown_method
 from pipeline.metastore.router.replies import body_of, is_exception
-from pipeline.metastore.router.requests import split_catalog
+from pipeline.metastore.router.requests import is_foreign, split_catalog
 from pipeline.metastore.router.rules import Rules
 
 Ask = Callable[[Message], bytes]
@@ -56,6 +56,14 @@ class Merged:
         self._failure: bytes | None = None
         self._unknown: bytes | None = None
         self._answered = False
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the request asks for another catalog than ``hive``, which only the primary backend can have."""
+        if self._listing.pattern is None:
+            return False
+        pattern = getattr(decode(self._request.body, arguments_class(self._request.name)), self._listing.pattern)
+        return is_foreign(split_catalog(pattern or "")[0])
 
     def take(self, backend: str, ask: Ask) -> None:
         """Ask a backend and take in its elements. The first exception of a backend will be the answer.

@@ -39,9 +39,9 @@ def _seen(text: bytes, kind: int, backend: str, rules: Rules) -> bytes | None:
     """What stands for a name; None if it stays."""
     if kind == CATALOG:
         return None
-    before, database = split_catalog(text.decode())
+    before, database = split_catalog(text.decode(errors="surrogateescape"))
     name, dot, table = database.partition(".") if kind == FULL_NAME else (database, "", "")
     place = rules.seen_as(backend, name)
     if place is None or place.seen == name.lower():
         return None
-    return f"{before}{place.seen}{dot}{table}".encode()
+    return f"{before}{place.seen}{dot}{table}".encode(errors="surrogateescape")

@@ -74,10 +74,10 @@ def names_of(request: Message, rules: Rules) -> Names:
             foreign = foreign or text.lower() not in (b"", _HIVE.encode())
             continue
         if (text, kind) not in known:
-            known[text, kind] = _read(text.decode(), kind, rules)
+            known[text, kind] = _read(text.decode(errors="surrogateescape"), kind, rules)
         read = known[text, kind]
         if read is not None:
-            foreign = foreign or read.before.lower() not in ("", f"{_MARK}{_HIVE}{_SEPARATOR}")
+            foreign = foreign or is_foreign(read.before)
             names.append(Name(position, length, read))
     return Names(names, foreign)
 
@@ -101,13 +101,20 @@ def split_catalog(text: str) -> tuple[str, str]:
     return before + separator, database
 
 
+def is_foreign(prefix: str) -> bool:
+    """Whether what stands before a database's name is another catalog than ``hive``."""
+    return prefix.lower() not in ("", f"{_MARK}{_HIVE}{_SEPARATOR}")
+
+
 def for_backend(request: Message, names: Names, backend: str) -> Message:
     """The request with the names that its databases have in the backend. Names of databases elsewhere stay."""
     changes = []
     for position, length, read in names.names:
         place = read.place
         if place is not None and place.backend == backend and place.name != read.name.lower():
-            changes.append((position, length, f"{read.before}{place.name}{read.after}".encode()))
+            changes.append(
+                (position, length, f"{read.before}{place.name}{read.after}".encode(errors="surrogateescape"))
+            )
     if not changes:
         return request
     return dataclasses.replace(request, raw=spliced(request.raw, request.start, changes))

@@ -184,6 +184,26 @@ def test_an_unknown_method_is_told_as_such(routed: Fixture) -> None:
             client.recv_get_all_databases()
 
 
+def test_other_catalogs_are_those_of_the_primary(routed: Fixture) -> None:
+    routed.old.metastore.tables["@spark#ods_shop"] = {"elsewhere": table("ods_shop", "elsewhere")}
+    with routed.client() as client:
+        assert client.get_table("@spark#ods_shop", "elsewhere").tableName == "elsewhere"
+        assert client.get_databases("@spark#*") == ["@spark#ods_shop"]
+        with pytest.raises(NoSuchObjectException):
+            client.get_table("@hive#ods_shop", "orders")  # goes to the lake, which knows no catalogs
+    assert [backend for _, backend, _ in routed.calls] == ["old", "-", "lake"]
+
+
+def test_names_that_are_no_text_are_names_of_nothing(
+    backends: tuple[ServedMetastore, ServedMetastore],
+) -> None:
+    name = b"get_table"
+    request = b"\x80\x01\x00\x01\x00\x00\x00\x09" + name + b"\x00\x00\x00\x07"
+    request += b"\x0b\x00\x01\x00\x00\x00\x02\xff\xfe\x0b\x00\x02\x00\x00\x00\x01t\x00"
+    with routing(*backends, rules=RULES[:2]) as routed:
+        assert b"no rule matches it" in exchange(routed.server.address, request)
+
+
 def test_calls_of_hive_4_reach_a_backend_that_has_older_ones_only(routed: Fixture) -> None:
     with routed.client() as client:
         for _ in range(2):
