@@ -24,12 +24,13 @@ from hive_metastore.ttypes import (
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
+from embedded.hive_client import hive_client
 from pipeline.metastore.hive.limits import Limits
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.hive.wire import MessageReader
 from pipeline.metastore.router.router import Router
 from pipeline.settings.metastore.router import RouterSettings
-from tests.metastore.router.thrift_backend import ServedMetastore, client_of, served, storage
+from tests.metastore.router.thrift_backend import ServedMetastore, served, storage
 
 
 @dataclass
@@ -42,8 +43,8 @@ class Fixture:
     old: ServedMetastore
     calls: list[tuple[str, str, str]]
 
-    def client(self) -> client_of:
-        return client_of(self.server.address)
+    def client(self) -> contextlib.AbstractContextManager[Any]:
+        return hive_client(*self.server.address)
 
 
 RULES = ({"match": "ods_*", "to": "lake"}, {"match": "raw", "to": "old", "as": "old_raw"}, {"match": "*", "to": "old"})
