@@ -126,9 +126,10 @@ def _name_fields(kind: type) -> NameFields:
 
 def _without_nameless(children: np.ndarray) -> np.ndarray:
     """The same with OTHER for structs that have no names within, so that the walker passes over them as a whole."""
-    named = (children < OTHER).any(axis=1)
+    structs, inner = children >= 0, np.maximum(children, 0)
+    named: np.ndarray = np.any(children < OTHER, axis=1)
     while True:
-        leads = ((children >= 0) & named[np.maximum(children, 0)]).any(axis=1) | named
-        if (leads == named).all():
-            return np.where((children >= 0) & ~named[np.maximum(children, 0)], OTHER, children)
+        leads: np.ndarray = np.any(structs & named[inner], axis=1) | named
+        if np.array_equal(leads, named):
+            return np.where(structs & ~named[inner], OTHER, children)
         named = leads
