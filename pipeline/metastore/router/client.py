@@ -154,6 +154,8 @@ class Client:
 
     def _merged(self, request: Message) -> bytes:
         merged = Merged(request, self._rules)
+        if merged.foreign:
+            return self._whole(self._primary, request)
         for name, backend in self._backends.items():
             try:
                 merged.take(name, lambda asked, name=name: self._whole(name, asked))  # type: ignore[misc]

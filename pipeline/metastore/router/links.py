@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 InProcess = Callable[[Session, Message], "bytes | Iterable[bytes] | None"]
 """Answers a request without a connection, as `pipeline.metastore.hive.connection.Answer`."""
 
-#: Bytes that are read at once: small answers fit, large ones take few calls.
+#: Bytes that are read at once: small answers fit into the first piece, large ones take few calls.
+_FIRST_PIECE: Final = 16 << 10
 _PIECE: Final = 256 << 10
 _INT = struct.Struct("!i")
 _HEAD = struct.Struct("!ii")
@@ -147,7 +148,7 @@ class ThriftLink:
         if request.kind != CALL:
             return b""
         try:
-            first = sock.recv(_PIECE)
+            first = sock.recv(_FIRST_PIECE)
         except OSError as error:
             raise _UnansweredError(str(error)) from error
         if not first:

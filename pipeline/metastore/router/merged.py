@@ -13,8 +13,9 @@ from hive_metastore import ThriftHiveMetastore as Hive
 from pipeline.metastore.hive.message import decode, encode, reply
 from pipeline.metastore.hive.wire import Message
 from pipeline.metastore.router.name_fields import arguments_class, result_class
+from pipeline.metastore.router.older import is_unknown_method
 from pipeline.metastore.router.replies import body_of, is_exception
-from pipeline.metastore.router.requests import split_catalog
+from pipeline.metastore.router.requests import is_foreign, split_catalog
 from pipeline.metastore.router.rules import Rules
 
 Ask = Callable[[Message], bytes]
@@ -53,14 +54,31 @@ class Merged:
         self._listing = _LISTINGS[request.name]
         self._elements: list[Any] = []
         self._failure: bytes | None = None
+        self._unknown: bytes | None = None
+        self._answered = False
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the request asks for another catalog than ``hive``, which only the primary backend can have."""
+        if self._listing.pattern is None:
+            return False
+        pattern = getattr(decode(self._request.body, arguments_class(self._request.name)), self._listing.pattern)
+        return is_foreign(split_catalog(pattern or "")[0])
 
     def take(self, backend: str, ask: Ask) -> None:
-        """Ask a backend and take in its elements. The first exception of a backend will be the answer."""
+        """Ask a backend and take in its elements. The first exception of a backend will be the answer.
+
+        A backend of a release that does not have the call has none of its elements: it is left out.
+        """
         pattern = None
         request = self._request
         if self._listing.pattern and backend in self._rules.renaming:
             request, pattern = self._asks_for_all()
         answer = ask(request)
+        if is_unknown_method(answer):
+            self._unknown = answer
+            return
+        self._answered = True
         result = None if is_exception(answer) else decode(body_of(answer), _result_class(request.name))
         if result is None or result.success is None:
             self._failure = self._failure or answer
@@ -72,6 +90,8 @@ class Merged:
         """All elements in one answer; names of databases are sorted."""
         if self._failure is not None:
             return self._failure
+        if self._unknown is not None and not self._answered:
+            return self._unknown
         elements: Any = self._elements if self._listing.database else sorted(set(self._elements))
         kind = _result_class(self._request.name)
         if self._listing.within:

@@ -120,4 +120,16 @@ def result_names(method: str) -> NameFields | None:
 def _name_fields(kind: type) -> NameFields:
     numbered = _Numbered()
     numbered.number(kind)
-    return NameFields(np.array(numbered.rows, dtype=np.int64))
+    children = np.array(numbered.rows, dtype=np.int64)
+    return NameFields(_without_nameless(children))
+
+
+def _without_nameless(children: np.ndarray) -> np.ndarray:
+    """The same with OTHER for structs that have no names within, so that the walker passes over them as a whole."""
+    structs, inner = children >= 0, np.maximum(children, 0)
+    named: np.ndarray = np.any(children < OTHER, axis=1)
+    while True:
+        leads: np.ndarray = np.any(structs & named[inner], axis=1) | named
+        if np.array_equal(leads, named):
+            return np.where(structs & ~named[inner], OTHER, children)
+        named = leads

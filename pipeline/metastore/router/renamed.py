@@ -24,12 +24,24 @@ def as_seen(reply: bytes, method: str, backend: str, rules: Rules) -> bytes:
     start = 12 + int.from_bytes(reply[4:8], "big")
     body = memoryview(reply)[start:]
     changes = []
+    known: dict[tuple[bytes, int], bytes | None] = {}
     for position, length, kind in names_in(body, fields):
-        if kind == CATALOG:
-            continue
-        before, database = split_catalog(bytes(body[position : position + length]).decode())
-        name, dot, table = database.partition(".") if kind == FULL_NAME else (database, "", "")
-        place = rules.seen_as(backend, name)
-        if place is not None and place.seen != name.lower():
-            changes.append((position, length, f"{before}{place.seen}{dot}{table}".encode()))
+        text = bytes(body[position : position + length])
+        if (text, kind) not in known:
+            known[text, kind] = _seen(text, kind, backend, rules)
+        changed = known[text, kind]
+        if changed is not None:
+            changes.append((position, length, changed))
     return spliced(reply, start, changes) if changes else reply
+
+
+def _seen(text: bytes, kind: int, backend: str, rules: Rules) -> bytes | None:
+    """What stands for a name; None if it stays."""
+    if kind == CATALOG:
+        return None
+    before, database = split_catalog(text.decode(errors="surrogateescape"))
+    name, dot, table = database.partition(".") if kind == FULL_NAME else (database, "", "")
+    place = rules.seen_as(backend, name)
+    if place is None or place.seen == name.lower():
+        return None
+    return f"{before}{place.seen}{dot}{table}".encode(errors="surrogateescape")

@@ -21,15 +21,16 @@ _NO_NAMES = b"\x0f\x00\x00\x0b\x00\x00\x00\x00\x00"
 def refusal(request: Message, error: RefusedCallError) -> bytes:
     """The reply that says why a call is refused: by an exception that the method declares, or by Thrift's own."""
     declared = declared_exceptions(request.name)
+    text = str(error).encode(errors="replace").decode()  # a name in it may be no text
     for kind in error.kinds:
         if kind == EMPTY_LISTING and _lists_names(request.name):
             return reply(request.name, request.sequence, _NO_NAMES)
         if kind in declared:
             result = result_class(request.name)
             assert result is not None
-            exception = getattr(hive_metastore.ttypes, kind)(str(error))
+            exception = getattr(hive_metastore.ttypes, kind)(text)
             return reply(request.name, request.sequence, encode(result(**{declared[kind]: exception})))
-    value = TApplicationException(TApplicationException.INTERNAL_ERROR, str(error))
+    value = TApplicationException(TApplicationException.INTERNAL_ERROR, text)
     body: bytes = fastbinary.encode_binary(value, [TApplicationException, _APPLICATION_SPEC])
     return head(request.name, EXCEPTION, request.sequence) + body
 
@@ -67,12 +68,13 @@ def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]
         start: where its struct begins.
         changes: position of a string's text within the struct, its length, the new text; ascending.
     """
-    parts, done = [], 0
+    parts: list[bytes | memoryview] = []
+    view, done = memoryview(message), 0
     for position, length, text in changes:
         at = start + position
-        parts += [message[done : at - 4], len(text).to_bytes(4, "big"), text]
+        parts += (view[done : at - 4], len(text).to_bytes(4, "big"), text)
         done = at + length
-    parts.append(message[done:])
+    parts.append(view[done:])
     return b"".join(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pipeline.metastore.hive.wire import Message
 from pipeline.metastore.router.errors import RefusedCallError
@@ -24,16 +24,21 @@ _UNKNOWN: Final = ("NoSuchObjectException", "UnknownDBException", EMPTY_LISTING,
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A database's name in a request: position and length of its text in the struct, what stands before and after it
-    in the text, and where it is (None: no rule matches it)."""
+class _Read:
+    """A database's name, what stands before and after it in its text, and where it is (None: no rule matches it)."""
+
+    before: str
+    name: str
+    after: str
+    place: Place | None
+
+
+class Name(NamedTuple):
+    """A database's name in a request: position and length of its text in the struct, and what it says."""
 
     position: int
     length: int
-    before: str
-    text: str
-    after: str
-    place: Place | None
+    read: _Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,11 @@ class Names:
         Raises:
             RefusedCallError: no rule matches one of them.
         """
-        found = {name.place.seen: name.place for name in self.names if name.place is not None}
+        found = {}
         for name in self.names:
-            if name.place is None:
-                raise RefusedCallError(f"Database {name.text} is in no metastore: no rule matches it", _UNKNOWN)
+            if name.read.place is None:
+                raise RefusedCallError(f"Database {name.read.name} is in no metastore: no rule matches it", _UNKNOWN)
+            found[name.read.place.seen] = name.read.place
         return list(found.values())
 
 
@@ -61,19 +67,30 @@ def names_of(request: Message, rules: Rules) -> Names:
     """The databases that a request to a known method names."""
     body = memoryview(request.raw)[request.start :]
     names, foreign = [], False
+    known: dict[tuple[bytes, int], _Read | None] = {}
     for position, length, kind in names_in(body, argument_names(request.name)):
-        text = bytes(body[position : position + length]).decode()
+        text = bytes(body[position : position + length])
         if kind == CATALOG:
-            foreign = foreign or text.lower() not in ("", _HIVE)
+            foreign = foreign or text.lower() not in (b"", _HIVE.encode())
             continue
-        before, database = split_catalog(text)
-        foreign = foreign or before.lower() not in ("", f"{_MARK}{_HIVE}{_SEPARATOR}")
-        dot = database.find(".") if kind == FULL_NAME else -1
-        after = database[dot:] if dot >= 0 else ""
-        database = database[: len(database) - len(after)]
-        if database and database != "!":
-            names.append(Name(position, length, before, database, after, rules.place(database.lower())))
+        if (text, kind) not in known:
+            known[text, kind] = _read(text.decode(errors="surrogateescape"), kind, rules)
+        read = known[text, kind]
+        if read is not None:
+            foreign = foreign or is_foreign(read.before)
+            names.append(Name(position, length, read))
     return Names(names, foreign)
+
+
+def _read(text: str, kind: int, rules: Rules) -> _Read | None:
+    """The text of a field that names a database; None if it names none."""
+    before, database = split_catalog(text)
+    dot = database.find(".") if kind == FULL_NAME else -1
+    after = database[dot:] if dot >= 0 else ""
+    database = database[: len(database) - len(after)]
+    if not database or database == "!":
+        return None
+    return _Read(before, database, after, rules.place(database.lower()))
 
 
 def split_catalog(text: str) -> tuple[str, str]:
@@ -84,13 +101,20 @@ def split_catalog(text: str) -> tuple[str, str]:
     return before + separator, database
 
 
+def is_foreign(prefix: str) -> bool:
+    """Whether what stands before a database's name is another catalog than ``hive``."""
+    return prefix.lower() not in ("", f"{_MARK}{_HIVE}{_SEPARATOR}")
+
+
 def for_backend(request: Message, names: Names, backend: str) -> Message:
     """The request with the names that its databases have in the backend. Names of databases elsewhere stay."""
-    changes = [
-        (name.position, name.length, f"{name.before}{name.place.name}{name.after}".encode())
-        for name in names.names
-        if name.place and name.place.backend == backend and name.place.name != name.text.lower()
-    ]
+    changes = []
+    for position, length, read in names.names:
+        place = read.place
+        if place is not None and place.backend == backend and place.name != read.name.lower():
+            changes.append(
+                (position, length, f"{read.before}{place.name}{read.after}".encode(errors="surrogateescape"))
+            )
     if not changes:
         return request
     return dataclasses.replace(request, raw=spliced(request.raw, request.start, changes))

@@ -12,8 +12,9 @@ import numpy as np
 
 from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, compiled
 from pipeline.errors import BadInputError
-from pipeline.metastore.router.name_fields import DATABASE, NameFields
+from pipeline.metastore.router.name_fields import NameFields
 
+#: Structs and containers within each other. The stack has as many levels again, as room for `_behind`.
 _DEPTH: Final = 64
 #: Places in the registers: how deep, bytes to pass, type of the value that begins, its child, names found, position.
 _LEVEL, _PASS, _VALUE, _CHILD, _FOUND, _AT = range(6)
@@ -47,34 +48,87 @@ def _int(data: np.ndarray, at: int) -> int:
     return value - (1 << 32) if value >= (1 << 31) else value
 
 
+@compiled(LONG(BYTES, LONG, LONG))
+def _behind_plain(data: np.ndarray, at: int, size: int) -> int:
+    """The position behind a value of a fixed size, or behind a string (size 0), that is wholly there; or -1."""
+    if size == 0:
+        if at + 4 > len(data):
+            return -1
+        size = 4 + _int(data, at)
+        if size < 4:
+            return -1
+    return at + size if at + size <= len(data) else -1
+
+
 @compiled(LONG(BYTES, LONG, LONG, LONG_ROWS))
-def _plain_fields(data: np.ndarray, at: int, row: int, children: np.ndarray) -> int:
-    """Behind the fields that are wholly there, have no parts and are no names: most fields, so this is the fast way."""
-    while at + 7 <= len(data):
-        kind = int(data[at])
+def _behind(data: np.ndarray, at: int, kind: int, outer: np.ndarray) -> int:
+    """The position behind a value that is wholly there; -1 for any other, which is walked over step by step.
+
+    ``outer`` is room for the levels around the innermost one: values left (-1: a struct), and the types of every other.
+    """
+    level, left, even, odd = 0, 0, 0, 0
+    while True:
         size = _fixed_size(kind)
-        if size == 0:
-            number = (int(data[at + 1]) << 8) | int(data[at + 2])
-            if kind != 11 or (row >= 0 and number < children.shape[1] and children[row, number] < -1):
-                return at
-            size = 4 + _int(data, at + 3)
-            if size < 4:
-                return at
-        if at + 3 + size > len(data):
+        if size > 0 or kind == 11:
+            at = _behind_plain(data, at, size)
+        else:
+            head = 0 if kind == 12 else 6 if kind == 13 else 5
+            if kind < 12 or kind > 15 or level == outer.shape[0] or at + head > len(data):
+                return -1
+            outer[level, 0], outer[level, 1], outer[level, 2] = left, even, odd
+            level += 1
+            left = -1
+            if kind != 12:
+                left = _int(data, at + head - 4) * (2 if kind == 13 else 1)
+                even, odd = int(data[at]), int(data[at + 1 if kind == 13 else at])
+                if left < 0:
+                    return -1
+            at += head
+        if at < 0:
+            return -1
+        while level > 0 and (left == 0 or (left < 0 and at < len(data) and data[at] == 0)):
+            at += 1 if left < 0 else 0
+            level -= 1
+            left, even, odd = outer[level, 0], outer[level, 1], outer[level, 2]
+        if level == 0:
             return at
-        at += 3 + size
+        if left < 0:
+            if at + 3 > len(data):
+                return -1
+            kind = int(data[at])
+            at += 3
+        else:
+            kind = even if left % 2 == 0 else odd
+            left -= 1
+
+
+@compiled(LONG(BYTES, LONG, LONG, LONG_ROWS, LONG_ROWS))
+def _behind_fields(data: np.ndarray, at: int, row: int, children: np.ndarray, outer: np.ndarray) -> int:
+    """The position behind the next fields of a struct that are wholly there and have no names."""
+    while at + 3 <= len(data) and data[at] != 0:
+        number = (int(data[at + 1]) << 8) | int(data[at + 2])
+        if row >= 0 and number < children.shape[1] and children[row, number] != -1:
+            return at
+        end = _behind(data, at + 3, int(data[at]), outer)
+        if end < 0:
+            return at
+        at = end
     return at
 
 
-@compiled(LONG(BYTES, LONG, LONGS))
-def _plain_strings(data: np.ndarray, at: int, level: np.ndarray) -> int:
-    """Behind the strings of a container that are wholly there and are no names."""
-    while level[_LEFT] > 0 and at + 4 <= len(data):
-        length = _int(data, at)
-        if length < 0 or at + 4 + length > len(data):
+@compiled(LONG(BYTES, LONG, LONGS, LONG_ROWS))
+def _behind_elements(data: np.ndarray, at: int, level: np.ndarray, outer: np.ndarray) -> int:
+    """The position behind the next elements of a container that are wholly there and have no names."""
+    while level[_LEFT] > 0:
+        end = _behind(data, at, level[_TYPE], outer)
+        if end < 0:
             return at
-        at += 4 + length
+        at = end
         level[_LEFT] -= 1
+        if level[_KIND] == _MAP:
+            kind = level[_TYPE]
+            level[_TYPE] = level[_OTHER_TYPE]
+            level[_OTHER_TYPE] = kind
     return at
 
 
@@ -83,8 +137,8 @@ def _next_value(data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndar
     """Which value comes next in the innermost struct or container, or that it is at its end."""
     top = registers[_LEVEL] - 1
     if stack[top, _KIND] != _STRUCT:
-        if stack[top, _TYPE] == 11 and stack[top, _OTHER_TYPE] == 11 and stack[top, _LEVEL_CHILD] >= -1:
-            at = _plain_strings(data, at, stack[top])
+        if stack[top, _LEVEL_CHILD] == -1:
+            at = _behind_elements(data, at, stack[top], stack[_DEPTH:])
         if stack[top, _LEFT] == 0:
             registers[_LEVEL] = top
             return at
@@ -96,7 +150,7 @@ def _next_value(data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndar
             stack[top, _TYPE] = stack[top, _OTHER_TYPE]
             stack[top, _OTHER_TYPE] = kind
         return at
-    at = _plain_fields(data, at, stack[top, _LEVEL_CHILD], children)
+    at = _behind_fields(data, at, stack[top, _LEVEL_CHILD], children, stack[_DEPTH:])
     if at < len(data) and data[at] == 0:
         registers[_LEVEL] = top
         return at + 1
@@ -134,7 +188,7 @@ def _begin_string(data: np.ndarray, at: int, registers: np.ndarray, found: np.nd
 def _begin_container(data: np.ndarray, at: int, registers: np.ndarray, stack: np.ndarray) -> int:
     """A struct, list, set or map begins: a further level of the stack."""
     kind, level = registers[_VALUE], registers[_LEVEL]
-    if level == stack.shape[0] or kind < 12 or kind > 15:
+    if level == _DEPTH or kind < 12 or kind > 15:
         return _MALFORMED
     head = 0 if kind == 12 else 6 if kind == 13 else 5
     if at + head > len(data):
@@ -213,7 +267,7 @@ class Walk:
         self._children = (names or _NOTHING).children
         self._registers = np.zeros(6, dtype=np.int64)
         self._registers[_LEVEL] = 1
-        self._stack = np.zeros((_DEPTH, 5), dtype=np.int64)
+        self._stack = np.zeros((2 * _DEPTH, 5), dtype=np.int64)
         self._stack[0, _LEVEL_CHILD] = 0 if names else -1
         self._found = np.empty((8, 3), dtype=np.int64)
         self._rest = b""
@@ -255,7 +309,7 @@ class Walk:
     @property
     def found(self) -> list[tuple[int, int, int]]:
         """The names so far: position of the text in the piece, its length in bytes, what it names (DATABASE...)."""
-        return [(int(at), int(length), int(kind)) for at, length, kind in self._found[: self._registers[_FOUND]]]
+        return [(at, length, kind) for at, length, kind in self._found[: self._registers[_FOUND]].tolist()]
 
 
 def names_in(body: bytes | memoryview, fields: NameFields) -> list[tuple[int, int, int]]:
@@ -263,8 +317,3 @@ def names_in(body: bytes | memoryview, fields: NameFields) -> list[tuple[int, in
     walk = Walk(fields)
     walk.take(body)
     return walk.found
-
-
-def holds_databases(found: list[tuple[int, int, int]]) -> bool:
-    """Whether the name of a database is among those found."""
-    return any(kind == DATABASE for _, _, kind in found)

@@ -18,17 +18,19 @@ from hive_metastore.ttypes import (
     MetaException,
     NoSuchObjectException,
     PartitionsRequest,
+    ShowCompactRequest,
     Table,
 )
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
+from embedded.hive_client import hive_client
 from pipeline.metastore.hive.limits import Limits
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.hive.wire import MessageReader
 from pipeline.metastore.router.router import Router
 from pipeline.settings.metastore.router import RouterSettings
-from tests.metastore.router.thrift_backend import ServedMetastore, client_of, served, storage
+from tests.metastore.router.thrift_backend import ServedMetastore, served, storage
 
 
 @dataclass
@@ -41,8 +43,8 @@ class Fixture:
     old: ServedMetastore
     calls: list[tuple[str, str, str]]
 
-    def client(self) -> client_of:
-        return client_of(self.server.address)
+    def client(self) -> contextlib.AbstractContextManager[Any]:
+        return hive_client(*self.server.address)
 
 
 RULES = ({"match": "ods_*", "to": "lake"}, {"match": "raw", "to": "old", "as": "old_raw"}, {"match": "*", "to": "old"})
@@ -116,6 +118,15 @@ def test_listings_have_the_databases_of_all_backends_by_the_names_that_clients_s
         ]
         with pytest.raises(MetaException, match="no functions here"):
             client.get_all_functions()
+        with pytest.raises(TApplicationException, match="show_compact"):
+            client.show_compact(ShowCompactRequest())  # neither has it
+
+
+def test_a_listing_leaves_out_who_does_not_have_the_call(routed: Fixture) -> None:
+    del routed.old.processor._processMap["get_databases"]
+    with routed.client() as client:
+        assert client.get_databases("ods*") == ["ods_shop"]
+        assert client.get_databases("s*") == []
 
 
 def test_a_renamed_database_has_its_new_name_in_requests_and_answers(routed: Fixture) -> None:
@@ -172,6 +183,26 @@ def test_an_unknown_method_is_told_as_such(routed: Fixture) -> None:
         client._oprot.trans.flush()
         with pytest.raises(TApplicationException, match="Invalid method name: 'get_weather'"):
             client.recv_get_all_databases()
+
+
+def test_other_catalogs_are_those_of_the_primary(routed: Fixture) -> None:
+    routed.old.metastore.tables["@spark#ods_shop"] = {"elsewhere": table("ods_shop", "elsewhere")}
+    with routed.client() as client:
+        assert client.get_table("@spark#ods_shop", "elsewhere").tableName == "elsewhere"
+        assert client.get_databases("@spark#*") == ["@spark#ods_shop"]
+        with pytest.raises(NoSuchObjectException):
+            client.get_table("@hive#ods_shop", "orders")  # goes to the lake, which knows no catalogs
+    assert [backend for _, backend, _ in routed.calls] == ["old", "-", "lake"]
+
+
+def test_names_that_are_no_text_are_names_of_nothing(
+    backends: tuple[ServedMetastore, ServedMetastore],
+) -> None:
+    name = b"get_table"
+    request = b"\x80\x01\x00\x01\x00\x00\x00\x09" + name + b"\x00\x00\x00\x07"
+    request += b"\x0b\x00\x01\x00\x00\x00\x02\xff\xfe\x0b\x00\x02\x00\x00\x00\x01t\x00"
+    with routing(*backends, rules=RULES[:2]) as routed:
+        assert b"no rule matches it" in exchange(routed.server.address, request)
 
 
 def test_calls_of_hive_4_reach_a_backend_that_has_older_ones_only(routed: Fixture) -> None:

@@ -24,7 +24,7 @@ from hive_metastore.ttypes import (
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAcceleratedFactory
 from thrift.server.TServer import TThreadedServer
 from thrift.transport.TSocket import TServerSocket, TSocket
-from thrift.transport.TTransport import TBufferedTransport, TBufferedTransportFactory
+from thrift.transport.TTransport import TBufferedTransportFactory
 
 
 def storage(location: str) -> StorageDescriptor:
@@ -143,7 +143,7 @@ class ServedMetastore:
 
         self._transport.accept = accepting
         self._transport.listen = lambda: None  # it listens already
-        processor = Hive.Processor(self.metastore)
+        processor = self.processor = Hive.Processor(self.metastore)
         for name in [name for name in processor._processMap if not hasattr(SmallMetastore, name)]:
             del processor._processMap[name]  # an unknown method to clients, as to a metastore of an older release
         protocol = TBinaryProtocolAcceleratedFactory()
@@ -186,22 +186,3 @@ def served(**databases: list[str]) -> Iterator[ServedMetastore]:
         yield server
     finally:
         server.stop()
-
-
-class client_of:
-    """A connected client of the generated classes, for a ``with`` block.
-
-    The generated exceptions cannot pass through `contextlib.contextmanager`, for they take no traceback.
-    """
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        sock = TSocket(*address)
-        sock.setTimeout(20_000)
-        self._transport = TBufferedTransport(sock)
-
-    def __enter__(self) -> Any:  # noqa: ANN401 - a generated client
-        self._transport.open()
-        return Hive.Client(TBinaryProtocolAcceleratedFactory().getProtocol(self._transport))
-
-    def __exit__(self, *_: object) -> None:
-        self._transport.close()
