@@ -1,9 +1,8 @@
-"""Commits a second of a log on each store, and the time to its state: ``python -m bench.metastore.commits``.
+"""Commits a second of a log on each store: ``python -m bench.metastore.commits``.
 
 Each writer is a process that commits in a loop: it reads what is new, proposes, and appends by compare-and-swap. All
 write one log. ``share`` is the commits of the slowest writer of a round divided by those that each would have if all
-had the same. Cold start is the time to the newest state of a log of small changes, with and without a snapshot.
-"""
+had the same; the worst round's is printed."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ import json
 import multiprocessing
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.synchronize import Barrier
@@ -24,7 +22,6 @@ import msgspec
 from bench.metastore.log_stores import KINDS, Target, target
 from pipeline.clock import monotonic_s
 from pipeline.metastore.log.fold import StructFold, Versioned
-from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.versioned import VersionedLog
 
 _context = multiprocessing.get_context("spawn")
@@ -105,49 +102,6 @@ def measure(where: Target, writers: int, seconds: float, number: int) -> Round:
     return Round(where.kind, seconds, tuple(count for _, count, _ in done), max(slowest for *_, slowest in done))
 
 
-@dataclass(frozen=True)
-class Cold:
-    """Seconds to the state of a log with so many changes, and of versions that hold them."""
-
-    store: str
-    changes: int
-    versions: int
-    without_snapshot_s: float
-    with_snapshot_s: float
-
-
-def measure_cold(where: Target, changes: int, together: int) -> Cold:
-    """Fill a log, and read its state as a new process does; then the same with a snapshot 100 versions back."""
-    policy, store = LogPolicy(snapshot_every=1 << 40), where.open()
-    log: VersionedLog[Values, Put] = VersionedLog(store, f"cold{together}", FOLD, policy)
-    fill(log, changes, together)
-    without = _read_s(where, log.name)
-    log.snapshot()
-    for number in range(100):
-        log.commit(lambda state, number=number: Put(f"key{number}", "changed"))  # type: ignore[misc]
-    return Cold(where.kind, changes, log.known().version - 100, without, _read_s(where, log.name))
-
-
-def fill(log: VersionedLog[Values, Put], changes: int, together: int) -> None:
-    """Append entries of so many changes as a process writes them whose threads commit together."""
-    from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
-
-    store, before = log.store, b""
-    for version, first in enumerate(range(0, changes, together), start=1):
-        parts = [Put(f"key{n}", "a partition of a table, " * 8) for n in range(first, min(first + together, changes))]
-        records = tuple(ChangeRecord(FOLD.encode(each)) for each in parts)
-        entry = EntryRecord(version.to_bytes(8, "big"), before, b"bench", 0, records)
-        assert store.append(log.name, version, frame(entry))
-        before = entry.id
-
-
-def _read_s(where: Target, name: str) -> float:
-    begun = monotonic_s()
-    log: VersionedLog[Values, Put] = VersionedLog(where.open(), name, FOLD)
-    assert log.state().state.values
-    return monotonic_s() - begun
-
-
 def rounds(kinds: Sequence[str], writers: Sequence[int], seconds: float, count: int) -> Iterator[Round]:
     """All rounds of each store; numbers of writers in turns."""
     for kind in kinds:
@@ -178,14 +132,12 @@ def main() -> None:
     parser.add_argument("--writers", default="1,4,16")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=Path, help="directory for the rounds as JSON and the tables")
     options = parser.parse_args()
     writers = [int(number) for number in options.writers.split(",")]
     found: list[Round] = []
     for each in rounds(options.stores.split(","), writers, options.seconds, options.rounds):
         print(json.dumps(asdict(each)), flush=True)
         found.append(each)
-        time.sleep(0.1)
     print(table(found))
 
 

@@ -80,6 +80,9 @@ class ChangeRecord(msgspec.Struct, frozen=True, array_like=True):
     intent: IntentRecord | None = None
 
 
+_WHOLE: Final = ChangeRecord(b"")
+
+
 class EntryRecord(msgspec.Struct, frozen=True, array_like=True):
     """An entry of a log.
 
@@ -96,6 +99,12 @@ class EntryRecord(msgspec.Struct, frozen=True, array_like=True):
     writer: bytes
     at_ms: int
     changes: tuple[ChangeRecord, ...]
+
+
+def without_changes(record: EntryRecord) -> EntryRecord:
+    """What is remembered of an entry: whose it is and what its changes concern."""
+    parts = tuple(_WHOLE if part.intent is None else ChangeRecord(b"", part.intent) for part in record.changes)
+    return EntryRecord(record.id, record.before, record.writer, record.at_ms, parts)
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True, array_like=True):

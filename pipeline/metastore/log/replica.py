@@ -13,7 +13,14 @@ import msgspec
 from pipeline.clock import monotonic_s
 from pipeline.errors import CorruptDataError
 from pipeline.metastore.log.fold import Fold, Versioned
-from pipeline.metastore.log.records import ChangeRecord, DamagedError, EntryRecord, read_entry, read_snapshot
+from pipeline.metastore.log.records import (
+    ChangeRecord,
+    DamagedError,
+    EntryRecord,
+    read_entry,
+    read_snapshot,
+    without_changes,
+)
 from pipeline.metastore.stores.base import Entry, LogStore, TrimmedError
 from pipeline.storage.base import StorageError
 
@@ -41,7 +48,8 @@ class View(Generic[S]):
     Args:
         state, version: of the log.
         ids: of the entries up to the version, the newest last, at most ``REMEMBERED``.
-        records: the entries up to the version that this process has read or written, the newest last.
+        records: the entries up to the version that this process has read or written, without their changes, the newest
+            last; at most ``REMEMBERED``.
         snapshot: the version of the snapshot that this view began with; 0 for none.
         snapshot_bytes: its size.
         tail_bytes: the size of the entries since.
@@ -78,7 +86,7 @@ class View(Generic[S]):
             state=state,
             version=self.version + len(records),
             ids=(*self.ids, *(record.id for record in records))[-REMEMBERED:],
-            records=(*self.records, *records)[-REMEMBERED:],
+            records=(*self.records, *map(without_changes, records))[-REMEMBERED:],
             tail_bytes=self.tail_bytes + size,
         )
 

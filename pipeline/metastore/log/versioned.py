@@ -82,6 +82,11 @@ class VersionedLog(Generic[S, E]):
             )
         return At(self.name, view.version, view.state)
 
+    def newest(self) -> At[S]:
+        """The state as of a moment after the call, whatever ``check_after_ms`` says. Raises as ``state``."""
+        view = self._replica.refresh()
+        return At(self.name, view.version, view.state)
+
     def known(self) -> At[S]:
         """The state as this process has it, without asking the store."""
         view = self._replica.view
