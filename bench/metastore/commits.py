@@ -24,7 +24,8 @@ from pipeline.clock import monotonic_s
 from pipeline.metastore.log.fold import StructFold, Versioned
 from pipeline.metastore.log.versioned import VersionedLog
 
-_context = multiprocessing.get_context("spawn")
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["bench.metastore.commits"])
 _START_TIMEOUT_S: Final = 120
 
 
