@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from embedded.mariadb_programs import mariadb_home
-from embedded.process import HOST, EmbeddedService, free_ports, last_words
+from embedded.process import HOST, EmbeddedService, free_ports
 from pipeline.errors import TransientError
 
 #: Settings that change data capture requires, and settings that keep the server small.
@@ -58,10 +58,8 @@ class EmbeddedMariaDB(EmbeddedService):
             self._install()
         [self.port] = free_ports(1)
         place = [f"--port={self.port}", f"--bind-address={HOST}"]
-        self._spawn([*self._command("bin/mariadbd"), *place, *self._settings()])
-        problem = self._wait_until(lambda: self._run("SELECT 1").returncode == 0)
-        if problem:
-            raise TransientError(f"MariaDB did not start: {problem}", do_next="read its log", log=str(self.log_file))
+        command = [*self._command("bin/mariadbd"), *place, *self._settings()]
+        self._serve("MariaDB", command, lambda: self._run("SELECT 1").returncode == 0)
 
     def execute(self, sql: str) -> list[str]:
         """Run statements as root; returns the raw lines of their answers. Raises TransientError with the error text."""
@@ -111,10 +109,4 @@ class EmbeddedMariaDB(EmbeddedService):
         # Host names are disabled: not every machine can resolve its own.
         command = [*self._command("scripts/mariadb-install-db"), "--skip-test-db", "--skip-name-resolve"]
         command += ["--auth-root-authentication-method=normal"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode:
-            raise TransientError(
-                f"MariaDB could not make its tables: {last_words(done.stdout)}",
-                do_next="use an empty directory",
-                path=str(self._dir),
-            )
+        self._prepare("MariaDB", command)

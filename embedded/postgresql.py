@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 from pathlib import Path
 from typing import Final
 
 import psycopg
 
 from embedded.postgresql_programs import postgresql_home
-from embedded.process import HOST, EmbeddedService, free_ports, last_words
+from embedded.process import HOST, EmbeddedService, free_ports
 from pipeline.errors import TransientError
 
 #: Settings that keep the server small. Commits are not synced to the disk: a test's machine is not cut off.
@@ -46,27 +46,20 @@ class EmbeddedPostgreSQL(EmbeddedService):
         self.host, self.port = HOST, 0
 
     def start(self) -> None:
-        """Make the cluster in a new directory, start the server and wait until it answers.
+        """Make the files of a new server, start it and wait until it answers.
 
-        Raises:
-            TransientError: the server could not be fetched, ended or did not answer in time; the message has the end of
-                its log.
-            UnsupportedError: there is no build of the server for this machine.
-        """
+        Raises TransientError as ``EmbeddedMariaDB.start``, and UnsupportedError where there is no build."""
         self._dir.mkdir(parents=True, exist_ok=True)
         if not (self._dir / "data" / "PG_VERSION").is_file():
             self._install()
         [self.port] = free_ports(1)
         settings = [f"--{name}={value}" for name, value in self._settings.items()]
-        self._spawn([*self._command("postgres"), "-p", str(self.port), *settings])
-        problem = self._wait_until(self._answers)
-        if problem:
-            raise TransientError(f"PostgreSQL did not start: {problem}", do_next="read its log", log=str(self.log_file))
+        self._serve("PostgreSQL", [*self._command("postgres"), "-p", str(self.port), *settings], self._answers)
 
     def stop(self, timeout_s: float = 20) -> None:
         """Stop the service; sessions that are still open are ended."""
         if self._process is not None:
-            self._process.send_signal(2)
+            self._process.send_signal(signal.SIGINT)
         super().stop(timeout_s)
 
     def execute(self, sql: str) -> list[tuple[object, ...]]:
@@ -95,11 +88,4 @@ class EmbeddedPostgreSQL(EmbeddedService):
 
     def _install(self) -> None:
         command = [*self._command("initdb"), f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
-        command += ["--locale=C", "--no-sync"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode:
-            raise TransientError(
-                f"PostgreSQL could not make its files: {last_words(done.stdout)}",
-                do_next="use an empty directory",
-                path=str(self._dir),
-            )
+        self._prepare("PostgreSQL", [*command, "--locale=C", "--no-sync"])

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from pipeline import clock
+from pipeline.errors import TransientError
 
 HOST = "127.0.0.1"
 
@@ -93,6 +94,30 @@ class EmbeddedService(ABC):
                 start_new_session=True,
                 cwd=directory,
                 env=environment,
+            )
+
+    def _serve(self, name: str, command: Sequence[str], serves: Callable[[], bool]) -> None:
+        """Start the process and wait until it serves.
+
+        Args:
+            name: of the service, for people.
+            command: of the process.
+            serves: whether it does.
+
+        Raises TransientError with the end of its log."""
+        self._spawn(command)
+        problem = self._wait_until(serves)
+        if problem:
+            raise TransientError(f"{name} did not start: {problem}", do_next="read its log", log=str(self.log_file))
+
+    def _prepare(self, name: str, command: Sequence[str]) -> None:
+        """Run a program that makes the files of a service. Raises TransientError with its last lines."""
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise TransientError(
+                f"{name} could not make its files: {last_words(done.stdout)}",
+                do_next="use an empty directory",
+                path=str(self._dir),
             )
 
     def _wait_until(self, serves: Callable[[], bool], pause_s: float = 0.1) -> str | None:

@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, insert
 from sqlalchemy.engine import make_url
 
 from bench.metastore.commits import FOLD, Put, Values
-from bench.metastore.log_stores import Target, target
+from bench.metastore.log_stores import Place, started_place
 from pipeline.clock import monotonic_s
 from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
@@ -42,7 +42,7 @@ class Cold:
     snapshot_bytes: int
 
 
-def measure(where: Target, changes: int) -> Cold:
+def measure(where: Place, changes: int) -> Cold:
     """Fill a log and read its state as a new process does; then again with a snapshot."""
     _fill(where, changes)
     without = _read_s(where)
@@ -73,7 +73,7 @@ def _entries(changes: int) -> Iterator[bytes]:
         before = this
 
 
-def _fill(where: Target, changes: int) -> None:
+def _fill(where: Place, changes: int) -> None:
     """Write a log faster than by appends: what is there in the end is the same."""
     entries = enumerate(_entries(changes), start=1)
     if where.kind == "local":
@@ -97,7 +97,7 @@ def _fill(where: Target, changes: int) -> None:
     engine.dispose()
 
 
-def _read_s(where: Target) -> float:
+def _read_s(where: Place) -> float:
     store = where.open()
     begun = monotonic_s()
     log: VersionedLog[Values, Put] = VersionedLog(store, LOG, FOLD)
@@ -116,7 +116,7 @@ def main() -> None:
     print("| store | changes | without a snapshot (s) | with a snapshot (s) | snapshot (MB) |")
     print("| --- | --- | --- | --- | --- |")
     for kind in options.stores.split(","):
-        with tempfile.TemporaryDirectory() as directory, target(kind, Path(directory)) as where:
+        with tempfile.TemporaryDirectory() as directory, started_place(kind, Path(directory)) as where:
             it = measure(where, options.changes)
         size = it.snapshot_bytes / 1e6
         print(f"| {kind} | {it.changes:,} | {it.without_s:.2f} | {it.with_s:.2f} | {size:.2f} |", flush=True)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.metastore.log_stores import KINDS, Target, target
+from bench.metastore.log_stores import KINDS, Place, started_place
 from pipeline.clock import monotonic_s
 from pipeline.metastore.log.fold import StructFold, Versioned
 from pipeline.metastore.log.versioned import VersionedLog
@@ -76,7 +76,7 @@ class Round:
         return min(self.counts) * len(self.counts) / max(sum(self.counts), 1)
 
 
-def _work(where: Target, log: str, writer: int, seconds: float, start: Barrier, answers: Any) -> None:  # noqa: ANN401
+def _work(where: Place, log: str, writer: int, seconds: float, start: Barrier, answers: Any) -> None:  # noqa: ANN401
     versioned: VersionedLog[Values, Put] = VersionedLog(where.open(), log, FOLD)
     versioned.state()
     start.wait(_START_TIMEOUT_S)
@@ -90,7 +90,7 @@ def _work(where: Target, log: str, writer: int, seconds: float, start: Barrier, 
     answers.put((writer, count, slowest * 1000))
 
 
-def measure(where: Target, writers: int, seconds: float, number: int) -> Round:
+def measure(where: Place, writers: int, seconds: float, number: int) -> Round:
     """One round, in a log of its own."""
     start, answers = _context.Barrier(writers), _context.Queue()
     arguments = (seconds, start, answers)
@@ -106,7 +106,7 @@ def measure(where: Target, writers: int, seconds: float, number: int) -> Round:
 def rounds(kinds: Sequence[str], writers: Sequence[int], seconds: float, count: int) -> Iterator[Round]:
     """All rounds of each store; numbers of writers in turns."""
     for kind in kinds:
-        with tempfile.TemporaryDirectory() as directory, target(kind, Path(directory)) as where:
+        with tempfile.TemporaryDirectory() as directory, started_place(kind, Path(directory)) as where:
             numbers = iter(range(1 << 30))
             for _ in range(count):
                 for many in writers:

@@ -20,7 +20,7 @@ _PASSWORD = "bench"  # of a server that lives as long as the benchmark
 
 
 @dataclass(frozen=True)
-class Target:
+class Place:
     """A store that several processes open.
 
     Args:
@@ -36,30 +36,39 @@ class Target:
         """The store."""
         return open_store(self.uri, self.options)
 
+    def empty(self) -> None:
+        """Delete all logs."""
+        store = self.open()
+        for log in list(store.logs()):
+            store.delete(log)
+        store.close()
+
+
+def place_here(kind: str, directory: Path) -> Place:
+    """A store on this machine: ``local``, ``sqlite`` or ``lmdb``."""
+    uris = {"local": f"{directory}/files", "sqlite": f"sqlite:///{directory}/log.db", "lmdb": f"lmdb:{directory}/lmdb"}
+    return Place(kind, uris[kind])
+
 
 @contextlib.contextmanager
-def target(kind: str, directory: Path) -> Iterator[Target]:
+def started_place(kind: str, directory: Path) -> Iterator[Place]:
     """An empty store for the length of the block. Everything is durable when a commit returns, as by default."""
     match kind:
-        case "local":
-            yield Target(kind, str(directory / "files"))
-        case "sqlite":
-            yield Target(kind, f"sqlite:///{directory}/log.db")
-        case "lmdb":
-            yield Target(kind, f"lmdb:{directory}/lmdb")
+        case "local" | "sqlite" | "lmdb":
+            yield place_here(kind, directory)
         case "mariadb":
             # A socket does not take a long path.
             with tempfile.TemporaryDirectory(prefix="db") as short, EmbeddedMariaDB(Path(short)) as mariadb:
                 mariadb.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 1; CREATE DATABASE log")
                 mariadb.execute(f"CREATE USER {USER}@'%' IDENTIFIED BY '{_PASSWORD}'; GRANT ALL ON *.* TO {USER}@'%'")
-                yield Target(kind, f"mysql://{USER}@{mariadb.host}:{mariadb.port}/log", {"password": _PASSWORD})
+                yield Place(kind, f"mysql://{USER}@{mariadb.host}:{mariadb.port}/log", {"password": _PASSWORD})
         case "postgresql":
             with EmbeddedPostgreSQL(directory / "postgresql", settings={"fsync": "on"}) as postgresql:
-                yield Target(kind, f"postgresql://{USER}@{postgresql.host}:{postgresql.port}/postgres")
+                yield Place(kind, f"postgresql://{USER}@{postgresql.host}:{postgresql.port}/postgres")
         case "s3":
             with start_s3() as s3:
                 s3.create_bucket("lake")
-                yield Target(kind, "s3://lake/log", s3.options())
+                yield Place(kind, "s3://lake/log", s3.options())
         case "hdfs":
             with start_hdfs(directory / "hdfs") as hdfs:
-                yield Target(kind, f"{hdfs.uri}/log")
+                yield Place(kind, f"{hdfs.uri}/log")

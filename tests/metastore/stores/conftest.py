@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.metastore.log_stores import Place
 from pipeline.metastore.stores.base import LogStore
 from tests.hypothesis_profile import is_nightly
-from tests.metastore.stores.kinds import KINDS, Place, place_of
+from tests.metastore.stores.kinds import KINDS, place_of
 
 #: A file on HDFS takes half a second. What local disk has too is left to the nightly run.
 _ON_HDFS = {

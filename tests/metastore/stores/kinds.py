@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from pipeline.metastore.stores.base import LogStore
-from pipeline.metastore.stores.opening import open_store
+from bench.metastore.log_stores import Place, place_here
 from tests.conftest import BUCKET
 from tests.services.databases import PASSWORD, SqlServer
 from tests.services.hdfs import HdfsCluster
@@ -30,31 +28,6 @@ KINDS = [
 ]
 
 
-@dataclass(frozen=True)
-class Place:
-    """An empty store that several processes may open.
-
-    Args:
-        kind: of the store.
-        uri, options: for ``open_store``.
-    """
-
-    kind: str
-    uri: str
-    options: dict[str, str] = field(default_factory=dict)
-
-    def open(self) -> LogStore:
-        """The store."""
-        return open_store(self.uri, self.options)
-
-    def empty(self) -> None:
-        """Delete all logs."""
-        store = self.open()
-        for log in list(store.logs()):
-            store.delete(log)
-        store.close()
-
-
 def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Place:
     """An empty place.
 
@@ -67,10 +40,6 @@ def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Pl
     match kind:
         case "memory":
             return Place(kind, f"memory://tests/{name}")
-        case "sqlite":
-            return Place(kind, f"sqlite:///{directory / name}.db")
-        case "lmdb":
-            return Place(kind, f"lmdb:{directory / name}")
         case "s3":
             server = service("s3_server")
             assert isinstance(server, S3Server)
@@ -85,4 +54,5 @@ def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Pl
             cluster = service("hdfs_cluster")
             assert isinstance(cluster, HdfsCluster)
             return Place(kind, f"{cluster.uri}/{name}")
-    return Place(kind, str(directory / name))
+    (directory / name).mkdir()
+    return place_here(kind, directory / name)

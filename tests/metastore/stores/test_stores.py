@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from bench.metastore.log_stores import Place
 from pipeline.errors import ConfigError
 from pipeline.metastore.stores.base import Entry, LogStore, TrimmedError
-from tests.metastore.stores.kinds import Place
 
 LOG = "tables/0a-b_c"
 

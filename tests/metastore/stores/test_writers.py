@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.metastore.log_stores import Place
 from tests.hypothesis_profile import is_nightly, scaled
-from tests.metastore.stores.kinds import Place
 from tests.metastore.stores.writers import Crew, faults
 
 

@@ -13,12 +13,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from bench.metastore.log_stores import Place
 from pipeline.clock import monotonic_s
 from pipeline.metastore.log.errors import LogOutcomeUnknownError
 from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.versioned import VersionedLog
 from tests.metastore.log.counters import FOLD, Change, Counters, counting
-from tests.metastore.stores.kinds import Place
 
 LOG = "tables/counted"
 POLICY = LogPolicy(snapshot_every=20, turn_timeout_s=0.5)
