@@ -23,6 +23,9 @@ from pipeline.metastore.model.errors import (
 )
 from pipeline.metastore.model.objects import Table
 
+#: A creation takes seconds; a log this old without a name gets none any more.
+ORPHAN_AGE_S = 600
+
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
@@ -150,17 +153,22 @@ class Tables:
         """
         if folded(database) not in self._logs.names.state().state.databases:
             raise NoSuchObjectError(database)
-        entry = self._logs.find(database, name)
         home, key = folded(database), folded(name)
+        missing = NoSuchObjectError(f"{qualified(database, name)} table not found")
+        dropped: list[NamedTable] = []
 
         def propose(names: Names) -> NameChange:
             found = names.table(home, key)
-            if found is None or found.id != entry.id:
-                raise NoSuchObjectError(f"{qualified(database, name)} table not found")
+            if found is None:
+                raise missing
+            dropped[:] = [found]
             return TablesNamed(gone=((home, key),))
 
         self._logs.names.commit(propose)
-        self._logs.delete(entry.id)
+        entry = entry_of(dropped[0], self._logs.table(dropped[0].id).state(), home, key)
+        self._logs.delete(dropped[0].id)
+        if entry is None:
+            raise missing
         return entry
 
     def rename_table(self, database: str, name: str, new_database: str, new_name: str) -> None:
@@ -186,16 +194,25 @@ class Tables:
             check_name(name)
         self._logs.names.commit(lambda state: _renamed(state, moves, expected))
 
-    def orphans(self) -> list[str]:
-        """The ids of table logs that no name leads to: of a creation or a drop that died, or that is under way."""
-        named = {table.id for tables in self._logs.names.state().state.tables.values() for table in tables.values()}
-        logs = (log.removeprefix("tables/") for log in self._logs.store.logs("tables/"))
-        return sorted(log for log in logs if log not in named)
+    def orphans(self, older_than_s: int = ORPHAN_AGE_S) -> list[str]:
+        """The ids of table logs that no name leads to, of a creation or a drop that died, ascending.
 
-    def delete_orphan(self, table_id: str) -> None:
-        """Delete a table log that no name leads to."""
-        if table_id in self.orphans():
+        Args:
+            older_than_s: younger tables are left out: they may be being created, and get their name in a moment.
+        """
+        logs = {log.removeprefix("tables/") for log in self._logs.store.logs("tables/")}
+        tables = self._logs.names.state().state.tables.values()
+        unnamed = logs - {table.id for named in tables for table in named.values()}
+        return sorted(table_id for table_id in unnamed if self._is_old(table_id, older_than_s))
+
+    def delete_orphan(self, table_id: str, older_than_s: int = ORPHAN_AGE_S) -> None:
+        """Delete a table log if it is one of ``orphans``."""
+        if table_id in self.orphans(older_than_s):
             self._logs.delete(table_id)
+
+    def _is_old(self, table_id: str, age_s: int) -> bool:
+        table = self._logs.table(table_id).state().state.table
+        return table is None or table.created + age_s <= now_ms() // 1000
 
     def _entries(self, known: Names, database: str, wanted: set[str]) -> Iterator[TableEntry]:
         for name in sorted(wanted):
