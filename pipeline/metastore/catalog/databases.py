@@ -6,10 +6,11 @@ import msgspec
 
 from pipeline.clock import now_ms
 from pipeline.metastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from pipeline.metastore.catalog.locations import normal_location
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, entry_of
-from pipeline.metastore.catalog.names import matching
+from pipeline.metastore.catalog.names import DEFAULT_DATABASE, folded, matching
 from pipeline.metastore.catalog.names_state import Names
-from pipeline.metastore.catalog.stored import DEFAULT_DATABASE, default_database, folded, stored_database
+from pipeline.metastore.catalog.stored import default_database, stored_database
 from pipeline.metastore.model.errors import AlreadyExistsError, InvalidOperationError, MetaError
 from pipeline.metastore.model.objects import Database
 
@@ -62,7 +63,7 @@ class Databases:
                     owner=database.owner,
                     owner_type=database.owner_type or before.owner_type,
                     description=database.description or before.description,
-                    location=database.location or before.location,
+                    location=normal_location(database.location) if database.location else before.location,
                 )
             )
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from pipeline.metastore.catalog.entries import NameChange, NamedTable, TableChange
-from pipeline.metastore.catalog.names import qualified
+from pipeline.metastore.catalog.names import folded, qualified
 from pipeline.metastore.catalog.names_state import FOLD, LOG, Names
 from pipeline.metastore.catalog.partitions import Partitions
-from pipeline.metastore.catalog.stored import folded
 from pipeline.metastore.catalog.table_state import Statistics, TableFold, TableState
 from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.token import Token
@@ -22,7 +21,6 @@ from pipeline.metastore.model.objects import Table
 from pipeline.metastore.stores.base import LogStore
 from pipeline.storage.base import StorageError
 
-TableName = tuple[str, str]
 _TABLES = TableFold()
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,17 @@ from pipeline.hudi.definition.keys import DEFAULT_PARTITION, escape_partition_va
 from pipeline.metastore.model.errors import MetaError
 from pipeline.metastore.model.objects import Column
 
+#: The names of a database and of a table in it.
+TableName = tuple[str, str]
 CATALOG = "hive"
+DEFAULT_DATABASE = "default"
 _PAIR = re.compile(r"([^/]+)=([^/]+)")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+def folded(name: str) -> str:
+    """A name of a database or table as it is stored: without spaces around it, in lower case."""
+    return name.strip().lower()
 
 
 def qualified(database: str, table: str) -> str:
@@ -71,13 +79,13 @@ def name_pattern(pattern: str) -> re.Pattern[str]:
     """A pattern of database or table names: ``*`` is any text, ``.`` any character, ``|`` separates alternatives.
 
     Case does not count. The Metastore turns ``*`` into ``.*`` and hands the text to its database as a regular
-    expression of which only ``.`` and ``.*`` are understood.
+    expression of which only ``.`` and ``.*`` are understood, so that ``a.*`` needs a character after the ``a``.
     """
     return re.compile("|".join(map(_alternative, pattern.split("|"))), re.IGNORECASE | re.DOTALL)
 
 
 def _alternative(text: str) -> str:
-    return re.escape(text.replace(".*", "*")).replace(r"\*", ".*").replace(r"\.", ".")
+    return re.escape(text).replace(r"\.", ".").replace(r"\*", ".*")
 
 
 def matching(names: Iterable[str], pattern: str | None) -> list[str]:

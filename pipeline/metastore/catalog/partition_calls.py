@@ -9,9 +9,9 @@ import msgspec
 from pipeline.clock import now_ms
 from pipeline.metastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry
-from pipeline.metastore.catalog.names import namer, partition_name, partition_spec, qualified
+from pipeline.metastore.catalog.names import folded, namer, partition_name, partition_spec, qualified
 from pipeline.metastore.catalog.partitions import Positions
-from pipeline.metastore.catalog.stored import altered_partition, folded, stored_partition
+from pipeline.metastore.catalog.stored import altered_partition, stored_partition
 from pipeline.metastore.catalog.table_state import TableState
 from pipeline.metastore.filters.evaluate import matching
 from pipeline.metastore.filters.syntax import parse
@@ -87,10 +87,16 @@ class PartitionCalls:
         """Add a partition with the storage of its table. Raises as ``add_partitions``."""
         refusal = InvalidObjectError("Unable to add partition because table or database do not exist")
         entry = self._found(database, name, refusal)
-        return self._add(entry, [Partition(tuple(values), entry.table.storage)], False, refusal)[0]
+        new = Partition(tuple(values), entry.table.storage)
+        return self._add(entry, [new], False, refusal, exists="Partition already exists:")[0]
 
     def _add(
-        self, entry: TableEntry, partitions: Sequence[Partition], if_not_exists: bool, refusal: CatalogError
+        self,
+        entry: TableEntry,
+        partitions: Sequence[Partition],
+        if_not_exists: bool,
+        refusal: CatalogError,
+        exists: str = "Partition already exists: ",
     ) -> list[Partition]:
         if not partitions:
             return []
@@ -108,7 +114,7 @@ class PartitionCalls:
                 if state.partitions.position(key) is None:
                     added[key] = stored_partition(partition, key, current, now)
                 elif not if_not_exists:
-                    raise AlreadyExistsError(f"Partition already exists: {_shown(entry.table, partition)}")
+                    raise AlreadyExistsError(exists + _shown(entry.table, partition))
             return PartitionsChanged(put=PartitionRows.of(added.values())) if added else None
 
         state = self._logs.table(entry.id).commit(propose).state

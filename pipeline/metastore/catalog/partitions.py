@@ -13,6 +13,7 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.hudi.definition.keys import DEFAULT_PARTITION
 from pipeline.metastore.filters.columns import Codes, Dictionary, KeyColumn
 from pipeline.metastore.model.objects import Column, Partition
 
@@ -121,12 +122,16 @@ class Partitions:
         return None if position is None else self[position]
 
     def with_values(self, values: Sequence[str]) -> Positions:
-        """The positions of partitions with the given values for the first keys; the empty text is any value."""
+        """The positions of partitions with the given values for the first keys; the empty text is any value.
+
+        Values are compared as they stand in names, where the empty one is ``__HIVE_DEFAULT_PARTITION__``.
+        """
         mask = np.ones(len(self), dtype=np.bool_)
         for key, value in zip(self.columns, values, strict=False):
             if value:
-                code = key.dictionary.code(value)
-                mask &= key.codes == (-1 if code is None else code)
+                spelled = (value, "") if value == DEFAULT_PARTITION else (value,)
+                codes = [code for code in map(key.dictionary.code, spelled) if code is not None]
+                mask &= np.isin(key.codes, codes)
         return np.flatnonzero(mask)
 
     def changed(self, dropped: Iterable[str], put: Mapping[str, Partition]) -> Partitions:

@@ -6,25 +6,22 @@ files are not: no files are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pipeline.metastore.catalog.validation import is_database_name, is_table_name, wrong_column
-from pipeline.metastore.model.errors import CatalogError, InvalidObjectError, MetaError
+from pipeline.metastore.catalog.locations import below, database_location, normal_location, table_location
+from pipeline.metastore.catalog.names import DEFAULT_DATABASE, folded
+from pipeline.metastore.catalog.validation import incompatible_columns, is_database_name, is_table_name, wrong_column
+from pipeline.metastore.model.errors import CatalogError, InvalidObjectError, InvalidOperationError, MetaError
 from pipeline.metastore.model.objects import Column, Database, Partition, Storage, Table
 
-DEFAULT_DATABASE = "default"
 DDL_TIME = "transient_lastDdlTime"
 VIEW = "VIRTUAL_VIEW"
 MANAGED, EXTERNAL = "MANAGED_TABLE", "EXTERNAL_TABLE"
 _USER, _ROLE = 1, 2
 _replace = msgspec.structs.replace
-
-
-def folded(name: str) -> str:
-    """A name of a database or table as it is stored: without spaces around it, in lower case."""
-    return name.strip().lower()
 
 
 def default_database(warehouse: str) -> Database:
@@ -36,11 +33,11 @@ def stored_database(database: Database, warehouse: str, now: int) -> Database:
     """A new database as it is stored. Raises InvalidObjectError for a wrong name."""
     if not is_database_name(database.name):
         raise InvalidObjectError(f"{database.name} is not a valid database name")
-    name = folded(database.name)
+    location = database.location
     return _replace(
         database,
-        name=name,
-        location=database.location or f"{warehouse.rstrip('/')}/{name}.db",
+        name=folded(database.name),
+        location=normal_location(location) if location else database_location(database.name, warehouse),
         owner_type=database.owner_type or _USER,
         created=database.created or now,
     )
@@ -49,16 +46,20 @@ def stored_database(database: Database, warehouse: str, now: int) -> Database:
 def stored_table(table: Table, home: Database, warehouse: str, now: int) -> Table:
     """A new table as it is stored, in the database ``home``."""
     location = table.location
-    if not location and table.kind != VIEW:
-        root = warehouse if home.name == DEFAULT_DATABASE else home.location or warehouse
-        location = f"{root.rstrip('/')}/{folded(table.name)}"
+    if table.kind != VIEW:
+        location = normal_location(location) if location else table_location(home, table.name, warehouse)
     return _replace(_cased(table), location=location or None, created=now, parameters=_dated(table.parameters, now))
 
 
 def altered_table(table: Table, before: Table, now: int) -> Table:
     """The new definition of a table as it is stored; what a client cannot change stays."""
-    kept = _replace(_cased(table), location=table.location or before.location, created=before.created)
-    return _replace(kept, parameters=_dated(table.parameters, now))
+    location = normal_location(table.location) if table.location and table.kind != VIEW else table.location
+    return _replace(
+        _cased(table),
+        location=location or before.location,
+        created=before.created,
+        parameters=_dated(table.parameters, now),
+    )
 
 
 def check_name(name: str, refused: type[CatalogError] = InvalidObjectError) -> None:
@@ -67,11 +68,33 @@ def check_name(name: str, refused: type[CatalogError] = InvalidObjectError) -> N
         raise refused(f"{name} is not a valid object name")
 
 
-def check_definition(name: str, columns: Iterable[Column], refused: type[CatalogError] = InvalidObjectError) -> None:
+def check_change(before: Table, after: Table) -> None:
+    """Refuse what the Metastore does not let a table change. Raises InvalidOperationError."""
+    if before.kind == VIEW:
+        return
+    wrong = incompatible_columns(before.storage.columns, after.storage.columns)
+    if wrong:
+        raise InvalidOperationError(
+            "The following columns have types incompatible with the existing columns in their respective positions :\n"
+            + ",".join(wrong)
+        )
+    if [key.name for key in after.partition_keys] != [key.name for key in before.partition_keys]:
+        raise InvalidOperationError("partition keys can not be changed.")
+
+
+def check_definition(name: str, columns: Sequence[Column], refused: type[CatalogError] = InvalidObjectError) -> None:
     """Refuse a wrong name of a table and columns of unknown types. Raises the class ``refused``."""
     check_name(name, refused)
     if wrong := wrong_column(columns):
         raise refused(f"Invalid column {wrong}")
+    check_no_doubles(columns)
+
+
+def check_no_doubles(columns: Sequence[Column]) -> None:
+    """Refuse columns with the same name in any case. Raises MetaError, as the Metastore does for its database."""
+    doubled = [name for name, times in Counter(column.name.lower() for column in columns).items() if times > 1]
+    if doubled:
+        raise MetaError(f"Add request failed : the column {doubled[0]} is there twice")
 
 
 def stored_partition(partition: Partition, name: str, table: Table, now: int) -> Partition:
@@ -79,8 +102,10 @@ def stored_partition(partition: Partition, name: str, table: Table, now: int) ->
     location = partition.location
     if location and table.location is None:
         raise MetaError("Cannot specify location for a view partition")
-    if not location and table.location is not None:
-        location = f"{table.location.rstrip('/')}/{name}"
+    if location:
+        location = normal_location(location)
+    elif table.location is not None:
+        location = below(table.location, name)
     return Partition(
         partition.values,
         lower_storage(partition.storage),
@@ -96,7 +121,7 @@ def altered_partition(partition: Partition, before: Partition, now: int) -> Part
     return _replace(
         partition,
         storage=lower_storage(partition.storage),
-        location=partition.location or before.location,
+        location=normal_location(partition.location) if partition.location else before.location,
         parameters=_dated(partition.parameters, now),
     )
 

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from pipeline.clock import new_uuid, now_ms
 from pipeline.metastore.catalog.entries import NameChange, NamedTable, TableChange, TableDefined, TablesNamed
-from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, TableName, entry_of
-from pipeline.metastore.catalog.names import matching, qualified
+from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, entry_of
+from pipeline.metastore.catalog.names import TableName, folded, matching, qualified
 from pipeline.metastore.catalog.names_state import Names
-from pipeline.metastore.catalog.stored import VIEW, altered_table, check_definition, check_name, folded, stored_table
+from pipeline.metastore.catalog.renames import described, renamed, renamed_by_change
+from pipeline.metastore.catalog.stored import (
+    altered_table,
+    check_change,
+    check_definition,
+    check_name,
+    check_no_doubles,
+    stored_table,
+)
 from pipeline.metastore.catalog.table_state import TableState
-from pipeline.metastore.catalog.validation import incompatible_columns, wrong_column
+from pipeline.metastore.catalog.validation import wrong_column
 from pipeline.metastore.log.token import Token
 from pipeline.metastore.model.errors import (
     AlreadyExistsError,
@@ -22,6 +30,9 @@ from pipeline.metastore.model.errors import (
     UnknownDatabaseError,
 )
 from pipeline.metastore.model.objects import Table
+
+#: A creation takes seconds; a log this old without a name gets none any more.
+ORPHAN_AGE_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,7 @@ class Tables:
         check_definition(table.name, table.storage.columns)
         if wrong := wrong_column(table.partition_keys):
             raise InvalidObjectError(f"Invalid partition column {wrong}")
+        check_no_doubles(table.partition_keys)
         database, name = folded(table.database), folded(table.name)
         self._check_free(self._logs.names.state().state, table)
         home = self._logs.names.known().state.databases[database]
@@ -115,7 +127,7 @@ class Tables:
         The name changes first: a crash in between leaves the table with its new name and its old definition.
 
         Args:
-            cascade: partitions get the new columns, too.
+            cascade: partitions get the new columns, too, if those of the table change.
 
         Raises InvalidOperationError for an unknown table, names that are taken, and what the Metastore refuses.
         """
@@ -125,20 +137,21 @@ class Tables:
             raise InvalidOperationError(error.what) from error
         target = folded(new.database), folded(new.name)
         check_definition(target[1], new.storage.columns, InvalidOperationError)
-        _check_change(entry.table, new)
+        check_change(entry.table, new)
 
         def propose(state: TableState) -> TableChange:
             if state.table is None:
                 raise InvalidOperationError(f"table {qualified(folded(database), folded(name))} doesn't exist")
-            _check_change(state.table, new)
-            return TableDefined(altered_table(new, state.table, now_ms() // 1000), cascade)
+            check_change(state.table, new)
+            altered = altered_table(new, state.table, now_ms() // 1000)
+            return TableDefined(altered, cascade and altered.storage.columns != state.table.storage.columns)
 
         if target != (entry.table.database, entry.table.name):
-            self._rename_checked((entry.table.database, entry.table.name), target)
+            self._logs.names.commit(lambda names: renamed_by_change(names, entry.table, new))
         at = self._logs.table(entry.id).commit(propose)
         assert at.state.table is not None
         named = NamedTable(entry.id, at.state.table.kind, at.state.table.parameters.get("comment"))
-        self._logs.names.commit(lambda names: _described(names, target, named))
+        self._logs.names.commit(lambda names: described(names, target, named))
         altered = entry_of(named, at, *target)
         assert altered is not None
         return altered
@@ -150,17 +163,22 @@ class Tables:
         """
         if folded(database) not in self._logs.names.state().state.databases:
             raise NoSuchObjectError(database)
-        entry = self._logs.find(database, name)
         home, key = folded(database), folded(name)
+        missing = NoSuchObjectError(f"{qualified(database, name)} table not found")
+        dropped: list[NamedTable] = []
 
         def propose(names: Names) -> NameChange:
             found = names.table(home, key)
-            if found is None or found.id != entry.id:
-                raise NoSuchObjectError(f"{qualified(database, name)} table not found")
+            if found is None:
+                raise missing
+            dropped[:] = [found]
             return TablesNamed(gone=((home, key),))
 
         self._logs.names.commit(propose)
-        self._logs.delete(entry.id)
+        entry = entry_of(dropped[0], self._logs.table(dropped[0].id).state(), home, key)
+        self._logs.delete(dropped[0].id)
+        if entry is None:
+            raise missing
         return entry
 
     def rename_table(self, database: str, name: str, new_database: str, new_name: str) -> None:
@@ -184,18 +202,27 @@ class Tables:
         expected = {_folded(old): table_id for old, table_id in (ids or {}).items()}
         for _, name in moves.values():
             check_name(name)
-        self._logs.names.commit(lambda state: _renamed(state, moves, expected))
+        self._logs.names.commit(lambda state: renamed(state, moves, expected))
 
-    def orphans(self) -> list[str]:
-        """The ids of table logs that no name leads to: of a creation or a drop that died, or that is under way."""
-        named = {table.id for tables in self._logs.names.state().state.tables.values() for table in tables.values()}
-        logs = (log.removeprefix("tables/") for log in self._logs.store.logs("tables/"))
-        return sorted(log for log in logs if log not in named)
+    def orphans(self, older_than_s: int = ORPHAN_AGE_S) -> list[str]:
+        """The ids of table logs that no name leads to, of a creation or a drop that died, ascending.
 
-    def delete_orphan(self, table_id: str) -> None:
-        """Delete a table log that no name leads to."""
-        if table_id in self.orphans():
+        Args:
+            older_than_s: younger tables are left out: they may be being created, and get their name in a moment.
+        """
+        logs = {log.removeprefix("tables/") for log in self._logs.store.logs("tables/")}
+        tables = self._logs.names.state().state.tables.values()
+        unnamed = logs - {table.id for named in tables for table in named.values()}
+        return sorted(table_id for table_id in unnamed if self._is_old(table_id, older_than_s))
+
+    def delete_orphan(self, table_id: str, older_than_s: int = ORPHAN_AGE_S) -> None:
+        """Delete a table log if it is one of ``orphans``."""
+        if table_id in self.orphans(older_than_s):
             self._logs.delete(table_id)
+
+    def _is_old(self, table_id: str, age_s: int) -> bool:
+        table = self._logs.table(table_id).state().state.table
+        return table is None or table.created + age_s <= now_ms() // 1000
 
     def _entries(self, known: Names, database: str, wanted: set[str]) -> Iterator[TableEntry]:
         for name in sorted(wanted):
@@ -203,19 +230,6 @@ class Tables:
             entry = named and entry_of(named, self._logs.table(named.id).state(), database, name)
             if entry:
                 yield entry
-
-    def _rename_checked(self, old: TableName, new: TableName) -> None:
-        def propose(names: Names) -> NameChange | None:
-            if new[0] not in names.databases:
-                raise InvalidOperationError(
-                    "Unable to change partition or table. Check metastore logs for detailed stack."
-                    f"Database hive.{new[0]} doesn't exist."
-                )
-            if names.table(*new) is not None:
-                raise InvalidOperationError(f"new table {new[0]}.{new[1]} already exists")
-            return _renamed(names, {old: new}, {})
-
-        self._logs.names.commit(propose)
 
     @staticmethod
     def _check_free(names: Names, table: Table) -> None:
@@ -233,35 +247,3 @@ def _matching_tables(names: Names, database: str, pattern: str | None) -> Iterat
     tables = names.tables.get(database, {})
     for name in matching(tables, pattern):
         yield name, tables[name]
-
-
-def _renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[TableName, str]) -> TablesNamed:
-    named: dict[TableName, NamedTable] = {}
-    for old, new in moves.items():
-        table = names.table(*old)
-        if table is None or ids.get(old, table.id) != table.id:
-            raise NoSuchObjectError(f"{qualified(*old)} table not found")
-        names.database(new[0])
-        if new in named or (names.table(*new) is not None and new not in moves):
-            raise AlreadyExistsError(f"Table {qualified(*new)} already exists")
-        named[new] = table
-    return TablesNamed(tuple(moves), tuple((*new, table) for new, table in named.items()))
-
-
-def _described(names: Names, name: TableName, now: NamedTable) -> TablesNamed | None:
-    """What listings show of a table, if that is another than before and the table still has the name."""
-    found = names.table(*name)
-    return TablesNamed(named=((*name, now),)) if found is not None and found.id == now.id and found != now else None
-
-
-def _check_change(before: Table, after: Table) -> None:
-    if before.kind == VIEW:
-        return
-    wrong = incompatible_columns(before.storage.columns, after.storage.columns)
-    if wrong:
-        raise InvalidOperationError(
-            "The following columns have types incompatible with the existing columns in their respective positions :\n"
-            + ",".join(wrong)
-        )
-    if [key.name.lower() for key in after.partition_keys] != [key.name.lower() for key in before.partition_keys]:
-        raise InvalidOperationError("partition keys can not be changed.")

@@ -12,16 +12,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+_NO_CASE = "(?i)"
+
 
 @lru_cache(maxsize=1024)
 def like(pattern: str) -> re.Pattern[str]:
-    """A compiled expression that a whole value must match. Case counts."""
+    """A compiled expression that a whole value must match. Case counts, unless the pattern begins with ``(?i)``."""
+    if pattern.startswith(_NO_CASE):
+        return _compiled(pattern.removeprefix(_NO_CASE), {".": "."}, many=".*", flags=re.IGNORECASE)
     if ".*" in pattern or not re.search(r"[%_]", pattern):
         return _compiled(pattern, {".": "."}, many=".*")
     return _compiled(pattern, {"_": ".", "%": ".*"}, many=None)
 
 
-def _compiled(pattern: str, special: dict[str, str], many: str | None) -> re.Pattern[str]:
+def _compiled(pattern: str, special: dict[str, str], many: str | None, flags: int = 0) -> re.Pattern[str]:
     parts, i = [], 0
     while i < len(pattern):
         if many and pattern.startswith(many, i):
@@ -33,4 +37,4 @@ def _compiled(pattern: str, special: dict[str, str], many: str | None) -> re.Pat
         else:
             parts.append(special.get(pattern[i]) or re.escape(pattern[i]))
             i += 1
-    return re.compile("".join(parts), re.DOTALL)
+    return re.compile("".join(parts), re.DOTALL | flags)

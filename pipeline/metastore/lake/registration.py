@@ -17,8 +17,8 @@ import msgspec
 
 from pipeline.clock import new_uuid
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.catalog.logs import TableEntry, TableName
-from pipeline.metastore.catalog.names import partition_name
+from pipeline.metastore.catalog.logs import TableEntry
+from pipeline.metastore.catalog.names import TableName, partition_name
 from pipeline.metastore.lake.hive_tables import (
     LAST_COMMIT,
     LAST_COMPLETION,

@@ -23,6 +23,7 @@ from pipeline.metastore.stores.opening import open_store
 
 STORAGE = Storage(columns=(Column("a", "int"),))
 KEYS = (Column("dt", "string"), Column("n", "int"))
+NULL = "__HIVE_DEFAULT_PARTITION__"
 _numbers = count()
 
 
@@ -89,6 +90,26 @@ REFUSALS: list[tuple[Callable[[Catalog], object], type[CatalogError], str]] = [
         lambda c: c.alter_table("d", "t", changed(c, database="no")),
         InvalidOperationError,
         "Unable to change partition or table. Check metastore logs for detailed stack.Database hive.no doesn't exist.",
+    ),
+    (
+        lambda c: c.alter_table("d", "t", changed(c, database="no", partition_keys=(), kind="x")),
+        InvalidOperationError,
+        "partition keys can not be changed.",
+    ),
+    (
+        lambda c: c.alter_table("d", "v", msgspec.structs.replace(c.table("d", "v").table, database="No")),
+        InvalidOperationError,
+        "Unable to change partition or table. Check metastore logs for detailed stack.Database hive.No doesn't exist.",
+    ),
+    (
+        lambda c: c.append_partition("d", "t", ["x", "1"]),
+        AlreadyExistsError,
+        "Partition already exists:Partition(values:[x, 1], dbName:d, tableName:t)",
+    ),
+    (
+        lambda c: c.create_table(Table("d", "x", Storage(columns=(Column("a", "int"), Column("A", "int"))))),
+        MetaError,
+        "Add request failed : the column a is there twice",
     ),
     (
         lambda c: c.alter_table("d", "t", changed(c, name="A-b")),
@@ -203,7 +224,11 @@ def test_refusals_say_what_the_metastore_says_and_change_nothing(
         call(catalog)
     assert refused.value.what == text
     assert catalog.table("d", "t").version == before
-    assert (catalog.databases(), catalog.tables("d"), catalog.orphans()) == (["d", "default"], ["t", "v"], [])
+    assert (catalog.databases(), catalog.tables("d"), catalog.orphans(older_than_s=0)) == (
+        ["d", "default"],
+        ["t", "v"],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +252,7 @@ def test_names_patterns_kinds_and_comments_in_listings(catalog: Catalog) -> None
     for name in ("t1", "T2", "other"):
         catalog.create_table(table(name))
     listed = {"*": "other t t1 t2 v", "t*": "t t1 t2", "T1|t2": "t1 t2", ".*": "other t t1 t2 v", "t.": "t1 t2"}
-    listed |= {"t_": "", "": "", "t1|": "t1", " t1": "t1", "%": ""}
+    listed |= {"t_": "", "": "", "t1|": "t1", " t1": "t1", "%": "", "t.*": "t1 t2"}
     assert {pattern: catalog.tables_like("d", pattern) for pattern in listed} == {
         pattern: names.split() for pattern, names in listed.items()
     }
@@ -265,7 +290,10 @@ def test_an_altered_table_keeps_its_creation_and_partitions_get_columns_by_casca
     assert [c.name for c in altered.table.storage.columns] == ["a", "b"]
     assert all(p.storage == STORAGE for p in altered.partitions)
     catalog.alter_table("d", "t", altered.table, cascade=True)
-    assert all(p.storage == altered.table.storage for p in catalog.table("d", "t").partitions)
+    assert all(p.storage == STORAGE for p in catalog.table("d", "t").partitions)
+    wider = Storage(columns=(*wide.columns, Column("c", "int")))
+    catalog.alter_table("d", "t", changed(catalog, storage=wider), cascade=True)
+    assert {len(p.storage.columns) for p in catalog.table("d", "t").partitions} == {3}
     retyped = (Column("dt", "string", "c"), Column("n", "bigint"))
     catalog.alter_table("d", "t", changed(catalog, partition_keys=retyped))
     entry = catalog.table("d", "t")
@@ -309,6 +337,10 @@ def test_a_renamed_partition_keeps_its_location(catalog: Catalog) -> None:
 
 def test_partitions_with_some_values(catalog: Catalog) -> None:
     entry = catalog.table("d", "t")
+    catalog.add_partition("d", "t", part("", "1"))
+    assert entry.partitions.names(catalog.partitions_with(entry, ["x"])) == ["dt=x/n=1"]
+    null = catalog.table("d", "t")
+    assert null.partitions.names(catalog.partitions_with(null, [NULL])) == [f"dt={NULL}/n=1"]
     for values, names in {("x",): [0], ("", "2"): [1], ("x", ""): [0], ("no",): [], ("",): [0, 1]}.items():
         assert list(catalog.partitions_with(entry, values)) == names
 
@@ -345,6 +377,31 @@ def test_statistics_of_columns_live_as_long_as_what_they_describe(catalog: Catal
 def test_a_dropped_database_takes_its_tables_and_their_logs(catalog: Catalog) -> None:
     dropped = catalog.drop_database("d", cascade=True)
     assert [(e.table.name, len(e.partitions)) for e in dropped] == [("t", 2), ("v", 0)]
-    assert (catalog.databases(), catalog.orphans()) == (["default"], [])
+    assert (catalog.databases(), catalog.orphans(older_than_s=0)) == (["default"], [])
     catalog.create_database(Database("d"))
     assert catalog.tables("d") == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("file:/a//b/", "file:/a/b"),
+        ("file:///a/b", "file:/a/b"),
+        ("file://h/a/b", "file:/a/b"),
+        ("s3a://Bucket//x/", "s3a://Bucket/x"),
+        ("hdfs://h:9/a b/%20", "hdfs://h:9/a b/%20"),
+        ("s3a://bucket", "s3a://bucket"),
+        ("file:/", "file:/"),
+        ("/a//b/", "/a/b"),
+    ],
+)
+def test_locations_are_stored_in_hadoops_form(catalog: Catalog, sent: str, stored: str) -> None:
+    placed = msgspec.structs.replace(table("x"), location=sent)
+    assert catalog.create_table(placed).table.location == stored
+    assert catalog.create_database(Database("e", location=sent)).location == stored
+    added = catalog.add_partition("d", "x", msgspec.structs.replace(part("x", "1"), location=sent))
+    assert added.location == stored
+
+
+def test_a_directory_has_no_characters_that_separate_paths(catalog: Catalog) -> None:
+    assert catalog.create_table(table("A/b")).table.location == "file:/w/d.db/a-47-b"

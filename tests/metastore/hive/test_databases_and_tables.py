@@ -107,8 +107,9 @@ def test_tables_are_altered_and_renamed(c: Struct) -> None:
     c.alter_table(DATABASE, "orders", new)
     assert [column.name for column in c.get_table(DATABASE, "orders").sd.cols] == ["id", "name", "more"]
     assert len(c.get_partition(DATABASE, "orders", ["d0", "0"]).sd.cols) == 2
+    new.sd.cols = [*new.sd.cols, ttypes.FieldSchema("most", "double", None)]
     c.alter_table_with_cascade(DATABASE, "orders", new, True)
-    assert len(c.get_partition(DATABASE, "orders", ["d0", "0"]).sd.cols) == 3
+    assert len(c.get_partition(DATABASE, "orders", ["d0", "0"]).sd.cols) == 4
     new.tableName = "invoices"
     c.alter_table_with_environment_context(DATABASE, "orders", new, ttypes.EnvironmentContext({"CASCADE": "true"}))
     assert c.get_all_tables(DATABASE) == ["invoices"]
