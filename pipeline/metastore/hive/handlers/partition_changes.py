@@ -44,7 +44,7 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     request = args.request
     of_catalog(request.catName)
     database, name = database_name(request.dbName), request.tblName
-    parts = _parts_of(database, name, request.parts or ())
+    parts = _parts_of(context, database, name, request.parts or ())
     added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
     if not request.needResult:
         return ttypes.AddPartitionsResult()
@@ -134,15 +134,16 @@ def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
         return []
     of_catalog(sent[0].catName)
     database, name = database_name(sent[0].dbName), sent[0].tableName
-    return context.catalog.add_partitions(database, name, _parts_of(database, name, sent))
+    return context.catalog.add_partitions(database, name, _parts_of(context, database, name, sent))
 
 
-def _parts_of(database: str, name: str, sent: Sequence[Struct]) -> list[Partition]:
-    """The partitions, all of one table. Raises MetaError."""
-    for part in sent:
+def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]) -> list[Partition]:
+    """The partitions, all of one table if there is such a table. Raises MetaError."""
+    for part in sent if context.catalog.has_table(database, name) else ():
         if (database_name(part.dbName).lower(), part.tableName.lower()) != (database.lower(), name.lower()):
             raise MetaError(
-                f"Partition does not belong to target table {CATALOG}.{database}.{name}: {part}",
+                f"Partition does not belong to target table {CATALOG}.{database}.{name}:"
+                f" Partition(values:[{', '.join(part.values)}], dbName:{part.dbName}, tableName:{part.tableName})",
                 do_next="add the partitions of each table by a call",
             )
     return from_thrift.partitions(sent)

@@ -121,12 +121,15 @@ def get_partition_values(context: Context, args: Struct) -> Struct:
     entry = _entry(context, request.dbName, request.tblName)
     found = _matching(context, entry, request.filter)
     keys = [key.name for key in entry.table.partition_keys]
-    wanted = [_key(keys, column.name) for column in request.partitionKeys or ()]
+    named = [column.name.lower() for column in request.partitionKeys or ()]
+    wanted = [_key(keys, name) for name in named]
     rows: Iterable[tuple[str, ...]] = (tuple(p.values[i] for i in wanted) for p in found)
     if request.applyDistinct:
         rows = dict.fromkeys(rows)
-    order = [wanted.index(_key(keys, column.name)) for column in request.partitionOrder or ()] or range(len(wanted))
-    ordered = sorted(rows, key=lambda row: [row[i] for i in order], reverse=not request.ascending)
+    order = [_key(named, column.name) for column in request.partitionOrder or ()]
+    ordered = sorted(rows, key=lambda row: [row[i] for i in order or range(len(row))])
+    if order and not request.ascending:
+        ordered.reverse()
     limit = len(ordered) if request.maxParts < 0 else request.maxParts
     answered = [ttypes.PartitionValuesRow(row=list(row)) for row in ordered[:limit]]
     return ttypes.PartitionValuesResponse(partitionValues=answered)
