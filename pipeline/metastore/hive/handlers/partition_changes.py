@@ -43,8 +43,10 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     """Add partitions of one table, all or none; with ``ifNotExists`` those that there are not."""
     request = args.request
     of_catalog(request.catName)
+    if not request.parts:
+        return ttypes.AddPartitionsResult()
     database, name = database_name(request.dbName), request.tblName
-    parts = _parts_of(context, database, name, request.parts or ())
+    parts = _parts_of(context, database, name, request.parts)
     added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
     if not request.needResult:
         return ttypes.AddPartitionsResult()
@@ -108,7 +110,11 @@ def drop_partition(context: Context, args: Struct) -> bool:
 
 def drop_partition_by_name(context: Context, args: Struct) -> bool:
     """Drop the partition of a name."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    try:
+        entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    except NoSuchObjectError as error:  # HMS leaves the catalog out here
+        what = f"{database_name(args.db_name)}.{args.tbl_name} table not found"
+        raise NoSuchObjectError(what, do_next=error.do_next) from error
     return _drop_one(context, entry, context.catalog.partition_named(entry, args.part_name), args.deleteData)
 
 

@@ -7,6 +7,7 @@ from hive_metastore import ttypes
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.generated import Struct
+from pipeline.metastore.hive.handlers.databases import check_database
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
 from pipeline.metastore.model.errors import MetaError
@@ -37,7 +38,9 @@ def create_table_with_constraints(context: Context, args: Struct) -> None:
 def create_table_req(context: Context, args: Struct) -> None:
     """Create a table. Constraints are refused, for the catalog keeps none."""
     _refuse_constraints(args.request)
-    context.catalog.create_table(_table(args.request.table))
+    table = _table(args.request.table)
+    check_database(context, table.database)
+    context.catalog.create_table(table)
 
 
 def alter_table(context: Context, args: Struct) -> None:
