@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from pipeline.metastore.hive.generated import Struct
-from pipeline.metastore.model.errors import InvalidObjectError
+from pipeline.metastore.model.errors import InvalidObjectError, MetaError
 from pipeline.metastore.model.objects import Column, Database, Partition, SerDe, SortColumn, Storage, Table
 
 _EXTERNAL = "EXTERNAL"
@@ -73,17 +73,24 @@ def partitions(given: Iterable[Struct] | None) -> list[Partition]:
 
 
 def storage(sd: Struct, of: str | None) -> Storage:
-    """How rows are stored, out of ttypes.StorageDescriptor; its place is left out. ``of`` names the table in errors."""
+    """How rows are stored, out of ttypes.StorageDescriptor; its place is left out. ``of`` names the table in errors.
+
+    Raises:
+        InvalidObjectError: there is none.
+        MetaError: it has no SerDeInfo.
+    """
     if sd is None:
         raise InvalidObjectError("A storage descriptor is missing", do_next="send one with the object", table=of)
     serde = sd.serdeInfo
+    if serde is None:
+        raise MetaError("Invalid SerDeInfo object", do_next="send one with the storage descriptor", table=of)
     return Storage(
         columns=columns(sd.cols),
         input_format=sd.inputFormat,
         output_format=sd.outputFormat,
         compressed=bool(sd.compressed),
         buckets=sd.numBuckets or 0,
-        serde=SerDe(serde.name, serde.serializationLib, serde.parameters or {}) if serde else SerDe(),
+        serde=SerDe(serde.name, serde.serializationLib, serde.parameters or {}),
         bucket_columns=tuple(sd.bucketCols or ()),
         sort_columns=tuple(SortColumn(o.col, 1 if o.order is None else o.order) for o in sd.sortCols or ()),
         parameters=sd.parameters or {},

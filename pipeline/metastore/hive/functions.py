@@ -71,11 +71,12 @@ class Functions:
         self._log.commit(propose)
 
     def alter(self, database: str, name: str, new: Function) -> None:
-        """Replace a function's definition; its name stays. Raises NoSuchObjectError."""
+        """Replace a function's definition; its name and its resources stay, as in HMS. Raises NoSuchObjectError."""
 
         def propose(state: _State) -> FunctionChange:
             before = _known(state, database, name)
-            return FunctionPut(msgspec.structs.replace(new, database=before.database, name=before.name))
+            names = {"database": before.database, "name": before.name, "resources": before.resources}
+            return FunctionPut(msgspec.structs.replace(new, **names))
 
         self._log.commit(propose)
 
@@ -83,8 +84,9 @@ class Functions:
         """Forget a function. Raises NoSuchObjectError."""
 
         def propose(state: _State) -> FunctionChange:
-            before = _known(state, database, name)
-            return FunctionDropped(before.database, before.name)
+            if name.lower() not in state.get(database.lower(), {}):
+                raise NoSuchObjectError(f"Function {name} does not exist", do_next="see SHOW FUNCTIONS")
+            return FunctionDropped(database.lower(), name.lower())
 
         self._log.commit(propose)
 

@@ -66,18 +66,20 @@ class TableFiles:
     def _kept(self, table: Table, location: str) -> str | None:
         """Why the files stay; None if they may be deleted."""
         if not self.delete:
-            return "the service deletes no files"
+            return "the service deletes no files (`thrift.delete_managed_data`)"
         if not self._below_a_root(location):
-            return "they are not below a place where the service deletes files"
+            return "they are not below the `warehouse`"
         if not self.hudi and is_hudi(table):
-            return "it is a Hudi table"
+            return "it is a Hudi table (`thrift.delete_hudi_data`)"
         return None
 
     def _below_a_root(self, location: str) -> bool:
-        return ".." not in location.split("/") and any(
-            location.startswith(root.rstrip("/") + "/") and location.rstrip("/") != root.rstrip("/")
-            for root in self.roots
-        )
+        """``file:/x``, ``file:///x`` and ``/x`` are one place."""
+        if self.open_storage is None or ".." in location.split("/"):
+            return False
+        place = self.open_storage(location).uri.rstrip("/")
+        roots = [self.open_storage(root).uri.rstrip("/") for root in self.roots]
+        return any(place.startswith(f"{root}/") for root in roots)
 
 
 def is_external(table: Table) -> bool:

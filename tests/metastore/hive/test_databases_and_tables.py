@@ -27,7 +27,11 @@ def test_databases(c: Struct) -> None:
     assert (got.name, got.description, got.parameters, got.ownerName, got.catalogName) == (
         "sales", "d", {"k": "v"}, "ann", "hive",
     )  # fmt: skip
-    assert c.get_database("@hive#sales") == c.get_database_req(ttypes.GetDatabaseRequest("sales")) == got
+    assert c.get_database("@hive#sales") == got
+    newer = c.get_database_req(ttypes.GetDatabaseRequest("sales"))
+    assert (newer.parameters, newer.type, newer.createTime > 0) == ({"k": "v"}, ttypes.DatabaseType.NATIVE, True)
+    with pytest.raises(ttypes.NoSuchObjectException, match=r"database hive\.nope"):
+        c.get_database_req(ttypes.GetDatabaseRequest("nope"))
     got.parameters = {"k": "w"}
     c.alter_database("sales", got)
     assert c.get_database("sales").parameters == {"k": "w"}

@@ -94,7 +94,7 @@ def test_files_of_managed_tables_go_below_a_root(connect: Connect, tmp_path: Pat
     for place in (f"file:{tmp_path}/elsewhere", f"file:{tmp_path}/warehouse/../elsewhere"):
         c.create_table(table("far", location=place))
         kept = put(place)
-        with pytest.raises(ttypes.MetaException, match="not below a place where the service deletes files"):
+        with pytest.raises(ttypes.MetaException, match="not below the `warehouse`"):
             c.drop_table(DATABASE, "far", True)
         assert kept.exists()
         c.drop_table(DATABASE, "far", False)
@@ -115,3 +115,13 @@ def test_files_of_managed_hudi_tables_go_only_if_a_setting_says_so(
     else:
         c.drop_database(DATABASE, True, True)
         assert not file.exists()
+
+
+@pytest.mark.parametrize("scheme", ["file:", "file://", ""])
+def test_one_place_may_be_spelled_in_several_ways(connect: Connect, tmp_path: Path, scheme: str) -> None:
+    c = connect(allowing(tmp_path))
+    filled(c)
+    c.create_table(table("t", location=f"{scheme}{tmp_path}/warehouse/t"))
+    file = put(f"{tmp_path}/warehouse/t")
+    c.drop_table(DATABASE, "t", True)
+    assert not file.exists()

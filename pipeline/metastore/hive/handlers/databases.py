@@ -29,9 +29,14 @@ def get_database(context: Context, args: Struct) -> Struct:
 
 
 def get_database_req(context: Context, args: Struct) -> Struct:
-    """A database."""
+    """A database, with what HMS 4.0.1 says of it besides."""
     of_catalog(args.request.catalogName)
-    return to_thrift.database(context.catalog.database(database_name(args.request.name)))
+    name = database_name(args.request.name)
+    check_database(context, name)
+    found = context.catalog.database(name)
+    sent = to_thrift.database(found)
+    sent.type, sent.createTime = ttypes.DatabaseType.NATIVE, found.created or None
+    return sent
 
 
 def create_database(context: Context, args: Struct) -> None:
@@ -69,13 +74,22 @@ def get_catalogs(context: Context, args: Struct) -> Struct:
 def get_catalog(context: Context, args: Struct) -> Struct:
     """The catalog."""
     of_catalog(args.catName.name)
-    value = ttypes.Catalog(name=to_thrift.CATALOG, description="The catalog of the lake", locationUri="")
+    location = context.catalog.database("default").location
+    value = ttypes.Catalog(name=to_thrift.CATALOG, description="Default catalog, for Hive", locationUri=location)
     return ttypes.GetCatalogResponse(catalog=value)
 
 
 def get_dataconnectors(context: Context, args: Struct) -> list[str]:
     """The names of databases elsewhere: none."""
     return []
+
+
+def check_database(context: Context, name: str) -> None:
+    """Raises NoSuchObjectError with the words of HMS 4.0.1 for a database that there is not."""
+    try:
+        context.catalog.database(name)
+    except NoSuchObjectError as error:
+        raise NoSuchObjectError(f"database {to_thrift.CATALOG}.{name}", do_next=error.do_next) from error
 
 
 def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool | None) -> None:

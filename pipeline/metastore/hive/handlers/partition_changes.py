@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hive_metastore import ttypes
 
 from pipeline.metastore.catalog.logs import TableEntry
-from pipeline.metastore.catalog.names import partition_name, partition_values
+from pipeline.metastore.catalog.names import CATALOG, partition_name
+from pipeline.metastore.catalog.partition_calls import values_of_name
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
@@ -15,13 +16,17 @@ from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.handlers.partition_specs import spread
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
-from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.errors import MetaError, NoSuchObjectError
 from pipeline.metastore.model.objects import Partition
 
 
 def add_partition(context: Context, args: Struct) -> Encoded:
     """Add a partition."""
-    return Encoded(STRUCT, _encoded(context, args.new_part, _add(context, [args.new_part])))
+    sent = args.new_part
+    of_catalog(sent.catName)
+    database = database_name(sent.dbName)
+    added = context.catalog.add_partition(database, sent.tableName, from_thrift.partition(sent))
+    return _one(context, context.catalog.table(database, sent.tableName), added)
 
 
 def add_partitions(context: Context, args: Struct) -> int:
@@ -38,8 +43,10 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     """Add partitions of one table, all or none; with ``ifNotExists`` those that there are not."""
     request = args.request
     of_catalog(request.catName)
-    parts = from_thrift.partitions(request.parts)
+    if not request.parts:
+        return ttypes.AddPartitionsResult()
     database, name = database_name(request.dbName), request.tblName
+    parts = _parts_of(context, database, name, request.parts)
     added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
     if not request.needResult:
         return ttypes.AddPartitionsResult()
@@ -54,12 +61,14 @@ def append_partition(context: Context, args: Struct) -> Encoded:
 
 def append_partition_by_name(context: Context, args: Struct) -> Encoded:
     """Add a partition of a name at the place that follows from it."""
-    return _append(context, args, partition_values(args.part_name))
+    table = context.catalog.table(database_name(args.db_name), args.tbl_name).table
+    return _append(context, args, values_of_name(table, args.part_name))
 
 
 def alter_partition(context: Context, args: Struct) -> None:
     """Replace a partition."""
-    _alter(context, args.db_name, args.tbl_name, [args.new_part])
+    new = from_thrift.partition(args.new_part)
+    context.catalog.alter_partition(database_name(args.db_name), args.tbl_name, new)
 
 
 def alter_partitions(context: Context, args: Struct) -> None:
@@ -91,13 +100,21 @@ def rename_partition_req(context: Context, args: Struct) -> Struct:
 
 def drop_partition(context: Context, args: Struct) -> bool:
     """Drop the partition of some values."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
-    return _drop_one(context, entry, context.catalog.partition(entry, args.part_vals or ()), args.deleteData)
+    values = args.part_vals or ()
+    try:
+        entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    except NoSuchObjectError as error:  # HMS names the partition, not the table
+        raise NoSuchObjectError(f"partition values=[{', '.join(values)}]", do_next=error.do_next) from error
+    return _drop_one(context, entry, context.catalog.partition(entry, values), args.deleteData)
 
 
 def drop_partition_by_name(context: Context, args: Struct) -> bool:
     """Drop the partition of a name."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    try:
+        entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    except NoSuchObjectError as error:  # HMS leaves the catalog out here
+        what = f"{database_name(args.db_name)}.{args.tbl_name} table not found"
+        raise NoSuchObjectError(what, do_next=error.do_next) from error
     return _drop_one(context, entry, context.catalog.partition_named(entry, args.part_name), args.deleteData)
 
 
@@ -122,18 +139,27 @@ def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
     if not sent:
         return []
     of_catalog(sent[0].catName)
-    places = {(database_name(part.dbName), part.tableName) for part in sent}
-    if len(places) > 1:
-        raise MetaError("The partitions are of several tables", do_next="add those of each table by a call")
-    database, name = places.pop()
-    return context.catalog.add_partitions(database, name, from_thrift.partitions(sent))
+    database, name = database_name(sent[0].dbName), sent[0].tableName
+    return context.catalog.add_partitions(database, name, _parts_of(context, database, name, sent))
+
+
+def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]) -> list[Partition]:
+    """The partitions, all of one table if there is such a table. Raises MetaError."""
+    for part in sent if context.catalog.has_table(database, name) else ():
+        if (database_name(part.dbName).lower(), part.tableName.lower()) != (database.lower(), name.lower()):
+            raise MetaError(
+                f"Partition does not belong to target table {CATALOG}.{database}.{name}:"
+                f" Partition(values:[{', '.join(part.values)}], dbName:{part.dbName}, tableName:{part.tableName})",
+                do_next="add the partitions of each table by a call",
+            )
+    return from_thrift.partitions(sent)
 
 
 def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
     database = database_name(args.db_name)
     added = context.catalog.append_partition(database, args.tbl_name, values)
     entry = context.catalog.table(database, args.tbl_name)
-    return Encoded(STRUCT, context.answers.partitions(entry, [added]))
+    return _one(context, entry, added)
 
 
 def _alter(context: Context, database: str, name: str, sent: Sequence[Struct]) -> None:
@@ -158,9 +184,8 @@ def _drop(
     return dropped
 
 
-def _encoded(context: Context, sent: Struct, added: Sequence[Partition]) -> list[bytes]:
-    entry = context.catalog.table(database_name(sent.dbName), sent.tableName)
-    return context.answers.partitions(entry, added)
+def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
+    return Encoded(STRUCT, context.answers.partitions(entry, [partition]))
 
 
 CALLS: dict[str, Handler] = {

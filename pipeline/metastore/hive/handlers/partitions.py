@@ -8,14 +8,14 @@ import numpy as np
 from hive_metastore import ttypes
 
 from pipeline.metastore.catalog.logs import TableEntry
-from pipeline.metastore.catalog.names import partition_values
+from pipeline.metastore.catalog.names import escaped, partition_values, qualified
 from pipeline.metastore.catalog.partitions import Positions
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
-from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.errors import MetaError, NoSuchObjectError
 from pipeline.metastore.model.objects import Partition
 
 
@@ -29,7 +29,13 @@ def get_partition_req(context: Context, args: Struct) -> Encoded:
     """The partition of some values."""
     request = args.req
     of_catalog(request.catName)
-    entry = _entry(context, request.dbName, request.tblName)
+    database = database_name(request.dbName)
+    if not context.catalog.has_table(database, request.tblName):
+        raise NoSuchObjectError(  # the words of HMS 4.0.1
+            f"Unable to get partition because {qualified(database, request.tblName)} does not exist",
+            do_next="look at the names of the tables",
+        )
+    entry = _entry(context, database, request.tblName)
     found = _one(context, entry, context.catalog.partition(entry, request.partVals or ()))
     return Encoded(STRUCT, only_field(STRUCT, 1, found.parts))
 
@@ -45,11 +51,16 @@ def get_partitions(context: Context, args: Struct) -> Encoded:
     return Encoded(LIST, _all(context, _entry(context, args.db_name, args.tbl_name), args.max_parts))
 
 
+def get_partitions_with_auth(context: Context, args: Struct) -> Encoded:
+    """The partitions of a table; none of an unknown table."""
+    return Encoded(LIST, _all_of_any(context, args.db_name, args.tbl_name, args.max_parts))
+
+
 def get_partitions_req(context: Context, args: Struct) -> Encoded:
-    """The partitions of a table."""
+    """The partitions of a table; none of an unknown table (HMS 4.0.1)."""
     request = args.req
     of_catalog(request.catName)
-    found = _all(context, _entry(context, request.dbName, request.tblName), request.maxParts)
+    found = _all_of_any(context, request.dbName, request.tblName, request.maxParts)
     return Encoded(STRUCT, only_field(LIST, 1, found))
 
 
@@ -60,10 +71,12 @@ def get_partitions_ps(context: Context, args: Struct) -> Encoded:
 
 
 def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> Encoded:
-    """The partitions with some values for the first keys."""
+    """The partitions with some values for the first keys; without values all (HMS 4.0.1)."""
     request = args.req
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
+    if not request.partVals:
+        return Encoded(STRUCT, only_field(LIST, 1, _all(context, entry, request.maxParts)))
     return Encoded(STRUCT, only_field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)))
 
 
@@ -115,18 +128,21 @@ def get_partition_names_ps_req(context: Context, args: Struct) -> Struct:
 
 
 def get_partition_values(context: Context, args: Struct) -> Struct:
-    """The values of some keys, each combination once if the client wants that."""
+    """The values of some keys as in names of partitions, each combination once if the client wants that."""
     request = args.request
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
     found = _matching(context, entry, request.filter)
     keys = [key.name for key in entry.table.partition_keys]
-    wanted = [_key(keys, column.name) for column in request.partitionKeys or ()]
-    rows: Iterable[tuple[str, ...]] = (tuple(p.values[i] for i in wanted) for p in found)
+    named = [column.name.lower() for column in request.partitionKeys or ()]
+    wanted = [_key(keys, name) for name in named]
+    rows: Iterable[tuple[str, ...]] = (tuple(escaped(p.values[i]) for i in wanted) for p in found)
     if request.applyDistinct:
         rows = dict.fromkeys(rows)
-    order = [wanted.index(_key(keys, column.name)) for column in request.partitionOrder or ()] or range(len(wanted))
-    ordered = sorted(rows, key=lambda row: [row[i] for i in order], reverse=not request.ascending)
+    order = [_key(named, column.name) for column in request.partitionOrder or ()]
+    ordered = sorted(rows, key=lambda row: [row[i] for i in order or range(len(row))])
+    if order and not request.ascending:
+        ordered.reverse()
     limit = len(ordered) if request.maxParts < 0 else request.maxParts
     answered = [ttypes.PartitionValuesRow(row=list(row)) for row in ordered[:limit]]
     return ttypes.PartitionValuesResponse(partitionValues=answered)
@@ -158,6 +174,12 @@ def _bytes(context: Context, entry: TableEntry, partitions: Sequence[Partition])
 def _all(context: Context, entry: TableEntry, limit: int) -> list[bytes]:
     count = len(entry.partitions) if limit < 0 else min(limit, len(entry.partitions))
     return _bytes(context, entry, entry.partitions.select(np.arange(count, dtype=np.int64)))
+
+
+def _all_of_any(context: Context, database: str, name: str, limit: int) -> list[bytes]:
+    if not context.catalog.has_table(database_name(database), name):
+        return struct_list([])
+    return _all(context, _entry(context, database, name), limit)
 
 
 def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> list[bytes]:
@@ -198,7 +220,7 @@ CALLS: dict[str, Handler] = {
     "get_partition_req": get_partition_req,
     "get_partition_by_name": get_partition_by_name,
     "get_partitions": get_partitions,
-    "get_partitions_with_auth": get_partitions,
+    "get_partitions_with_auth": get_partitions_with_auth,
     "get_partitions_req": get_partitions_req,
     "get_partitions_ps": get_partitions_ps,
     "get_partitions_ps_with_auth": get_partitions_ps,

@@ -9,6 +9,12 @@ from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.model.errors import ConfigValueError, MetaError
 
+_DEFAULTS = {
+    "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
+    "hive.metastore.try.direct.sql": "true",
+    "metastore.batch.retrieve.max": "300",
+}
+"""What clients ask HMS 3.1.3 for, and its answers."""
 _ASKABLE = ("hive", "hdfs", "mapred", "metastore")
 
 
@@ -73,12 +79,12 @@ def get_config_value(context: Context, args: Struct) -> str | None:
             f"For security reasons, the config key {args.name} cannot be accessed",
             do_next=f"ask for a key that begins with one of {', '.join(_ASKABLE)}",
         )
-    return context.services.configuration.get(args.name, _text(args.defaultValue))
+    return _setting(context, args.name) or _text(args.defaultValue)
 
 
 def get_meta_conf(context: Context, args: Struct) -> str:
     """A setting that clients may change at HMS."""
-    value = context.services.configuration.get(args.key)
+    value = _setting(context, args.key)
     if value is None:
         raise MetaError(f"Invalid configuration key {args.key}", do_next="ask for a setting of the metastore")
     return value
@@ -87,6 +93,10 @@ def get_meta_conf(context: Context, args: Struct) -> str:
 def set_meta_conf(context: Context, args: Struct) -> None:
     """Settings are the same for all processes and stay."""
     raise MetaError(f"Invalid configuration key {args.key}", do_next="change the settings file of the service")
+
+
+def _setting(context: Context, name: str) -> str | None:
+    return context.services.configuration.get(name) or _DEFAULTS.get(name)
 
 
 def _text(value: Struct) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hive_metastore import ttypes
 
@@ -14,6 +14,8 @@ from pipeline.metastore.hive.message import decode, encode
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
 from pipeline.metastore.hive.to_thrift import CATALOG
+from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.objects import Table
 
 
 def update_table_column_statistics(context: Context, args: Struct) -> bool:
@@ -95,8 +97,20 @@ def _put(context: Context, statistics: Struct) -> bool:
     analyzed = described.lastAnalyzed or now_ms() // 1000
     columns = {sent.colName.lower(): _kept(sent, analyzed) for sent in statistics.statsObj or ()}
     partition = "" if described.isTblLevel else described.partName or ""
-    context.catalog.put_statistics(database_name(described.dbName), described.tableName, columns, partition)
+    database = database_name(described.dbName)
+    _check_columns(context.catalog.table(database, described.tableName).table, columns)
+    context.catalog.put_statistics(database, described.tableName, columns, partition)
     return True
+
+
+def _check_columns(table: Table, columns: Iterable[str]) -> None:
+    known = {column.name for column in table.storage.columns}
+    for column in columns:
+        if column not in known:
+            raise MetaError(
+                f"Column {column} doesn't exist in table {table.name} in database {table.database}",
+                do_next="send statistics of columns that the table has",
+            )
 
 
 def _kept(sent: Struct, analyzed: int) -> bytes:

@@ -7,11 +7,13 @@ from hive_metastore import ttypes
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.generated import Struct
+from pipeline.metastore.hive.handlers.databases import check_database
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
 from pipeline.metastore.model.errors import MetaError
 from pipeline.metastore.model.objects import Table
 
+_EXPECTED = "expected_parameter_key"
 _CONSTRAINTS = (
     "primaryKeys",
     "foreignKeys",
@@ -36,7 +38,9 @@ def create_table_with_constraints(context: Context, args: Struct) -> None:
 def create_table_req(context: Context, args: Struct) -> None:
     """Create a table. Constraints are refused, for the catalog keeps none."""
     _refuse_constraints(args.request)
-    context.catalog.create_table(_table(args.request.table))
+    table = _table(args.request.table)
+    check_database(context, table.database)
+    context.catalog.create_table(table)
 
 
 def alter_table(context: Context, args: Struct) -> None:
@@ -54,6 +58,7 @@ def alter_table_with_environment_context(context: Context, args: Struct) -> None
     """Replace a table's definition; the environment says whether partitions follow."""
     new = _table(args.new_tbl)
     cascade = _cascade(args.environment_context)
+    _refuse_expectations(args.environment_context)
     context.catalog.alter_table(database_name(args.dbname), args.tbl_name, new, cascade=cascade)
 
 
@@ -62,6 +67,7 @@ def alter_table_req(context: Context, args: Struct) -> Struct:
     request = args.req
     of_catalog(request.catName)
     new, cascade = _table(request.table), _cascade(request.environmentContext)
+    _refuse_expectations(request.environmentContext)
     context.catalog.alter_table(database_name(request.dbName), request.tableName, new, cascade=cascade)
     return ttypes.AlterTableResponse()
 
@@ -85,6 +91,15 @@ def _table(sent: Struct) -> Table:
 
 def _cascade(environment: Struct) -> bool:
     return bool(environment and (environment.properties or {}).get("CASCADE", "").lower() == "true")
+
+
+def _refuse_expectations(environment: Struct) -> None:
+    """Iceberg without locks wants the change only if a parameter has a value (HIVE-26882)."""
+    if environment and _EXPECTED in (environment.properties or {}):
+        raise MetaError(
+            "A change that expects a parameter's value is not supported",
+            do_next="let the client take locks (iceberg.engine.hive.lock-enabled=true)",
+        )
 
 
 def _refuse_constraints(sent: Struct) -> None:

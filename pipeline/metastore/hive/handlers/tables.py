@@ -12,8 +12,10 @@ from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, s
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog, plain
-from pipeline.metastore.model.errors import NoSuchObjectError, UnknownTableError
+from pipeline.metastore.model.errors import MetaError, NoSuchObjectError, UnknownTableError
 from pipeline.metastore.model.objects import Table
+
+_KINDS = ("MANAGED_TABLE", "EXTERNAL_TABLE", "VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 
 
 def get_all_tables(context: Context, args: Struct) -> list[str]:
@@ -28,6 +30,12 @@ def get_tables(context: Context, args: Struct) -> list[str]:
 
 def get_tables_by_type(context: Context, args: Struct) -> list[str]:
     """The names of one kind of tables that match a pattern."""
+    if args.tableType not in _KINDS:
+        raise MetaError(
+            "java.lang.IllegalArgumentException: No enum constant"
+            f" org.apache.hadoop.hive.metastore.TableType.{args.tableType}",
+            do_next=f"ask for one of {', '.join(_KINDS)}",
+        )
     return context.catalog.tables_like(database_name(args.db_name), args.pattern, args.tableType)
 
 
