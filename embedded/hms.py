@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,9 @@ from types import FrameType
 from typing import Literal, Self, get_args
 from xml.sax.saxutils import escape
 
+from thrift.transport.TTransport import TTransportException
+
+from embedded.hive_client import hive_client
 from embedded.jars import HIVE_METASTORES, HIVE_WITHOUT
 from embedded.process import HOST, EmbeddedService, free_ports
 from pipeline.errors import TransientError
@@ -29,8 +33,6 @@ from pipeline.spark.java import find_java
 Release = Literal["3.1.3", "4.0.1"]
 
 _CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
-#: The log line of a metastore whose Thrift port is open.
-_STARTED = "Started the new metaserver on port"
 _OPENED = ("net", "lang", "lang.reflect", "util", "util.concurrent", "io", "nio")
 _CONFIGURATION = {
     "datanucleus.schema.autoCreateAll": "true",
@@ -40,6 +42,8 @@ _CONFIGURATION = {
     "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
     # Among the default tasks is one whose class is in the jar of Hive's SQL engine.
     "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
+    # A call that its database refuses is tried again ten times, by default every 2 s.
+    "metastore.hmshandler.retry.interval": "10ms",
     # 4.0 would start its own housekeeping, which wants ZooKeeper or a lock in the database.
     "metastore.housekeeping.threads.on": "false",
     "metastore.compactor.initiator.on": "false",
@@ -126,7 +130,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
         self._write_configuration()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "HIVE_", "METASTORE_"))}
         self._spawn(self._command(), directory=self._dir, environment=environment)
-        problem = self._wait_until(lambda: _STARTED in self._printed())
+        problem = self._wait_until(self._answers)
         if problem:
             # The cause is not in the last lines: a metastore that cannot start shuts down with words.
             causes = re.findall(r"^Caused by: .*", self._printed(), re.MULTILINE)
@@ -134,6 +138,17 @@ class EmbeddedHiveMetastore(EmbeddedService):
             raise TransientError(
                 f"the Hive Metastore did not start: {told}", do_next="read its log", log=str(self.log_file)
             )
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            # The client logs each attempt that fails.
+            if probe.connect_ex((self.host, self.port)):
+                return False
+        try:
+            with hive_client(self.host, self.port, timeout_s=20) as client:
+                return bool(client.get_all_databases())
+        except TTransportException:
+            return False
 
     def _command(self) -> list[str]:
         jars = hive_jars(self.release)
@@ -156,7 +171,6 @@ class EmbeddedHiveMetastore(EmbeddedService):
             "javax.jdo.option.ConnectionUserName": at.user,
             "javax.jdo.option.ConnectionPassword": at.password,
             "metastore.warehouse.dir": str(self.warehouse),
-            "metastore.warehouse.external.dir": str(self.warehouse),
             "metastore.thrift.bind.host": HOST,
         }
         rows = (_property(name, value) for name, value in (values | self._settings).items())

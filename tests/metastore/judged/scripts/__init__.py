@@ -1,0 +1,1 @@
+"""Calls for both sides, by subject. Each module gives generated and chosen calls of a seed."""
