@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,11 @@ def _wrong(request: http.server.BaseHTTPRequestHandler) -> None:
     request.wfile.write(b"<html>a proxy")
 
 
-_SERVERS = {"down": _down, "slow": lambda: _serving(_slow), "wrong": lambda: _serving(_wrong)}
+_SERVERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
+    "down": _down,
+    "slow": lambda: _serving(_slow),
+    "wrong": lambda: _serving(_wrong),
+}
 
 
 def _attached(table: ClusteredLake, registrar: Registrar) -> None:
