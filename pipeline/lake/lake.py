@@ -8,6 +8,7 @@ from pipeline.hudi.locking.choose import LockConfig
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.settings import LockingSettings, TableRules
 from pipeline.storage import AlreadyExistsError, Storage
 from pipeline.upsert.target import Target
@@ -27,10 +28,12 @@ def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> 
 
 
 class Lake:
-    """All tables of the lake that this stream has met, opened on first use."""
+    """All tables of the lake that this stream has met, opened on first use. ``registrar``: is told of completed
+    instants."""
 
-    def __init__(self, root: Storage, locking: Locking | None = None) -> None:
+    def __init__(self, root: Storage, locking: Locking | None = None, registrar: Registrar = NO_REGISTRAR) -> None:
         self.root = root
+        self.registrar = registrar
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
         #: How often a table was opened or created: facts derived from the open tables are valid until it grows.
@@ -43,8 +46,7 @@ class Lake:
             storage = self.root.sub(rules.path)
             if not HudiTable.exists(storage):
                 return None
-            known = self._open[rules.path] = LakeTable.open(storage, rules, self._locking)
-            self.openings += 1
+            known = self._kept(rules, LakeTable.open(storage, rules, self._locking))
         return known
 
     def look(self, rules: TableRules) -> LakeTable | None:
@@ -62,9 +64,7 @@ class Lake:
         """
         known = self.get(rules)
         if known is None:
-            known = self._created(rules, target, columns)
-            self._open[rules.path] = known
-            self.openings += 1
+            known = self._kept(rules, self._created(rules, target, columns))
         known.check(target)
         return known
 
@@ -74,6 +74,12 @@ class Lake:
             return LakeTable.create(storage, rules, target, columns, self._locking)
         except AlreadyExistsError:  # another writer created the table first
             return LakeTable.open(storage, rules, self._locking)
+
+    def _kept(self, rules: TableRules, table: LakeTable) -> LakeTable:
+        table.registrar = self.registrar
+        self._open[rules.path] = table
+        self.openings += 1
+        return table
 
     def opened(self, path: str) -> LakeTable | None:
         """The table at a path if it has been opened; does not access the storage."""

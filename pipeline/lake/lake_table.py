@@ -26,6 +26,7 @@ from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.group_names import group_names, place_of
 from pipeline.lake.definition import metadata_config, table_config, table_schema
+from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.lake.table_writers import WritableTable
 from pipeline.merging.tombstones import TombstoneFiles
 from pipeline.position.commit_record import CommitRecord
@@ -65,7 +66,7 @@ class LakeTable(WritableTable):
     """One open table. ``positions``: stream -> offsets below which everything is applied.
 
     ``names``: the ids of its file groups. ``ddl``: the statements that its commits record. ``snapshots``: the places at
-    which its snapshot rows were read.
+    which its snapshot rows were read. ``registrar``: is told of completed instants.
     """
 
     source: SourceTable | None = None
@@ -79,6 +80,7 @@ class LakeTable(WritableTable):
     _seen: int = 0
     #: The files of deletes that were read before, of a table that looks keys up.
     deleted_keys: TombstoneFiles = field(default_factory=TombstoneFiles)
+    registrar: Registrar = NO_REGISTRAR
 
     def __post_init__(self) -> None:
         self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
@@ -264,6 +266,7 @@ class LakeTable(WritableTable):
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
         self.heights = record.heights if record.heights is not None else self.heights
+        self.registrar.completed(self.storage.uri, context.instant)
         return completed
 
     def _is_whole(self, context: WriteContext, record: CommitRecord) -> bool:

@@ -10,6 +10,8 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
+from pipeline.lake.registrar import RegistrarCounts
+
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -68,6 +70,27 @@ class StreamMetrics:
         self._kafka_answers = Gauge("binlake_kafka_answers", text, registry=None)
         self._kafka_asked = False
         self._of_tables()
+        self._of_the_metastore()
+
+    def _of_the_metastore(self) -> None:
+        def counter(name: str, text: str) -> Counter:
+            return Counter(name, text, registry=self.registry)
+
+        self._told_before = RegistrarCounts()
+        self._told = counter("binlake_metastore_told_total", "Tables whose newest instant the metastore took in.")
+        self._failed = counter("binlake_metastore_failed_total", "Attempts to tell the metastore that failed.")
+        text = "Tables that the metastore was not told of; it takes them in by itself."
+        self._dropped = counter("binlake_metastore_dropped_total", text)
+        text = "Tables of which the metastore is still to be told."
+        self._waiting = Gauge("binlake_metastore_waiting", text, registry=self.registry)
+
+    def registered(self, counts: RegistrarCounts) -> None:
+        """How the metastore was told of completed instants since the start."""
+        before, self._told_before = self._told_before, counts
+        self._told.inc(counts.told - before.told)
+        self._failed.inc(counts.failed - before.failed)
+        self._dropped.inc(counts.dropped - before.dropped)
+        self._waiting.set(counts.waiting)
 
     def _of_tables(self) -> None:
         def counter(name: str, text: str, *labels: str) -> Children[Counter]:

@@ -129,6 +129,8 @@ class Monitor:
             self.metrics.age_seconds.set(self._clock() - self._at.finished_s)
             self.metrics.healthy.set(self.health().well)
             self._set_positions()
+            if self._known is not None:
+                self.metrics.registered(self._known.lake.registrar.counts())
         return self.metrics.render()  # without the lock, so that no batch waits for it
 
     # -- private, with the lock held ------------------------------------------------------------------------------

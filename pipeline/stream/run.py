@@ -18,6 +18,7 @@ from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.lake.lake import Lake, locking
+from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
@@ -54,7 +55,8 @@ class _StopAsked(Exception):
 
 
 class Stream:
-    """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream."""
+    """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream.
+    ``registrar``: is told of the instants that complete."""
 
     def __init__(
         self,
@@ -65,8 +67,10 @@ class Stream:
         monitor: Monitor | None = None,
         *,
         skip_missing: bool = False,
+        registrar: Registrar = NO_REGISTRAR,
     ) -> None:
         self._settings = settings
+        self._registrar = registrar
         self._skip_missing = skip_missing
         self._monitor = monitor
         self._spark = spark
@@ -90,7 +94,7 @@ class Stream:
 
     def _open(self, settings: Settings, state: Storage) -> None:
         root = open_storage(settings.lake.uri, settings.lake.storage_options())
-        lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
+        lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True), self._registrar)
         saved = Ledger.load(state, settings.name)
         ledger = saved or recover(settings, root, lake)
         self._topics = Topics(settings.kafka, ledger)

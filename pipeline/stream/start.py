@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from pyspark.sql import SparkSession
 
+from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.monitoring.run_log import RunLog
 from pipeline.settings import Settings
@@ -26,6 +27,7 @@ def run_stream(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
     skip_missing: bool = False,
+    registrar: Registrar = NO_REGISTRAR,
 ) -> None:
     """Run a stream in this process.
 
@@ -35,6 +37,7 @@ def run_stream(
         on_progress: called after every batch.
         stop: set it to end the stream after the current batch.
         skip_missing: continue where Kafka has deleted offsets, without their records.
+        registrar: is told of the instants that complete; it belongs to the caller.
 
     Raises BinlakeError; everything committed stays committed, and the next run continues from there.
     """
@@ -50,7 +53,8 @@ def run_stream(
 
         with monitored(settings) as monitor:
             halt = stop or threading.Event()
-            Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing).run(once=once)
+            stream = Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing, registrar=registrar)
+            stream.run(once=once)
 
 
 @contextlib.contextmanager

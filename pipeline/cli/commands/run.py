@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +15,12 @@ from pipeline.cli.logs import json_log
 from pipeline.cli.options import SettingsFile
 from pipeline.cli.text import terminal
 from pipeline.cli.until_stopped import stopping_on_signals, wait
+from pipeline.lake.registrar import NO_REGISTRAR
 from pipeline.settings import Settings
 from pipeline.stream.start import run_stream
+
+if TYPE_CHECKING:
+    from pipeline.metastore.client.registrar import QueuedRegistrar
 
 
 def run_command(
@@ -49,13 +54,30 @@ def run(
     cancel the batch. Raises what the stream raises.
     """
     stop = threading.Event()
+    registrar = _registrar(settings)
     with (
+        contextlib.closing(registrar) if registrar is not None else contextlib.nullcontext(),
         stopping_on_signals(stop),
         json_log(settings.name, log_json),
         display,
         ThreadPoolExecutor(1, thread_name_prefix="stream") as pool,
     ):
         running = partial(
-            run_stream, settings, once=once, on_progress=display.update, stop=stop, skip_missing=skip_missing
+            run_stream,
+            settings,
+            once=once,
+            on_progress=display.update,
+            stop=stop,
+            skip_missing=skip_missing,
+            registrar=registrar or NO_REGISTRAR,
         )
         wait(pool.submit(running))
+
+
+def _registrar(settings: Settings) -> QueuedRegistrar | None:
+    """What tells the metastore of commits; None without a metastore. Raises ConfigError."""
+    if not settings.metastore.addresses:
+        return None
+    from pipeline.metastore.client.registrar import QueuedRegistrar  # its libraries take a while to import
+
+    return QueuedRegistrar.of(settings.metastore)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.services.map_tasks import MapTasks
+from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.services.clustering import StreamClustering
 from pipeline.lake.services.compaction import StreamCompaction
@@ -52,6 +53,14 @@ class TableServices:
     def after_commit(self, table: LakeTable) -> TableServicesOutcome:
         """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
         BinlakeError."""
+        before = table.table.timeline.latest_time()
+        outcome = self._run(table)
+        if table.table.timeline.latest_time() != before:
+            ended = table.table.timeline.completed_actions(COMPLETED_ACTIONS)
+            table.registrar.completed(table.storage.uri, ended[-1].requested_time)
+        return outcome
+
+    def _run(self, table: LakeTable) -> TableServicesOutcome:
         warning, path = table.table.maintain(), table.rules.path
         if monotonic_s() < self._paused_until.get(path, 0.0):
             return TableServicesOutcome(warning=warning)

@@ -12,11 +12,12 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import BrokenTable
 from pipeline.metastore.lake.differences import differences
 from pipeline.metastore.lake.fresh import renewed
+from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
 from pipeline.metastore.lake.hive_tables import HiveTable
 from pipeline.metastore.lake.lake_tables import after
 from pipeline.metastore.lake.named import NamedLake, NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
-from pipeline.metastore.lake.registration import Registration, partition_differences, same_definition
+from pipeline.metastore.lake.registration import Registration
 from pipeline.metastore.lake.state import LakeState
 from pipeline.metastore.model.errors import NoSuchObjectError
 

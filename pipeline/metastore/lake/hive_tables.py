@@ -8,11 +8,12 @@ says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
+from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.read.partition_values import path_values, plain_layout
 from pipeline.metastore.lake.avro_types import AvroColumn, table_columns
 from pipeline.metastore.lake.opened import OpenedTable
@@ -62,16 +63,22 @@ class HiveTables:
         Raises UnsupportedError for a table without a schema, CorruptDataError, StorageError.
         """
         columns = table_columns(self.opened.schema_text(), with_meta=True)
-        paths = sorted(paths)
+        values = partition_values(self.opened.config, sorted(paths))
         if self.opened.config.kind.copies:
-            yield self._table(self.name, columns, paths, as_ro=False, realtime=False)
+            yield self._table(self.name, columns, values, as_ro=False, realtime=False)
             return
-        yield self._table(self.name, columns, paths, as_ro=False, realtime=True)
-        yield self._table(self.name + READ_OPTIMIZED, columns, paths, as_ro=True, realtime=False)
-        yield self._table(self.name + REALTIME, columns, paths, as_ro=False, realtime=True)
+        yield self._table(self.name, columns, values, as_ro=False, realtime=True)
+        yield self._table(self.name + READ_OPTIMIZED, columns, values, as_ro=True, realtime=False)
+        yield self._table(self.name + REALTIME, columns, values, as_ro=False, realtime=True)
 
     def _table(
-        self, name: str, columns: tuple[AvroColumn, ...], paths: list[str], *, as_ro: bool, realtime: bool
+        self,
+        name: str,
+        columns: tuple[AvroColumn, ...],
+        values: Mapping[str, tuple[str, ...]],
+        *,
+        as_ro: bool,
+        realtime: bool,
     ) -> HiveTable:
         keys = self._keys(columns)
         key_names = {key.name for key in keys}
@@ -95,7 +102,8 @@ class HiveTables:
             parameters={"EXTERNAL": "TRUE", **_spark_parameters(columns, keys), **self._times()},
             kind=EXTERNAL,
         )
-        return HiveTable(table, tuple(self._partitions(storage, uri, paths)) if keys else ())
+        partitions = (Partition(found, storage, f"{uri}/{path}") for path, found in values.items())
+        return HiveTable(table, tuple(partitions) if keys else ())
 
     def _hive_columns(self, columns: Iterable[AvroColumn]) -> list[Column]:
         return [Column(c.name.lower(), c.hive_type(timestamps=self.timestamps), "") for c in columns]
@@ -106,12 +114,6 @@ class HiveTables:
         names = [field.partition(":")[0].lower() for field in self.opened.config.partition_fields]
         return tuple(known.get(name, Column(name, "string", "")) for name in names)
 
-    def _partitions(self, storage: Storage, uri: str, paths: Iterable[str]) -> Iterator[Partition]:
-        for path in paths:
-            values = partition_values(self.opened, path)
-            if values is not None:
-                yield Partition(values, storage, f"{uri}/{path}")
-
     def _times(self) -> dict[str, str]:
         """The newest write by each of its times, as HiveSync notes how far it has come; none for an empty table."""
         writes = self.opened.timeline.completed()
@@ -121,20 +123,24 @@ class HiveTables:
         return {LAST_COMMIT: writes[-1].requested_time, LAST_COMPLETION: completed}
 
 
-def partition_values(opened: OpenedTable, path: str) -> tuple[str, ...] | None:
-    """The values of the partition keys in a partition path, decoded as the table encodes them; None for a path from
+def partition_values(config: TableConfig, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The values of the partition keys by partition path, decoded as the table encodes them, without the paths from
     which they cannot be read.
 
     The paths of a key generator of its own are split at their slashes, as HiveSync does it.
     """
-    layout = plain_layout(opened.config)
-    if layout is not None and (values := path_values(path, layout)) is not None:
-        return tuple(values)
-    fields = [field.partition(":")[0] for field in opened.config.partition_fields]
-    segments = [path] if len(fields) == 1 else path.split("/")
-    if len(segments) != len(fields):
-        return None
-    return tuple(text.removeprefix(f"{field}=") for field, text in zip(fields, segments, strict=True))
+    layout = plain_layout(config)
+    fields = [field.partition(":")[0] for field in config.partition_fields]
+    found: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        values = path_values(path, layout) if layout is not None else None
+        if values is None:
+            segments = [path] if len(fields) == 1 else path.split("/")
+            if len(segments) != len(fields):
+                continue
+            values = [text.removeprefix(f"{field}=") for field, text in zip(fields, segments, strict=True)]
+        found[path] = tuple(values)
+    return found
 
 
 def location_of(uri: str) -> str:

@@ -18,25 +18,19 @@ import msgspec
 from pipeline.clock import new_uuid
 from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.catalog.logs import TableEntry
-from pipeline.metastore.catalog.names import TableName, partition_name
-from pipeline.metastore.lake.hive_tables import (
-    LAST_COMMIT,
-    LAST_COMPLETION,
-    READ_OPTIMIZED,
-    REALTIME,
-    HiveTable,
-    HiveTables,
-    location_of,
-)
+from pipeline.metastore.catalog.names import TableName
+from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
+from pipeline.metastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables, location_of
 from pipeline.metastore.lake.lake_tables import LakeTables
 from pipeline.metastore.lake.named import NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
 from pipeline.metastore.lake.state import LakeState
 from pipeline.metastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
-from pipeline.metastore.model.objects import Column, Database, Partition, Table
+from pipeline.metastore.model.objects import Database, Table
 
 #: Partitions of one change of a table's log.
 _BATCH: Final = 10_000
+_ATTEMPTS: Final = 3
 SUFFIXES: Final = ("", READ_OPTIMIZED, REALTIME)
 _SPARK = "spark.sql.sources."
 T = TypeVar("T")
@@ -108,9 +102,31 @@ class Registration:
         """Give registered tables the names that they should have, all in one version of the catalog, swaps and cycles
         too; returns how many Hive tables got another name. Tables that were never registered are left out.
 
-        Raises AlreadyExistsError if a name is taken by a table that is none of these, NoSuchObjectError if another
-        process gives them their names, StorageError.
+        Raises AlreadyExistsError if a name is taken by a table that is none of these, NoSuchObjectError if others
+        rename them all the time, StorageError.
         """
+        wanted = list(tables)
+        for attempt in range(_ATTEMPTS):
+            moved, moves, ids = self._moves(wanted)
+            for database in sorted({new for new, _ in moves.values()}):
+                self._make(database)
+            try:
+                if moves:
+                    self.catalog.swap_names(moves, ids)
+            except NoSuchObjectError:  # another process has given them their names since they were looked up
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            for table in moved:
+                self.lakes.name(table.storage.uri, table.database, table.name)
+            break
+        return len(moves)
+
+    def _moves(
+        self, tables: Iterable[NamedTable]
+    ) -> tuple[list[NamedTable], dict[TableName, TableName], dict[TableName, str]]:
+        """The tables that were registered by another name, the new name of each of their Hive tables by its old one,
+        and the ids of those by their old names."""
         moved: list[NamedTable] = []
         moves: dict[TableName, TableName] = {}
         ids: dict[TableName, str] = {}
@@ -122,13 +138,7 @@ class Registration:
             for suffix, entry in self._hive_tables(state):
                 old = entry.table.database, entry.table.name
                 moves[old], ids[old] = (table.database, table.name + suffix), entry.id
-        for database in sorted({new for new, _ in moves.values()}):
-            self._make(database)
-        if moves:
-            self.catalog.swap_names(moves, ids)
-        for table in moved:
-            self.lakes.name(table.storage.uri, table.database, table.name)
-        return len(moves)
+        return moved, moves, ids
 
     def drop(self, state: LakeState) -> list[str]:
         """Drop the Hive tables of a table that is no more, and forget its state; returns their names. Files stay.
@@ -213,37 +223,6 @@ class Registration:
                 self.catalog.add_partitions(home, fresh, batch)
             self.catalog.swap_names({(home, known.name): (home, old), (home, fresh): (home, known.name)})
             self.catalog.drop_table(home, old)
-
-
-def same_definition(known: Table, wanted: Table) -> bool:
-    """Whether a Hive table says of its Hudi table what it should. Parameters of others, and how far HiveSync has come,
-    do not matter."""
-    mine, theirs = known.storage, wanted.storage
-    return (
-        _types(mine.columns) == _types(theirs.columns)
-        and _types(known.partition_keys) == _types(wanted.partition_keys)
-        and (mine.input_format, mine.output_format, mine.serde.library)
-        == (theirs.input_format, theirs.output_format, theirs.serde.library)
-        and theirs.serde.parameters.items() <= mine.serde.parameters.items()
-        and (known.location, known.kind) == (wanted.location, wanted.kind)
-        and _own(wanted).items() <= known.parameters.items()
-    )
-
-
-def partition_differences(entry: TableEntry, wanted: Sequence[Partition]) -> tuple[list[Partition], list[str]]:
-    """The partitions that a Hive table lacks, and the names of those that it has in surplus."""
-    keys = entry.table.partition_keys
-    by_name = {partition_name(keys, partition.values): partition for partition in wanted}
-    known = set(entry.partitions.names())
-    return [p for name, p in by_name.items() if name not in known], sorted(known - by_name.keys())
-
-
-def _own(table: Table) -> dict[str, str]:
-    return {key: value for key, value in table.parameters.items() if key not in (LAST_COMMIT, LAST_COMPLETION)}
-
-
-def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:
-    return [(column.name, column.type) for column in columns]
 
 
 def _batches(items: Sequence[T]) -> Iterator[list[T]]:
