@@ -18,6 +18,9 @@ from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.metastore.model.errors import NoSuchObjectError
 from pipeline.storage.base import FileInfo, Storage
 
+#: How long a table stays open. A comparison lists the end of its timeline only: instants that were archived stay known,
+#: and one that began and ended unseen behind that end is missed (``timeline.Timeline``).
+_OPEN_S = 600.0
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -67,24 +70,26 @@ class OpenTable:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _view: View | None = None
     _checked: float = 0.0
+    _opened: float = 0.0
     #: How often storage was asked whether the table has changed.
     checks: int = 0
 
     @contextlib.contextmanager
-    def hold(self, max_age_ms: int = 0, at_least: str | None = None) -> Iterator[View]:
+    def hold(self, max_age_ms: int = 0, at_least: str | None = None, *, anew: bool = False) -> Iterator[View]:
         """The table in a state that was compared with storage at most so long before this call.
 
         Args:
             max_age_ms: 0: compared after the call. Callers that wait for each other share a comparison.
             at_least: the requested time of an instant that the state must have as completed.
+            anew: open the table again: its timeline then has no instant that was archived meanwhile.
 
         Raises NotSeenError, NoSuchObjectError if there is no table, CorruptDataError, StorageError.
         """
         called = time.monotonic()
         with self._lock:
-            view = self._view
+            view = None if anew else self._view
             if view is None or self._checked < called - max_age_ms / 1000:
-                view = self._compare()
+                view = self._compare(anew)
             if at_least is not None and not _has(view, at_least):
                 view = self._compare()
                 if not _has(view, at_least):
@@ -96,14 +101,16 @@ class OpenTable:
                     )
             yield view
 
-    def _compare(self) -> View:
+    def _compare(self, anew: bool = False) -> View:
         """The table in the state that storage shows now."""
         began = time.monotonic()
+        if anew or began > self._opened + _OPEN_S:
+            self._view = None
         self.checks += 1
         try:
             properties = self.storage.stat(PROPERTIES_PATH)
             if self._view is None or properties is None or properties != self._view.properties:
-                self._view = View(TableReader.open(self.storage), properties)
+                self._view, self._opened = View(TableReader.open(self.storage), properties), began
             else:
                 self._view.reader.refresh()
         except ConfigError as error:
