@@ -19,6 +19,7 @@ from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.metadata.records.file_group import FileGroup
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, Instant
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import Storage
@@ -147,6 +148,12 @@ class TableIndex:
         if not after and made is not None and not self.timeline().history().files:
             after = (write.completion_time or "") > made
         return after and bool(self._data_timeline.commit_metadata(write).stats)
+
+
+def table_index(table: HudiTable) -> TableIndex | None:
+    """The metadata table of an open table; None if its properties list none."""
+    listed = table.config.metadata_partitions
+    return TableIndex(table.storage, listed, table.timeline) if listed else None
 
 
 def _incomplete(problem: str, write: Instant) -> CorruptDataError:

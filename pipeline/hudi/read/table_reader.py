@@ -10,14 +10,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.hudi.read.counting.rows import CountRequest
-from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.index import TableIndex, table_index
 from pipeline.hudi.read.inside.tally import ReadTally
 from pipeline.hudi.read.plan import BATCH_ROWS, ScanPlan, ScanWarning
 from pipeline.hudi.read.planner import Planner, plan_of
@@ -59,12 +59,14 @@ class TableReader:
         reads: the settings of index reads.
         served: the table as a service knows it; None to ask storage alone. What the service does not tell is found out
             from storage; plans then have a warning.
+        index_of: opens the metadata table of a state of the table, on the first use of each state.
     """
 
     table: HudiTable
     use_index: bool = True
     reads: IndexReads = field(default_factory=IndexReads)
     served: Served | None = None
+    index_of: Callable[[HudiTable], TableIndex | None] = table_index
     _planner: Planner | None = field(init=False, default=None)
 
     @classmethod
@@ -202,10 +204,7 @@ class TableReader:
 
     def _current_planner(self) -> Planner:
         if self._planner is None:
-            table, listed = self.table, self.table.config.metadata_partitions
-            use = self.use_index and bool(listed)
-            index = TableIndex(table.storage, listed, table.timeline) if use else None
-            self._planner = Planner(table, index, self.reads)
+            self._planner = Planner(self.table, self.index_of(self.table) if self.use_index else None, self.reads)
         return self._planner
 
     def _cleaned_meanwhile(self) -> bool:

@@ -6,18 +6,25 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.definition.config import PROPERTIES_PATH
 from pipeline.hudi.read import TableReader
-from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.index import TableIndex, table_index
 from pipeline.hudi.read.source import KnownTable
+from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.metastore.model.errors import NoSuchObjectError
 from pipeline.storage.base import FileInfo, Storage
 
+#: How long a table stays open. A comparison lists the end of its timeline only: instants that were archived stay known,
+#: and one that began and ended unseen behind that end is missed (``timeline.Timeline``).
+_OPEN_S = 600.0
+#: Opens the metadata table of a state of a table, or what takes its place.
+IndexOf: TypeAlias = Callable[[HudiTable], TableIndex | None]
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -35,7 +42,7 @@ class View:
     reader: TableReader
     properties: FileInfo | None
     _known: tuple[int, KnownTable] | None = None
-    _index: tuple[int, TableIndex] | None = None
+    _index: tuple[int, TableIndex | None] | None = None
 
     @property
     def known(self) -> KnownTable:
@@ -51,40 +58,43 @@ class View:
     def index(self) -> TableIndex | None:
         """The metadata table, if there is one."""
         table = self.reader.table
-        if not table.config.metadata_partitions:
-            return None
         if self._index is None or self._index[0] != table.generation:
-            opened = TableIndex(table.storage, table.config.metadata_partitions, table.timeline)
-            self._index = table.generation, opened
+            self._index = table.generation, self.reader.index_of(table)
         return self._index[1]
 
 
 @dataclass
 class OpenTable:
-    """One table; ``hold`` gives its view."""
+    """One table; ``hold`` gives its view.
+
+    ``index_of``: as of ``TableReader``.
+    """
 
     storage: Storage
+    index_of: IndexOf = table_index
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _view: View | None = None
     _checked: float = 0.0
+    _opened: float = 0.0
     #: How often storage was asked whether the table has changed.
     checks: int = 0
 
     @contextlib.contextmanager
-    def hold(self, max_age_ms: int = 0, at_least: str | None = None) -> Iterator[View]:
+    def hold(self, max_age_ms: int = 0, at_least: str | None = None, *, anew: bool = False) -> Iterator[View]:
         """The table in a state that was compared with storage at most so long before this call.
 
         Args:
             max_age_ms: 0: compared after the call. Callers that wait for each other share a comparison.
             at_least: the requested time of an instant that the state must have as completed.
+            anew: open the table again: its timeline then has no instant that was archived meanwhile.
 
         Raises NotSeenError, NoSuchObjectError if there is no table, CorruptDataError, StorageError.
         """
         called = time.monotonic()
         with self._lock:
-            view = self._view
+            view = None if anew else self._view
             if view is None or self._checked < called - max_age_ms / 1000:
-                view = self._compare()
+                view = self._compare(anew)
             if at_least is not None and not _has(view, at_least):
                 view = self._compare()
                 if not _has(view, at_least):
@@ -96,14 +106,21 @@ class OpenTable:
                     )
             yield view
 
-    def _compare(self) -> View:
+    def _open(self) -> TableReader:
+        reader = TableReader.open(self.storage)
+        reader.index_of = self.index_of
+        return reader
+
+    def _compare(self, anew: bool = False) -> View:
         """The table in the state that storage shows now."""
         began = time.monotonic()
+        if anew or began > self._opened + _OPEN_S:
+            self._view = None
         self.checks += 1
         try:
             properties = self.storage.stat(PROPERTIES_PATH)
             if self._view is None or properties is None or properties != self._view.properties:
-                self._view = View(TableReader.open(self.storage), properties)
+                self._view, self._opened = View(self._open(), properties), began
             else:
                 self._view.reader.refresh()
         except ConfigError as error:
@@ -128,10 +145,12 @@ class OpenTables:
 
     Args:
         roots: of the lakes.
+        index_of: opens the metadata table of a state of a table, or what takes its place.
         kept: how many tables stay open; those that were not asked for longest are closed first.
     """
 
-    def __init__(self, roots: Sequence[Storage], kept: int = 512) -> None:
+    def __init__(self, roots: Sequence[Storage], index_of: IndexOf = table_index, kept: int = 512) -> None:
+        self._index_of = index_of
         self._roots = {normalised(root.uri): root for root in roots}
         self._kept = kept
         self._guard = threading.Lock()
@@ -143,7 +162,7 @@ class OpenTables:
         with self._guard:
             table = self._open.get(place)
             if table is None:
-                table = self._open[place] = OpenTable(self._storage(place, location))
+                table = self._open[place] = OpenTable(self._storage(place, location), self._index_of)
                 while len(self._open) > self._kept:
                     self._open.popitem(last=False)
             self._open.move_to_end(place)

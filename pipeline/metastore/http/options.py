@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry
 
+from pipeline.metastore.lake.lake_tables import LakeTables
+
 #: Told of an instant that a writer has completed: the URI of its table's root, and its requested time.
 Register: TypeAlias = Callable[[str, str], None]
 
@@ -18,6 +20,8 @@ class ServeOptions:
 
     Args:
         register: called from a thread for every registered instant; None to only look at the timeline.
+        states: the metastore's states of lake tables: partitions, files and column ranges come from there while a state
+            has the timeline that storage shows. None to read each table's own metadata table.
         page: the most items of one answer.
         body_bytes: the longest body of a request.
         watch_ms: how often a table is compared with storage while clients wait for its changes. A client sees a commit
@@ -28,6 +32,7 @@ class ServeOptions:
     """
 
     register: Register | None = None
+    states: LakeTables | None = None
     page: int = 10_000
     body_bytes: int = 8 << 20
     watch_ms: int = 500

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline.hudi.read import Incremental, Query, ReadOptimized, Snapshot, TableReader
+from pipeline.hudi.read.counting.rows import CountRequest
+from pipeline.hudi.read.filters.expressions import (
+    And,
+    Compare,
+    Constant,
+    Filter,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Or,
+    StartsWith,
+    Unknown,
+    Value,
+)
+from pipeline.metastore.api.conditions import from_wire, to_wire
+from pipeline.metastore.api.tables import PlanRequest
 from pipeline.metastore.client.plans import ServicePlans
 from pipeline.metastore.client.requests import MetastoreClient
 from pipeline.storage import open_storage
+from tests.hudi.golden_kinds import extracted
 from tests.hudi.metadata.indexed_table import IndexedTable
 from tests.hudi.read.lakes import Counting, ids, new_table, random_table, row
 from tests.metastore.http.served import serving
+from tests.paths import GOLDEN
 
 CONDITIONS = [
     None,
@@ -68,3 +91,56 @@ def test_a_plan_of_the_service_asks_storage_for_nothing(tmp_path: Path, address:
     print(f"storage calls of opening and planning: {len(alone.calls)} alone, {len(served.calls)} with the service")
     assert served.calls == []
     assert len(alone.calls) > 10
+
+
+@pytest.mark.parametrize("kind", sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "kinds").glob("*.gz")))
+def test_tables_of_hudi_of_every_kind(tmp_path: Path, address: str, kind: str) -> None:
+    """The same plans and rows of the tables that Hudi Spark wrote."""
+    root = extracted(kind, tmp_path).as_uri()
+    alone, served = TableReader.open(root), TableReader.open(root, service=connected(address))
+    for condition in (None, "id = 3", "id > 2"):
+        expected, found = alone.plan(condition=condition), served.plan(condition=condition)
+        assert replace(found, scan=expected.scan) == expected
+        rows = pa.Table.from_batches(served.batches(found), found.scan.schema)
+        assert rows.equals(pa.Table.from_batches(alone.batches(expected), expected.scan.schema))
+    assert served.table.config == alone.table.config
+
+
+def test_rows_that_are_counted(tmp_path: Path, address: str) -> None:
+    table = new_table(tmp_path / "t")
+    table.write([row(key, 1) for key in range(30)])
+    table.compact()
+    alone, served = TableReader.open(table.storage), TableReader.open(table.storage, service=connected(address))
+    for condition in (None, "part = 'p1'", "id > 9"):
+        assert served.count(condition=condition) == alone.count(condition=condition)
+    wanted = CountRequest(("part",))
+    expected, found = (one.plan(columns=["part"], counting=wanted) for one in (alone, served))
+    assert found.counted == expected.counted != ()
+
+
+def test_a_reader_sees_the_commits_of_others(tmp_path: Path, address: str) -> None:
+    """A commit, another schema, and a table that was made anew, each in the next plan."""
+    table = new_table(tmp_path / "t")
+    table.write([row(1, 1)])
+    reader = TableReader.open(table.storage, service=connected(address))
+    assert not reader.refresh()
+    table.write([row(2, 1)])
+    assert reader.refresh()
+    assert ids(reader, reader.plan()) == [1, 2]
+    table.write([row(3, 1)])
+    assert ids(reader, reader.plan()) == [1, 2, 3]
+
+
+def test_conditions_cross_the_wire_unchanged() -> None:
+    values: list[Value] = [True, -3, 2**70, 0.1, math.inf, Decimal("1.10"), "a'\0\U0001f600", b"\xff\0"]
+    moment = datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=UTC)
+    values += [date(1, 1, 1), moment, moment.replace(tzinfo=None), time(1, 2, 3, 4)]
+    parts: list[Filter] = [Compare("c", Op.LT, value) for value in values]
+    parts += [In("c", tuple(values), negated=True), IsNull("c"), StartsWith("c", b"\xff"), Unknown("f(x)")]
+    parts += [Not(Or(tuple(parts))), And(()), Constant(None)]
+    for part in parts:
+        request = PlanRequest(condition=to_wire(part))
+        there = PlanRequest.model_validate_json(request.model_dump_json()).condition
+        assert there is not None
+        assert not isinstance(there, str)
+        assert from_wire(there) == part

@@ -18,10 +18,10 @@ from pipeline.storage import Storage
 
 @contextlib.contextmanager
 def serving(
-    lakes: Sequence[Storage], options: ServeOptions | None = None, catalog: Catalog | None = None
+    lakes: Sequence[Storage], options: ServeOptions | None = None, catalog: Catalog | None = None, port: int = 0
 ) -> Iterator[str]:
-    """The address of the API over those lakes."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    """The address of the API over those lakes. ``port``: 0 for any."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
         app = create_app(catalog, lakes, options)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -49,10 +49,11 @@ class HudiAsked:
 
     def answer(self, work: Callable[[View], Iterable[Message] | Message]) -> Response:
         """What ``work`` makes of the table, as JSON. Raises NoSuchObjectError where Hudi's own view must look."""
-        with self.table.hold(_ANY_AGE_MS) as view:
-            if self.timeline_hash == timeline_hash(view_instants(view.known.instants)):
-                return self._made(view, work)
-        with self.table.hold() as view:
+        for max_age_ms in (_ANY_AGE_MS, 0):
+            with self.table.hold(max_age_ms) as view:
+                if self.timeline_hash == timeline_hash(view_instants(view.known.instants)):
+                    return self._made(view, work)
+        with self.table.hold(anew=True) as view:
             return self._made(view, work)
 
     def _made(self, view: View, work: Callable[[View], Iterable[Message] | Message]) -> Response:

@@ -1,0 +1,74 @@
+"""The metastore's state of a table in place of its metadata table: partitions, files and column ranges without a read
+of storage. Bloom filters and the record index stay with the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.files.column_stats import ColumnRange
+from pipeline.hudi.metadata.records.delta import FileKey
+from pipeline.hudi.metadata.records.reader import MetadataReader
+from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.table.table import HudiTable
+from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
+from pipeline.metastore.lake.lake_tables import LakeTables
+from pipeline.metastore.lake.state import LakeState
+from pipeline.storage.base import FileInfo
+
+
+class StateReader(MetadataReader):
+    """The files and column ranges of a state. The ranges of a partition are decoded on first use, and kept."""
+
+    def __init__(self, state: LakeState) -> None:
+        super().__init__({})
+        self._state = state
+        self._ranges: dict[str, dict[str, dict[str, ColumnRange]]] = {}
+
+    def partition_paths(self) -> list[str]:
+        """As the metadata table's, without partitions that lost their last file."""
+        return self._state.partitions()
+
+    def listed(self, partition_paths: Iterable[str]) -> dict[str, list[FileInfo]]:
+        """As the metadata table's."""
+        return {path: self._state.listed(path) for path in partition_paths}
+
+    def column_ranges(
+        self, columns: Collection[str], files: Iterable[FileKey]
+    ) -> dict[FileKey, dict[str, ColumnRange]]:
+        """As the metadata table's."""
+        found: dict[FileKey, dict[str, ColumnRange]] = {}
+        for path, name in files:
+            if path not in self._ranges:
+                self._ranges[path] = self._state.ranges(path)
+            of_file = self._ranges[path].get(name, {})
+            if chosen := {column: of_file[column] for column in columns if column in of_file}:
+                found[path, name] = chosen
+        return found
+
+
+class StateIndex(TableIndex):
+    """A table's metadata table, with listing and column ranges from a state of the same timeline."""
+
+    def __init__(self, table: HudiTable, state: LakeState) -> None:
+        super().__init__(table.storage, table.config.metadata_partitions, table.timeline)
+        self._reader = StateReader(state)
+
+    def reader(self, partition: MetadataPartition) -> MetadataReader:
+        """Lookups in that partition."""
+        if partition in (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS):
+            return self._reader
+        return super().reader(partition)
+
+
+def state_index(table: HudiTable, states: LakeTables) -> StateIndex | None:
+    """The index of a table by the metastore's state; None if that is not the state of the same timeline.
+
+    Raises StorageError if the metastore's store does not answer.
+    """
+    state = states.state(table.storage.uri).state
+    known = {instant.instant for instant in state.timeline()}
+    timeline = table.timeline
+    if known != {*timeline.pending(), *timeline.completed_actions(COMPLETED_ACTIONS)}:
+        return None
+    return StateIndex(table, state)
