@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.settings import Settings, SettingsError
 from pipeline.settings.document import parse
+from pipeline.settings.metastore.service import MetastoreSettings
 from tests.docs.pages import Block, blocks
 from tests.docs.shop import copied
 from tests.paths import ROOT
@@ -47,9 +48,21 @@ def merged(whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def metastore_settings_of(text: str) -> MetastoreSettings:
+    """The same with the settings of a metastore."""
+    assert parse(text, Path(), AnyVariable()).problems == []
+    whole = merged({"store": {"uri": "/data/metastore"}}, yaml.safe_load(text))
+    return MetastoreSettings.parse(yaml.safe_dump(whole), environ=AnyVariable())
+
+
+@pytest.mark.parametrize("block", [b for b in blocks("yaml") if not b.page.name.startswith("metastore")], ids=str)
 def test_settings_are_valid(block: Block) -> None:
     assert settings_of(block.text).name
+
+
+@pytest.mark.parametrize("block", [b for b in blocks("yaml") if b.page.name.startswith("metastore")], ids=str)
+def test_settings_of_a_metastore_are_valid(block: Block) -> None:
+    assert metastore_settings_of(block.text).store.uri
 
 
 @pytest.mark.parametrize(
@@ -63,6 +76,11 @@ def test_settings_are_valid(block: Block) -> None:
 def test_control_wrong_settings_are_refused(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings_of(text)
+
+
+def test_control_wrong_settings_of_a_metastore_are_refused() -> None:
+    with pytest.raises(SettingsError, match="there is no backend lake"):
+        metastore_settings_of("router: {primary: lake, backends: {old: {}}, rules: [{match: '*', to: old}]}")
 
 
 def run(block: Block, shop: Path, **names: Any) -> None:  # noqa: ANN401 - whatever the block may use

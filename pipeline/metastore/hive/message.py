@@ -68,20 +68,23 @@ def reply(name: str, sequence: int, result: bytes) -> bytes:
 
 def unknown_method(name: str, sequence: int) -> bytes:
     """What Thrift's servers answer to a method that they do not have (the text is that of Java's TBaseProcessor)."""
-    return _exception(name, sequence, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{name}'")
+    return application_exception(name, sequence, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{name}'")
 
 
 def internal_error(name: str, sequence: int) -> bytes:
     """What Thrift's servers answer when a handler fails with something that the method does not declare."""
-    return _exception(name, sequence, TApplicationException.INTERNAL_ERROR, f"Internal error processing {name}")
+    return application_exception(
+        name, sequence, TApplicationException.INTERNAL_ERROR, f"Internal error processing {name}"
+    )
 
 
 def protocol_error(name: str, sequence: int, text: str) -> bytes:
     """The answer to arguments that are a struct, but not the method's."""
-    return _exception(name, sequence, TApplicationException.PROTOCOL_ERROR, text)
+    return application_exception(name, sequence, TApplicationException.PROTOCOL_ERROR, text)
 
 
-def _exception(name: str, sequence: int, kind: int, text: str) -> bytes:
+def application_exception(name: str, sequence: int, kind: int, text: str) -> bytes:
+    """A reply that is Thrift's own exception. ``kind``: a constant of TApplicationException."""
     value = TApplicationException(kind, text)
     body: bytes = fastbinary.encode_binary(value, [TApplicationException, _APPLICATION_EXCEPTION_SPEC])
     return head(name, EXCEPTION, sequence) + body

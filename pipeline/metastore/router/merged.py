@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from hive_metastore import ThriftHiveMetastore as Hive
-
+from pipeline.metastore.hive.generated import arguments_class, result_class
 from pipeline.metastore.hive.message import decode, encode, reply
 from pipeline.metastore.hive.wire import Message
-from pipeline.metastore.router.name_fields import arguments_class, result_class
 from pipeline.metastore.router.older import is_unknown_method
 from pipeline.metastore.router.replies import body_of, is_exception
 from pipeline.metastore.router.requests import is_foreign, split_catalog
@@ -79,7 +77,7 @@ class Merged:
             self._unknown = answer
             return
         self._answered = True
-        result = None if is_exception(answer) else decode(body_of(answer), _result_class(request.name))
+        result = None if is_exception(answer) else decode(body_of(answer), result_class(request.name))
         if result is None or result.success is None:
             self._failure = self._failure or answer
             return
@@ -93,7 +91,7 @@ class Merged:
         if self._unknown is not None and not self._answered:
             return self._unknown
         elements: Any = self._elements if self._listing.database else sorted(set(self._elements))
-        kind = _result_class(self._request.name)
+        kind = result_class(self._request.name)
         if self._listing.within:
             elements = kind.thrift_spec[0][3][0](**{self._listing.within: elements})
         return reply(self._request.name, self._request.sequence, encode(kind(success=elements)))
@@ -134,7 +132,3 @@ def _regex(pattern: str) -> re.Pattern[str]:
         return re.compile("|".join(f"(?:{part})" for part in alternatives), re.IGNORECASE)
     except re.error:
         return re.compile("|".join(re.escape(part) for part in pattern.split("|")), re.IGNORECASE)
-
-
-def _result_class(method: str) -> Any:  # noqa: ANN401 - a generated class
-    return result_class(method) or Hive.get_all_databases_result

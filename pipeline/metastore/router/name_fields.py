@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
-from fb303 import FacebookService
-from hive_metastore import ThriftHiveMetastore
 from thrift.Thrift import TType
+
+from pipeline.metastore.hive.generated import arguments_class, result_class
 
 #: What a string field is: nothing of interest, the name of a database, of a catalog, or ``database.table``.
 OTHER: Final = -1
@@ -86,22 +85,6 @@ def _struct_within(wire_type: int, argument: Any) -> type | None:  # noqa: ANN40
     if wire_type == TType.MAP:
         return _struct_within(argument[2], argument[3])
     return None
-
-
-def service_module(method: str) -> ModuleType | None:
-    """The generated module that has a method; None for an unknown method."""
-    modules: tuple[ModuleType, ...] = (ThriftHiveMetastore, FacebookService)
-    return next((m for m in modules if hasattr(m, f"{method}_args")), None)
-
-
-def arguments_class(method: str) -> type:
-    """The generated class of a known method's arguments."""
-    return getattr(service_module(method), f"{method}_args")  # type: ignore[no-any-return]
-
-
-def result_class(method: str) -> type | None:
-    """The generated class of a known method's result; None for a method without an answer."""
-    return getattr(service_module(method), f"{method}_result", None)
 
 
 @cache

@@ -14,11 +14,11 @@ from typing import Any, Final
 from hive_metastore import ttypes
 from thrift.Thrift import TApplicationException, TType
 
+from pipeline.metastore.hive.generated import arguments_class, declared_exceptions, result_class
 from pipeline.metastore.hive.message import decode, encode, head, reply
 from pipeline.metastore.hive.wire import CALL, Message
 from pipeline.metastore.router.errors import RefusedCallError
-from pipeline.metastore.router.name_fields import arguments_class, result_class
-from pipeline.metastore.router.replies import body_of, declared_exceptions, is_exception, refusal
+from pipeline.metastore.router.replies import body_of, is_exception, refusal
 
 _UNKNOWN_METHOD = b"\x08\x00\x02" + TApplicationException.UNKNOWN_METHOD.to_bytes(4, "big")
 
@@ -149,11 +149,11 @@ def newer_reply(request: Message, asked: Message, answer: bytes) -> bytes:
     older = _OLDER[request.name]
     if is_exception(answer):
         return head(request.name, answer[3], request.sequence) + body_of(answer)
-    result: Any = decode(body_of(answer), result_class(asked.name) or object)
+    result: Any = decode(body_of(answer), result_class(asked.name))
     for kind, field in declared_exceptions(asked.name).items():
         raised = getattr(result, field)
         if raised is not None:
-            return refusal(request, RefusedCallError(raised.message or "", (kind, "MetaException")))
+            return refusal(request, RefusedCallError(raised.message or "", (kind.__name__, "MetaException")))
     newer: Any = result_class(request.name)
     value = newer() if older.wrap is None else newer(success=older.wrap(getattr(result, "success", None)))
     return reply(request.name, request.sequence, encode(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.metastore.hive.wire import REPLY
 from pipeline.metastore.router.name_fields import CATALOG, FULL_NAME, result_names
-from pipeline.metastore.router.replies import spliced
+from pipeline.metastore.router.replies import body_start, spliced
 from pipeline.metastore.router.requests import split_catalog
 from pipeline.metastore.router.rules import Rules
 from pipeline.metastore.router.walker import names_in
@@ -21,7 +21,7 @@ def as_seen(reply: bytes, method: str, backend: str, rules: Rules) -> bytes:
     fields = result_names(method)
     if fields is None or reply[3] != REPLY:
         return reply
-    start = 12 + int.from_bytes(reply[4:8], "big")
+    start = body_start(reply)
     body = memoryview(reply)[start:]
     changes = []
     known: dict[tuple[bytes, int], bytes | None] = {}

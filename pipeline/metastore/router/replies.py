@@ -4,45 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import hive_metastore.ttypes
-from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TType
 
-from pipeline.metastore.hive.message import encode, head, reply
-from pipeline.metastore.hive.wire import EXCEPTION, REPLY, Message
+from pipeline.metastore.hive.generated import declared_exceptions, result_class
+from pipeline.metastore.hive.message import application_exception, encode, reply
+from pipeline.metastore.hive.wire import EXCEPTION, Message
 from pipeline.metastore.router.errors import RefusedCallError
-from pipeline.metastore.router.name_fields import result_class
 
-_APPLICATION_SPEC = (None, (1, TType.STRING, "message", "UTF8", None), (2, TType.I32, "type", None, None))
+#: Among the kinds of a refusal: an empty list, if the method answers with names.
+EMPTY_LISTING = "no names"
 #: A result struct whose list of names has no elements.
 _NO_NAMES = b"\x0f\x00\x00\x0b\x00\x00\x00\x00\x00"
 
 
 def refusal(request: Message, error: RefusedCallError) -> bytes:
     """The reply that says why a call is refused: by an exception that the method declares, or by Thrift's own."""
-    declared = declared_exceptions(request.name)
+    declared = {kind.__name__: (kind, field) for kind, field in declared_exceptions(request.name).items()}
     text = str(error).encode(errors="replace").decode()  # a name in it may be no text
     for kind in error.kinds:
         if kind == EMPTY_LISTING and _lists_names(request.name):
             return reply(request.name, request.sequence, _NO_NAMES)
         if kind in declared:
-            result = result_class(request.name)
-            assert result is not None
-            exception = getattr(hive_metastore.ttypes, kind)(text)
-            return reply(request.name, request.sequence, encode(result(**{declared[kind]: exception})))
-    value = TApplicationException(TApplicationException.INTERNAL_ERROR, text)
-    body: bytes = fastbinary.encode_binary(value, [TApplicationException, _APPLICATION_SPEC])
-    return head(request.name, EXCEPTION, request.sequence) + body
-
-
-#: Among the kinds of a refusal: an empty list, if the method answers with names.
-EMPTY_LISTING = "no names"
-
-
-def declared_exceptions(method: str) -> dict[str, str]:
-    """The exceptions that a method declares: name of the class -> name of the result's field."""
-    specs = getattr(result_class(method), "thrift_spec", None) or ()
-    return {spec[3][0].__name__: spec[2] for spec in specs if spec and spec[0] > 0 and spec[1] == TType.STRUCT}
+            raised, field = declared[kind]
+            result = result_class(request.name)(**{field: raised(text)})
+            return reply(request.name, request.sequence, encode(result))
+    return application_exception(request.name, request.sequence, TApplicationException.INTERNAL_ERROR, text)
 
 
 def _lists_names(method: str) -> bool:
@@ -55,9 +41,14 @@ def is_exception(message: bytes) -> bool:
     return message[3] == EXCEPTION
 
 
+def body_start(message: bytes) -> int:
+    """Where the struct of a whole reply begins: behind version and kind, name, sequence number."""
+    return 12 + int.from_bytes(message[4:8], "big")
+
+
 def body_of(message: bytes) -> bytes:
     """The struct of a whole reply."""
-    return message[12 + int.from_bytes(message[4:8], "big") :]
+    return message[body_start(message) :]
 
 
 def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]]) -> bytes:
@@ -76,6 +67,3 @@ def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]
         done = at + length
     parts.append(view[done:])
     return b"".join(parts)
-
-
-__all__ = ["EMPTY_LISTING", "REPLY", "body_of", "is_exception", "refusal", "spliced"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hive_metastore import ThriftHiveMetastore
 
+from pipeline.metastore.hive.generated import result_class
 from pipeline.metastore.router.merged import _LISTINGS
 from pipeline.metastore.router.methods import METHODS, Route
-from pipeline.metastore.router.name_fields import argument_names, result_class
+from pipeline.metastore.router.name_fields import argument_names
 
 SERVICE = {name for name in dir(ThriftHiveMetastore.Iface) if not name.startswith("_")}
 #: Calls of the primary that name databases: locks and transactions are about names, wherever the databases are.

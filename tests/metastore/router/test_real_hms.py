@@ -48,7 +48,7 @@ from pipeline.settings.metastore.router import RouterSettings
 from tests.metastore.router.test_lake_backend import table
 from tests.metastore.router.test_router import exchange
 from tests.metastore.router.thrift_backend import storage
-from tests.services.hms import hms  # noqa: F401 - a fixture
+from tests.services.hms import hms, hms4  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.hms
 
@@ -203,3 +203,29 @@ def test_the_default_databases_do_not_clash_once_one_has_another_name(both: Both
         assert client.get_database("default").name == "default"
         assert "lake_default" in client.get_all_databases()
         assert client.get_all_tables("lake_default") == []
+
+
+def test_releases_3_and_4_are_one_catalog(
+    hms: EmbeddedHiveMetastore,  # noqa: F811 - the fixture
+    hms4: EmbeddedHiveMetastore,  # noqa: F811 - the fixture
+) -> None:
+    rules = [
+        {"match": "default", "to": "four", "as": "four"},
+        {"match": "four_*", "to": "four"},
+        {"match": "*", "to": "three"},
+    ]
+    backends = {"three": {"uri": hms.uri}, "four": {"uri": hms4.uri}}
+    router = Router(RouterSettings.model_validate({"backends": backends, "primary": "three", "rules": rules}))
+    server = ThriftServer(router.answer, listener=listen("127.0.0.1", 0))
+    server.start()
+    with hive_client(*server.address) as client:
+        client.create_database(Database(name="four_x", locationUri=f"file:{hms4.warehouse}/x.db", parameters={}))
+        assert {"default", "four", "four_x"} <= set(client.get_all_databases())
+        assert client.get_database("four").name == "four"
+        assert client.get_database_req(GetDatabaseRequest("FOUR", "hive")).name == "four"
+        assert client.get_database_req(GetDatabaseRequest("default", "hive")).name == "default"
+        client.create_table(table("four_x", "t", f"file:{hms4.warehouse}/files_of_t"))
+        assert client.get_table_req(GetTableRequest("four_x", "t", catName="hive")).table.dbName == "four_x"
+        assert [meta.dbName for meta in client.get_table_meta("four*", "*", None)] == ["four_x"]
+        client.drop_database("four_x", True, True)
+    server.stop(drain_seconds=1.0)

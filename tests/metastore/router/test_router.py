@@ -280,6 +280,35 @@ def test_a_backend_that_is_down_is_hidden_or_told_and_comes_back(
         assert client.get_table("sales", "years")
 
 
+def test_the_addresses_of_a_backend_are_tried_one_after_the_other(
+    backends: tuple[ServedMetastore, ServedMetastore],
+) -> None:
+    lake, old = backends
+    with (
+        served(sales=["years", "months"]) as twin,
+        routing(lake, old, uri=f"{old.uri},{twin.uri}") as routed,
+        routed.client() as client,
+    ):
+        assert client.get_all_tables("sales") == ["years"]
+        old.stop()
+        assert client.get_all_tables("sales") == ["months", "years"]
+        old.start()
+        assert client.get_all_tables("sales") == ["months", "years"], "a connection that works is kept"
+        twin.stop()
+        assert client.get_all_tables("sales") == ["years"]
+
+
+def test_a_backend_that_is_down_is_not_asked_by_every_call(
+    backends: tuple[ServedMetastore, ServedMetastore], caplog: pytest.LogCaptureFixture
+) -> None:
+    lake, old = backends
+    old.stop()
+    with routing(lake, old, retry_seconds=60.0, on_down="hide") as routed, routed.client() as client:
+        for _ in range(5):
+            assert client.get_all_databases() == ["ods_shop"]
+    assert caplog.text.count("The metastore old is down") == 1
+
+
 def test_clashes_are_told(backends: tuple[ServedMetastore, ServedMetastore], caplog: pytest.LogCaptureFixture) -> None:
     rules = ({"match": "*", "to": "lake"}, {"match": "*", "to": "old"})
     backends[1].metastore.tables["hidden"] = {}

@@ -9,6 +9,7 @@ import pytest
 from hive_metastore.ttypes import Partition
 from thrift.Thrift import TType
 
+from pipeline.metastore.hive.generated import arguments_class, result_class
 from pipeline.metastore.hive.message import encode
 from pipeline.metastore.router.methods import METHODS
 from pipeline.metastore.router.name_fields import (
@@ -17,8 +18,6 @@ from pipeline.metastore.router.name_fields import (
     FULL_NAME,
     NameFields,
     argument_names,
-    arguments_class,
-    result_class,
     result_names,
 )
 from pipeline.metastore.router.walker import MalformedAnswerError, Walk, names_in
