@@ -74,10 +74,12 @@ class TableFiles:
         return None
 
     def _below_a_root(self, location: str) -> bool:
-        return ".." not in location.split("/") and any(
-            location.startswith(root.rstrip("/") + "/") and location.rstrip("/") != root.rstrip("/")
-            for root in self.roots
-        )
+        """By the storages' own spelling: clients write ``file:/x``, ``file:///x`` and ``/x`` for one place."""
+        if self.open_storage is None or ".." in location.split("/"):
+            return False
+        place = self.open_storage(location).uri.rstrip("/")
+        roots = (self.open_storage(root).uri.rstrip("/") for root in self.roots)
+        return any(place.startswith(f"{root}/") for root in roots)
 
 
 def is_external(table: Table) -> bool:
