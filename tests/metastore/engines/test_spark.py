@@ -49,7 +49,6 @@ def tuples(rows: list[list[object]]) -> tuple[tuple[object, ...], ...]:
 
 
 def test_spark_reads_the_lakes_tables_rightly(spark: SparkSql, lake: ShopLake) -> None:
-    assert spark.version.startswith("3.5")
     assert [row[1] for row in spark.sql("SHOW TABLES IN shop")] == ["carts", "orders", "orders_ro", "orders_rt"]
     for name, wanted in {
         "orders": lake.rows,
@@ -98,6 +97,7 @@ STATEMENTS: tuple[tuple[str, list[list[object]]], ...] = (
 )
 
 
+@pytest.mark.spark4
 def test_spark_makes_changes_and_drops_tables(spark: SparkSql, place: Path) -> None:
     warehouse = place / "warehouse"
     for statement, wanted in STATEMENTS:
