@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pipeline.errors import BinlakeError
-from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.hive.connection import Answer
 from pipeline.metastore.hive.context import Services
 from pipeline.metastore.hive.functions import Functions
@@ -17,16 +16,13 @@ from pipeline.metastore.hive.server import ThriftServer
 from pipeline.metastore.hive.table_files import TableFiles
 from pipeline.metastore.http.app import create_app
 from pipeline.metastore.http.options import ServeOptions
-from pipeline.metastore.log.policy import LogPolicy
+from pipeline.metastore.lake.opening import metastore_of
 from pipeline.metastore.router.router import Router
 from pipeline.metastore.service.http_server import HttpServer
-from pipeline.metastore.service.lakes import lake_roots
 from pipeline.metastore.service.metrics import ServingMetrics
 from pipeline.metastore.service.part import Report
 from pipeline.metastore.service.ports import listen, server_context
-from pipeline.metastore.stores.base import LogStore
-from pipeline.metastore.stores.opening import open_store
-from pipeline.settings.metastore.service import MetastoreSettings, StoreSettings
+from pipeline.settings.metastore.service import MetastoreSettings
 from pipeline.storage import open_storage
 
 
@@ -36,12 +32,6 @@ class Ports:
 
     thrift: int
     http: int
-
-
-def opened(settings: StoreSettings) -> tuple[LogStore, LogPolicy]:
-    """The store of the settings, and how its logs are kept. Raises StorageError, ConfigError."""
-    policy = LogPolicy(check_after_ms=settings.check_after_ms, snapshot_every=settings.snapshot_every)
-    return open_store(settings.uri, settings.store_options()), policy
 
 
 class Serving:
@@ -60,12 +50,11 @@ class Serving:
     def start(self) -> None:
         """Open the store and listen. Raises ConfigError, StorageError, TransientError."""
         with ExitStack() as held:
-            store, policy = opened(self._settings.store)
-            held.callback(store.close)
-            self._catalog = Catalog(store, warehouse=self._settings.warehouse, policy=policy)
-            self._catalog.databases()  # a store that does not answer is told now
+            self._metastore = metastore_of(self._settings)
+            held.callback(self._metastore.close)
+            self._metastore.catalog.databases()  # a store that does not answer is told now
             held.enter_context(self._http())
-            held.enter_context(self._thrift(store))
+            held.enter_context(self._thrift())
             self._held = held.pop_all()
 
     def stop(self) -> None:
@@ -76,14 +65,14 @@ class Serving:
         """Whether the store answers, and the metrics."""
         reasons: tuple[str, ...] = ()
         try:
-            self._catalog.databases()
+            self._metastore.catalog.databases()
         except BinlakeError as error:
             reasons = (f"the store does not answer: {error.what}",)
         return Report(reasons, self._metrics.render())
 
-    def _thrift(self, store: LogStore) -> ExitStack:
-        wanted = self._settings.thrift
-        services = Services(self._catalog, Locks(store), Functions(store), files=self._files())
+    def _thrift(self) -> ExitStack:
+        wanted, store = self._settings.thrift, self._metastore.store
+        services = Services(self._metastore.catalog, Locks(store), Functions(store), files=self._files())
         answer: Answer = HiveCalls(services, self._metrics.called)
         if self._settings.router is not None:
             router = Router(self._settings.router, answer, self._metrics.routed)
@@ -104,8 +93,9 @@ class Serving:
 
     def _http(self) -> ExitStack:
         wanted = self._settings.http
-        options = ServeOptions(registry=self._metrics.registry)
-        app = create_app(self._catalog, lake_roots(self._settings.lakes), options)
+        reconciler = self._metastore.reconciler
+        options = ServeOptions(register=reconciler.completed, registry=self._metrics.registry)
+        app = create_app(self._metastore.catalog, [lake.root for lake in reconciler.lakes], options)
         server = HttpServer(app, listen(wanted.host, self._ports.http), wanted.tls, self._settings.drain_seconds)
         server.start()
         held = ExitStack()

@@ -21,6 +21,7 @@ COMMANDS = (
         "check",
         "Compare the metastore with its lakes: states, Hive tables, partitions, names, and what is left over.",
     ),
+    Lazy("push", f"{_HERE}.push", "push", "Push copies of tables to another catalog."),
 )
 
 metastore = typer.Typer(

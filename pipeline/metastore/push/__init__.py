@@ -1,0 +1,1 @@
+"""Tables of the catalog pushed to other catalogs, which keep a copy."""
