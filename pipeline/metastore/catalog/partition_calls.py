@@ -35,11 +35,14 @@ class PartitionCalls:
         self._logs = logs
 
     def partition(self, entry: TableEntry, values: Sequence[str]) -> Partition:
-        """The partition of some values. Raises NoSuchObjectError, MetaError for too few or too many values."""
+        """The partition of some values; it has them as they were asked for, the empty text for the default partition.
+
+        Raises NoSuchObjectError, MetaError for too few or too many values.
+        """
         found = entry.partitions.named(partition_name(entry.table.partition_keys, values))
         if found is None:
             raise _missing(values)
-        return found
+        return found if found.values == tuple(values) else _replace(found, values=tuple(values))
 
     def partition_named(self, entry: TableEntry, name: str) -> Partition:
         """The partition of a name, whose parts may stand in any order. Raises NoSuchObjectError, MetaError."""

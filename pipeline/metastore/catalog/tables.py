@@ -102,9 +102,9 @@ class Tables:
             raise InvalidObjectError(f"Invalid partition column {wrong}")
         check_no_doubles(table.partition_keys)
         database, name = folded(table.database), folded(table.name)
-        self._check_free(self._logs.names.state().state, table)
-        home = self._logs.names.known().state.databases[database]
-        stored = stored_table(table, home, self._warehouse, now_ms() // 1000)
+        known = self._logs.names.state().state
+        self._check_free(known, table)
+        stored = stored_table(table, known.databases[database], self._warehouse, now_ms() // 1000)
         named = NamedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
 
         def propose(names: Names) -> NameChange:

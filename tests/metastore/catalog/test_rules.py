@@ -341,6 +341,8 @@ def test_partitions_with_some_values(catalog: Catalog) -> None:
     assert entry.partitions.names(catalog.partitions_with(entry, ["x"])) == ["dt=x/n=1"]
     null = catalog.table("d", "t")
     assert null.partitions.names(catalog.partitions_with(null, [NULL])) == [f"dt={NULL}/n=1"]
+    assert catalog.partition(null, [NULL, "1"]).values == (NULL, "1")
+    assert catalog.partition(null, ["", "1"]) is null.partitions[0]
     for values, names in {("x",): [0], ("", "2"): [1], ("x", ""): [0], ("no",): [], ("",): [0, 1]}.items():
         assert list(catalog.partitions_with(entry, values)) == names
 
