@@ -190,7 +190,7 @@ class Replica(Generic[S, E]):
             return False
 
     def _followed(self, view: View[S]) -> View[S]:
-        entries = self._store.read(self._name, view.version)
+        entries = self._read(view.version)
         if not entries:
             return view
         records, changes, last = [], [], view.last_id
@@ -206,6 +206,15 @@ class Replica(Generic[S, E]):
         except Exception as error:
             self._damaged("entry", entries[-1].version, error)
         return view.after(state, records, sum(len(entry.data) for entry in entries))
+
+    def _read(self, after: int) -> list[Entry]:
+        try:
+            return self._store.read(self._name, after)
+        except TrimmedError:
+            raise
+        except StorageError:
+            # A server that was started again has closed the connections of its clients.
+            return self._store.read(self._name, after)
 
     def _entry(self, entry: Entry) -> EntryRecord:
         try:

@@ -60,7 +60,8 @@ class LogStore(Protocol):
         ...
 
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
-        """Keep the state as of a version; whole or not at all. The newest two snapshots stay, older ones may go."""
+        """Keep the state as of a version; whole or not at all. The newest two snapshots stay, older ones may go. Does
+        nothing to a log that was deleted."""
         ...
 
     def snapshot(self, log: str, before: int | None = None) -> Entry | None:

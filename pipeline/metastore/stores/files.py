@@ -110,7 +110,9 @@ class FileStore:
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
         """As ``LogStore.write_snapshot``."""
         self._storage.write(_snapshot(log, version), data)
-        for old in self._list(log).snapshots[:-_SNAPSHOTS]:
+        listing = self._list(log)
+        # The newest entry stays for as long as the log: without one it was deleted meanwhile.
+        for old in listing.snapshots[:-_SNAPSHOTS] if listing.entries else listing.snapshots:
             self._storage.delete(_snapshot(log, old))
 
     def snapshot(self, log: str, before: int | None = None) -> Entry | None:

@@ -89,7 +89,9 @@ class LmdbLogStore:
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
         """As ``LogStore.write_snapshot``."""
         with self._transaction(write=True) as (it, opened):
-            it.put(_key(check_name(log), version), data, db=opened.snapshots)
+            if _last(it, opened, check_name(log)) < version:
+                return
+            it.put(_key(log, version), data, db=opened.snapshots)
             for old in _keys(it, opened.snapshots, log)[:-_SNAPSHOTS]:
                 it.delete(old, db=opened.snapshots)
 

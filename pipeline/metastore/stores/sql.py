@@ -74,6 +74,8 @@ class SqlStore:
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
         """As ``LogStore.write_snapshot``."""
         with self._connections.writing() as connection:
+            if _last(connection, log) < version:
+                return
             this = SNAPSHOTS.c.log == check_name(log), SNAPSHOTS.c.version == version
             connection.execute(delete(SNAPSHOTS).where(*this))
             connection.execute(insert(SNAPSHOTS), rows_of(log, version, data))

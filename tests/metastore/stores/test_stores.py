@@ -75,6 +75,13 @@ def test_two_snapshots_stay(store: LogStore) -> None:
     assert len(store.read(LOG, 0)) == 6
 
 
+def test_a_deleted_log_takes_no_snapshot(store: LogStore) -> None:
+    _filled(store, 2)
+    store.delete(LOG)
+    store.write_snapshot(LOG, 2, b"state 2")
+    assert (store.snapshot(LOG), store.last(LOG), list(store.logs())) == (None, 0, [])
+
+
 def test_only_what_a_snapshot_covers_is_forgotten(store: LogStore) -> None:
     entries = _filled(store, 6)
     store.trim(LOG, 6)
