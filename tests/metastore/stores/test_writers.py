@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.metastore.log_stores import Place
-from tests.hypothesis_profile import is_nightly, scaled
+from tests.hypothesis_profile import is_nightly
 from tests.metastore.stores.writers import Crew, faults
 
 
@@ -15,7 +15,7 @@ def test_no_version_is_lost_or_doubled_when_writers_are_killed(place: Place) -> 
     if place.kind == "memory":
         pytest.skip("a store of one process")
     slow = place.kind == "hdfs"
-    seconds = float(scaled(20, 2)) * (2 if slow else 1)
+    seconds = (20 if is_nightly() else 1.5) * (2 if slow else 1)
     with Crew(place, 3 if slow else 4) as crew:
         crew.work(seconds, kill_every_s=seconds / 6, least=1 if slow else 2)
     assert crew.kills >= 2
@@ -29,7 +29,7 @@ def test_no_writer_starves(place: Place) -> None:
     with Crew(place, writers) as crew:
         crew.work(0.3)
         before = crew.counts()
-        crew.work(float(scaled(10, 2)))
+        crew.work(10 if is_nightly() else 1)
         counts = [count - before[name] for name, count in crew.counts().items()]
     # Without turns and rests three of four get none (measured on S3), or a twentieth of their part.
     assert min(counts) * writers > 0.3 * sum(counts), counts
@@ -42,7 +42,7 @@ def test_writers_go_on_beside_one_that_is_suspended(tmp_path: Path) -> None:
         crew.work(0.2)
         crew.suspend("w0")
         before = crew.counts()
-        crew.work(2.5, least=0)
+        crew.work(1.5, least=0)
         after = crew.counts()
         crew.resume("w0")
         crew.work(0.5, least=after["w0"] + 1)
