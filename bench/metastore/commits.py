@@ -12,6 +12,7 @@ import multiprocessing
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -76,24 +77,40 @@ class Round:
         return min(self.counts) * len(self.counts) / max(sum(self.counts), 1)
 
 
-def _work(where: Place, log: str, writer: int, seconds: float, start: Barrier, answers: Any) -> None:  # noqa: ANN401
-    versioned: VersionedLog[Values, Put] = VersionedLog(where.open(), log, FOLD)
-    versioned.state()
-    start.wait(_START_TIMEOUT_S)
-    count, slowest, end = 0, 0.0, monotonic_s() + seconds
-    while (begun := monotonic_s()) < end:
+def _commit(log: VersionedLog[Values, Put], writer: str, end_s: float) -> tuple[int, float]:
+    """Commit until then; how often, and the seconds of the slowest commit."""
+    count, slowest = 0, 0.0
+    while (begun := monotonic_s()) < end_s:
         change = Put(f"{writer}-{count % 50}", "a partition of a table, " * 8)
-        versioned.commit(lambda state, change=change: change)  # type: ignore[misc]
+        log.commit(lambda state, change=change: change)  # type: ignore[misc]
         count += 1
         slowest = max(slowest, monotonic_s() - begun)
-    versioned.close()
-    answers.put((writer, count, slowest * 1000))
+    return count, slowest
 
 
-def measure(where: Place, writers: int, seconds: float, number: int) -> Round:
+def _work(
+    where: Place,
+    name: str,
+    writer: int,
+    seconds: float,
+    threads: int,
+    start: Barrier,
+    answers: Any,  # noqa: ANN401 - a queue of a context
+) -> None:
+    log: VersionedLog[Values, Put] = VersionedLog(where.open(), name, FOLD)
+    log.state()
+    start.wait(_START_TIMEOUT_S)
+    end = monotonic_s() + seconds
+    with ThreadPoolExecutor(threads) as pool:
+        done = list(pool.map(lambda thread: _commit(log, f"{writer}-{thread}", end), range(threads)))
+    log.close()
+    answers.put((writer, sum(count for count, _ in done), max(slowest for _, slowest in done) * 1000))
+
+
+def measure(where: Place, writers: int, seconds: float, number: int, threads: int = 1) -> Round:
     """One round, in a log of its own."""
     start, answers = _context.Barrier(writers), _context.Queue()
-    arguments = (seconds, start, answers)
+    arguments = (seconds, threads, start, answers)
     processes = [_context.Process(target=_work, args=(where, f"log{number}", w, *arguments)) for w in range(writers)]
     for process in processes:
         process.start()
@@ -103,14 +120,14 @@ def measure(where: Place, writers: int, seconds: float, number: int) -> Round:
     return Round(where.kind, seconds, tuple(count for _, count, _ in done), max(slowest for *_, slowest in done))
 
 
-def rounds(kinds: Sequence[str], writers: Sequence[int], seconds: float, count: int) -> Iterator[Round]:
+def rounds(kinds: Sequence[str], writers: Sequence[int], seconds: float, count: int, threads: int) -> Iterator[Round]:
     """All rounds of each store; numbers of writers in turns."""
     for kind in kinds:
         with tempfile.TemporaryDirectory() as directory, started_place(kind, Path(directory)) as where:
             numbers = iter(range(1 << 30))
             for _ in range(count):
                 for many in writers:
-                    yield measure(where, many, seconds, next(numbers))
+                    yield measure(where, many, seconds, next(numbers), threads)
 
 
 def table(found: Sequence[Round]) -> str:
@@ -133,10 +150,11 @@ def main() -> None:
     parser.add_argument("--writers", default="1,4,16")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1, help="of each writer")
     options = parser.parse_args()
     writers = [int(number) for number in options.writers.split(",")]
     found: list[Round] = []
-    for each in rounds(options.stores.split(","), writers, options.seconds, options.rounds):
+    for each in rounds(options.stores.split(","), writers, options.seconds, options.rounds, options.threads):
         print(json.dumps(asdict(each)), flush=True)
         found.append(each)
     print(table(found))

@@ -220,3 +220,28 @@ def test_a_damaged_snapshot_is_passed_over_while_another_way_leads_to_the_state(
             assert _log(store).state() == log.state()
     with pytest.raises(CorruptDataError, match="the snapshot of a log cannot be read"):
         _log(store).state()
+
+
+def test_a_thread_that_ends_within_a_write_leaves_the_others_to_go_on(store: LogStore) -> None:
+    log, entered, waiting = _log(store), threading.Event(), threading.Event()
+
+    def die(state: Counters) -> Change:
+        entered.set()
+        assert waiting.wait(10)
+        raise KeyboardInterrupt
+
+    def interrupted() -> str:
+        try:
+            log.commit(die)
+        except KeyboardInterrupt:
+            return "interrupted"
+        return "done"
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(interrupted)
+        assert entered.wait(10)
+        others = [pool.submit(log.commit, counting(name)) for name in ("a", "b", "c")]
+        waiting.set()
+        assert first.result(10) == "interrupted"
+        assert {other.result(10).version for other in others} <= {1, 2, 3}
+    assert log.state().state.numbers == {"a": 1, "b": 1, "c": 1}
