@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.metastore.filters.columns import Distinct, KeyColumn, day
 from pipeline.metastore.filters.patterns import like
@@ -32,6 +34,12 @@ _COMPARE: Mapping[Op, Callable[[Any, Any], Any]] = {
     Op.AT_MOST: operator.le,
     Op.GREATER: operator.gt,
     Op.AT_LEAST: operator.ge,
+}
+_COMPARE_TEXT: Mapping[Op, Callable[[pa.StringArray, str], pa.BooleanArray]] = {
+    Op.LESS: pc.less,
+    Op.AT_MOST: pc.less_equal,
+    Op.GREATER: pc.greater,
+    Op.AT_LEAST: pc.greater_equal,
 }
 _REVERSED = {Op.LESS: Op.GREATER, Op.AT_MOST: Op.AT_LEAST, Op.GREATER: Op.LESS, Op.AT_LEAST: Op.AT_MOST}
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -153,13 +161,12 @@ class _Evaluation:
         distinct, value = self._distinct(key), comparison.value
         op = _REVERSED.get(comparison.op, comparison.op) if comparison.reversed else comparison.op
         if op is Op.LIKE:
-            pattern = like(_text(value))
-            return np.array([pattern.fullmatch(v) is not None for v in distinct.values], dtype=np.bool_)
+            return _mask_of(like(_text(value)).matches(distinct.texts))
         if key.type == "string":
             if op in (Op.EQUAL, Op.UNEQUAL):
                 equal = self._listed(key, [_text(value)])
                 return ~equal if op is Op.UNEQUAL else equal
-            return np.asarray(_COMPARE[op](distinct.texts, _text(value)), dtype=np.bool_)
+            return _mask_of(_COMPARE_TEXT[op](distinct.texts, _text(value)))
         numbers, known = distinct.days if key.type == "date" else distinct.integers
         met: Mask = _COMPARE[op](numbers, _as_day(value) if key.type == "date" else value) & known
         return met
@@ -174,6 +181,11 @@ class _Evaluation:
         if key.name not in self.seen:
             self.seen[key.name] = key.dictionary.distinct()
         return self.seen[key.name]
+
+
+def _mask_of(met: pa.BooleanArray) -> Mask:
+    mask: Mask = met.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _text(value: Value) -> str:
