@@ -3,7 +3,8 @@
 The Hive Metastore 3.1.3 has two ways. Its direct SQL compares text with string keys, integers with integer keys and
 dates with date keys, where ``__HIVE_DEFAULT_PARTITION__`` and what is no number or date meets no comparison with a
 number or date. If one comparison of the condition has other types, or is LIKE, the whole condition goes the second way,
-which knows string keys and text only and refuses all else. The errors are those of the second way.
+which knows string keys, text and dates only and refuses all else. Here each comparison goes the way that knows it, so
+that LIKE may stand beside comparisons of numbers; what no way knows is refused as by the second way.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def matching(condition: Condition | None, keys: Sequence[KeyColumn], count: int)
         return np.arange(count, dtype=np.int64)
     by_name = {key.name: key for key in keys}
     comparisons = list(_comparisons(condition))
-    if not all(_is_typed(comparison, by_name) for comparison in comparisons):
+    if not all(_is_known(comparison, by_name) for comparison in comparisons):
         for comparison in comparisons:
             _check_text(comparison, by_name)
     terms = condition.terms if isinstance(condition, Every) else (condition,)
@@ -97,14 +98,17 @@ def _key_of(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> KeyColumn:
     return key
 
 
-def _is_typed(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
+def _is_known(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
     key = keys.get(comparison.key.lower())
-    if key is None or comparison.op is Op.LIKE:
+    if key is None:
         return False
-    kind = key.type
-    if kind == "date":
+    if key.type == "string":
+        return not isinstance(comparison.value, int) and not (comparison.op is Op.LIKE and comparison.reversed)
+    if comparison.op is Op.LIKE:
+        return False
+    if key.type == "date":
         return _as_day(comparison.value) is not None
-    return isinstance(comparison.value, str if kind == "string" else int) and (kind == "string" or kind in _INTEGERS)
+    return isinstance(comparison.value, int) and key.type in _INTEGERS
 
 
 def _check_text(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> None:

@@ -72,6 +72,12 @@ def _filter_with(pattern: str) -> Callable[[Call, Outcome, Outcome], bool]:
     return allows
 
 
+def _like_beside(made: Call, wanted: Outcome, found: Outcome) -> bool:
+    """LIKE over a string key beside comparisons of other keys."""
+    refusal = "Filtering is supported only on partition keys of type string"
+    return wanted.text == refusal and found.error is None and _filter_with(r"(?i)\blike \"")(made, wanted, found)
+
+
 def _prefix(made: Call, wanted: Outcome, found: Outcome) -> bool:
     """Each value is a pattern in a real metastore: ``.`` is any letter, and ``a`` in 4.0.1 begins ``ab``, too."""
     if "_ps" not in made.method or found.error or wanted.error:
@@ -97,6 +103,7 @@ ALLOWED = (
     Allowed("order without a rule", _order),
     Allowed("values that are patterns", _prefix),
     Allowed("LIKE in both dialects", _filter_with(r"(?i)like \"[^\"]*[%_]")),
+    Allowed("LIKE beside numbers and dates", _like_beside),
     Allowed("IN without parentheses", _filter_with(r"(?i)(^|\s)\w+ (not )?in \(")),
     Allowed("text after a condition", _filter_with(r"^[^(]* = \"a\"(\)| x)$")),
     Allowed("DATE before a date", _filter_with(r"DATE \d")),
