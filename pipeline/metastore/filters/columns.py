@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pipeline.hudi.definition.keys import DEFAULT_PARTITION
 
@@ -31,11 +32,9 @@ class Distinct:
     values: tuple[str, ...]
 
     @cached_property
-    def texts(self) -> npt.NDArray[np.object_]:
-        """The values themselves, (n,) of str."""
-        texts = np.empty(len(self.values), dtype=object)
-        texts[:] = self.values
-        return texts
+    def texts(self) -> pa.StringArray:
+        """The values themselves, (n,)."""
+        return pa.array(self.values, pa.string())
 
     @cached_property
     def integers(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

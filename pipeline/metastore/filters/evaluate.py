@@ -3,7 +3,8 @@
 The Hive Metastore 3.1.3 has two ways. Its direct SQL compares text with string keys, integers with integer keys and
 dates with date keys, where ``__HIVE_DEFAULT_PARTITION__`` and what is no number or date meets no comparison with a
 number or date. If one comparison of the condition has other types, or is LIKE, the whole condition goes the second way,
-which knows string keys and text only and refuses all else. The errors are those of the second way.
+which knows string keys, text and dates only and refuses all else. Here each comparison goes the way that knows it, so
+that LIKE may stand beside comparisons of numbers; what no way knows is refused as by the second way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.metastore.filters.columns import Distinct, KeyColumn, day
 from pipeline.metastore.filters.patterns import like
@@ -32,6 +35,12 @@ _COMPARE: Mapping[Op, Callable[[Any, Any], Any]] = {
     Op.AT_MOST: operator.le,
     Op.GREATER: operator.gt,
     Op.AT_LEAST: operator.ge,
+}
+_COMPARE_TEXT: Mapping[Op, Callable[[pa.StringArray, str], pa.BooleanArray]] = {
+    Op.LESS: pc.less,
+    Op.AT_MOST: pc.less_equal,
+    Op.GREATER: pc.greater,
+    Op.AT_LEAST: pc.greater_equal,
 }
 _REVERSED = {Op.LESS: Op.GREATER, Op.AT_MOST: Op.AT_LEAST, Op.GREATER: Op.LESS, Op.AT_LEAST: Op.AT_MOST}
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -52,7 +61,7 @@ def matching(condition: Condition | None, keys: Sequence[KeyColumn], count: int)
         return np.arange(count, dtype=np.int64)
     by_name = {key.name: key for key in keys}
     comparisons = list(_comparisons(condition))
-    if not all(_is_typed(comparison, by_name) for comparison in comparisons):
+    if not all(_is_known(comparison, by_name) for comparison in comparisons):
         for comparison in comparisons:
             _check_text(comparison, by_name)
     terms = condition.terms if isinstance(condition, Every) else (condition,)
@@ -89,14 +98,17 @@ def _key_of(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> KeyColumn:
     return key
 
 
-def _is_typed(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
+def _is_known(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> bool:
     key = keys.get(comparison.key.lower())
-    if key is None or comparison.op is Op.LIKE:
+    if key is None:
         return False
-    kind = key.type
-    if kind == "date":
+    if key.type == "string":
+        return not isinstance(comparison.value, int) and not (comparison.op is Op.LIKE and comparison.reversed)
+    if comparison.op is Op.LIKE:
+        return False
+    if key.type == "date":
         return _as_day(comparison.value) is not None
-    return isinstance(comparison.value, str if kind == "string" else int) and (kind == "string" or kind in _INTEGERS)
+    return isinstance(comparison.value, int) and key.type in _INTEGERS
 
 
 def _check_text(comparison: Comparison, keys: Mapping[str, KeyColumn]) -> None:
@@ -153,13 +165,12 @@ class _Evaluation:
         distinct, value = self._distinct(key), comparison.value
         op = _REVERSED.get(comparison.op, comparison.op) if comparison.reversed else comparison.op
         if op is Op.LIKE:
-            pattern = like(_text(value))
-            return np.array([pattern.fullmatch(v) is not None for v in distinct.values], dtype=np.bool_)
+            return _mask_of(like(_text(value)).matches(distinct.texts))
         if key.type == "string":
             if op in (Op.EQUAL, Op.UNEQUAL):
                 equal = self._listed(key, [_text(value)])
                 return ~equal if op is Op.UNEQUAL else equal
-            return np.asarray(_COMPARE[op](distinct.texts, _text(value)), dtype=np.bool_)
+            return _mask_of(_COMPARE_TEXT[op](distinct.texts, _text(value)))
         numbers, known = distinct.days if key.type == "date" else distinct.integers
         met: Mask = _COMPARE[op](numbers, _as_day(value) if key.type == "date" else value) & known
         return met
@@ -174,6 +185,11 @@ class _Evaluation:
         if key.name not in self.seen:
             self.seen[key.name] = key.dictionary.distinct()
         return self.seen[key.name]
+
+
+def _mask_of(met: pa.BooleanArray) -> Mask:
+    mask: Mask = met.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _text(value: Value) -> str:

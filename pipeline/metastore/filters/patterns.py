@@ -10,31 +10,78 @@ What is left is a regular expression again. So the one text that changes its mea
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _NO_CASE = "(?i)"
+_ESCAPE = "\\"
 
 
-@lru_cache(maxsize=1024)
-def like(pattern: str) -> re.Pattern[str]:
-    """A compiled expression that a whole value must match. Case counts, unless the pattern begins with ``(?i)``."""
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a pattern as SQL's LIKE writes it, and as a regular expression does."""
+
+    sql: str
+    expression: str
+
+
+_ANY, _ONE = _Piece("%", ".*"), _Piece("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A pattern that whole values match or do not match."""
+
+    pieces: tuple[_Piece, ...]
+    ignore_case: bool = False
+
+    def matches(self, values: pa.StringArray) -> pa.BooleanArray:
+        """Whether each value matches, (values,)."""
+        sql = "".join(piece.sql for piece in self.pieces)
+        if _ESCAPE * 2 not in sql:
+            return pc.match_like(values, sql, ignore_case=self.ignore_case)
+        # Arrow 26 reads an escaped backslash before the end of a pattern as another one.
+        expression = "".join(piece.expression for piece in self.pieces)
+        return pc.match_substring_regex(values, rf"(?s)\A{expression}\z", ignore_case=self.ignore_case)
+
+
+def like(pattern: str) -> Pattern:
+    """What a pattern of either dialect means. Case counts, unless it begins with ``(?i)``."""
     if pattern.startswith(_NO_CASE):
-        return _compiled(pattern.removeprefix(_NO_CASE), {".": "."}, many=".*", flags=re.IGNORECASE)
-    if ".*" in pattern or not re.search(r"[%_]", pattern):
-        return _compiled(pattern, {".": "."}, many=".*")
-    return _compiled(pattern, {"_": ".", "%": ".*"}, many=None)
+        return Pattern(tuple(_of_expression(pattern.removeprefix(_NO_CASE))), ignore_case=True)
+    if ".*" in pattern or not {"%", "_"} & set(pattern):
+        return Pattern(tuple(_of_expression(pattern)))
+    return Pattern(tuple(_of_sql(pattern)))
 
 
-def _compiled(pattern: str, special: dict[str, str], many: str | None, flags: int = 0) -> re.Pattern[str]:
-    parts, i = [], 0
-    while i < len(pattern):
-        if many and pattern.startswith(many, i):
-            parts.append(".*")
-            i += len(many)
-        elif pattern[i] == "\\" and i + 1 < len(pattern):
-            parts.append(re.escape(pattern[i + 1]))
-            i += 2
+def _of_expression(text: str) -> Iterator[_Piece]:
+    at = 0
+    while at < len(text):
+        if text.startswith(".*", at):
+            yield _ANY
+            at += 2
+        elif text[at] == _ESCAPE and at + 1 < len(text):
+            yield _literal(text[at + 1])
+            at += 2
         else:
-            parts.append(special.get(pattern[i]) or re.escape(pattern[i]))
-            i += 1
-    return re.compile("".join(parts), re.DOTALL | flags)
+            yield _ONE if text[at] == "." else _literal(text[at])
+            at += 1
+
+
+def _of_sql(text: str) -> Iterator[_Piece]:
+    special = {"%": _ANY, "_": _ONE}
+    at = 0
+    while at < len(text):
+        if text[at] == _ESCAPE and at + 1 < len(text):
+            yield _literal(text[at + 1])
+            at += 2
+        else:
+            yield special.get(text[at]) or _literal(text[at])
+            at += 1
+
+
+def _literal(character: str) -> _Piece:
+    return _Piece(_ESCAPE + character if character in ("%", "_", _ESCAPE) else character, re.escape(character))

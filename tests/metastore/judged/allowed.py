@@ -72,12 +72,26 @@ def _filter_with(pattern: str) -> Callable[[Call, Outcome, Outcome], bool]:
     return allows
 
 
+def _like_beside(made: Call, wanted: Outcome, found: Outcome) -> bool:
+    """LIKE over a string key beside comparisons of other keys."""
+    refusal = "Filtering is supported only on partition keys of type string"
+    return wanted.text == refusal and found.error is None and _filter_with(r"(?i)\blike \"")(made, wanted, found)
+
+
 def _prefix(made: Call, wanted: Outcome, found: Outcome) -> bool:
     """Each value is a pattern in a real metastore: ``.`` is any letter, and ``a`` in 4.0.1 begins ``ab``, too."""
     if "_ps" not in made.method or found.error or wanted.error:
         return False
     more = set(_members(wanted.answer)) > set(_members(found.answer))
     return more and ("." in str(made.arguments) or made.method.endswith("_req"))
+
+
+def _limit(made: Call, wanted: Outcome, found: Outcome) -> bool:
+    """3.1.3 answers all partitions if all values are empty, whatever the limit."""
+    if made.method != "get_partitions_ps_with_auth" or any(made.arguments[2]) or wanted.error or found.error:
+        return False
+    mine, theirs = _members(found.answer), _members(wanted.answer)
+    return len(mine) == made.arguments[3] and set(mine) <= set(theirs)
 
 
 def _not_served(made: Call, wanted: Outcome, found: Outcome) -> bool:
@@ -96,7 +110,9 @@ ALLOWED = (
     Allowed("words of the parser", _parser_text),
     Allowed("order without a rule", _order),
     Allowed("values that are patterns", _prefix),
+    Allowed("a limit that is not kept", _limit),
     Allowed("LIKE in both dialects", _filter_with(r"(?i)like \"[^\"]*[%_]")),
+    Allowed("LIKE beside numbers and dates", _like_beside),
     Allowed("IN without parentheses", _filter_with(r"(?i)(^|\s)\w+ (not )?in \(")),
     Allowed("text after a condition", _filter_with(r"^[^(]* = \"a\"(\)| x)$")),
     Allowed("DATE before a date", _filter_with(r"DATE \d")),
