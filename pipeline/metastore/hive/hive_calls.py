@@ -77,9 +77,9 @@ def _reply(method: Method, sequence: int, value: object) -> Reply:
 def _failed(method: Method, sequence: int, error: BinlakeError) -> tuple[bytes, str]:
     refused = isinstance(error, CatalogError)
     log.log(logging.DEBUG if refused else logging.ERROR, "%s: %s", method.name, error)
+    outcome = "refused" if refused else "failed"
     found = exception(error, method.declared)
     if found is None:
-        return message.internal_error(method.name, sequence), "failed"
+        return message.internal_error(method.name, sequence), outcome
     field, value = found
-    result = message.encode(method.result(**{field: value}))
-    return message.reply(method.name, sequence, result), "refused" if refused else "failed"
+    return message.reply(method.name, sequence, message.encode(method.result(**{field: value}))), outcome

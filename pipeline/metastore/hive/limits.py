@@ -10,7 +10,8 @@ class Limits:
     """Sizes in bytes and elements, times in seconds.
 
     Args:
-        message: the longest request. Memory is taken as bytes arrive, never for an announced length.
+        message: the longest request; as HMS's ``hive.metastore.server.max.message.size``. Memory is taken as bytes
+            arrive, never for an announced length.
         string: the longest string of a request.
         container: the longest list or map of a request.
         connections: how many clients are served at the same time; further ones are closed at once.
@@ -18,7 +19,7 @@ class Limits:
         message_seconds: how long a request may take to arrive, and an answer to be taken.
     """
 
-    message: int = 512 << 20
+    message: int = 100 << 20
     string: int = 64 << 20
     container: int = 2_000_000
     connections: int = 1000

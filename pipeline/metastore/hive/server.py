@@ -75,6 +75,9 @@ class ThriftServer:
 
     def stop(self, drain_seconds: float = 10.0) -> None:
         """Accept no more clients, let running calls end for so long, then cut what is left."""
+        if self._thread.ident is None:  # it never started
+            self._listener.close()
+            return
         self._waker.send(b"x")
         self._thread.join()
         self._each(Connection.finish)
@@ -116,7 +119,13 @@ class ThriftServer:
             log.warning("The client %s is sent away: there are %d connections", address, self._limits.connections)
             sock.close()
             return
-        threading.Thread(target=self._serve, args=(connection,), name=f"thrift-{address}", daemon=True).start()
+        try:
+            threading.Thread(target=self._serve, args=(connection,), name=f"thrift-{address}", daemon=True).start()
+        except RuntimeError as error:
+            log.warning("The client %s is sent away: %s", address, error)
+            with self._lock:
+                self._connections.discard(connection)
+            sock.close()
 
     def _serve(self, connection: Connection) -> None:
         try:

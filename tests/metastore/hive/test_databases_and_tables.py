@@ -45,9 +45,10 @@ def test_databases(c: Struct) -> None:
     with pytest.raises(ttypes.InvalidOperationException, match="not empty"):
         c.drop_database("sales", False, False)
     c.drop_database("sales", False, True)
-    with pytest.raises(ttypes.NoSuchObjectException):
-        c.drop_database_req(ttypes.DropDatabaseRequest(name="sales", ignoreUnknownDb=False))
-    c.drop_database_req(ttypes.DropDatabaseRequest(name="sales", ignoreUnknownDb=True))
+    c.create_database(ttypes.Database(name="sales"))
+    c.drop_database_req(ttypes.DropDatabaseRequest(name="sales", ignoreUnknownDb=False))
+    with pytest.raises(ttypes.NoSuchObjectException, match=r"database hive\.sales"):
+        c.drop_database_req(ttypes.DropDatabaseRequest(name="sales", ignoreUnknownDb=True))
     assert c.get_all_databases() == ["default"]
 
 

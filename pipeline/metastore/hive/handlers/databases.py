@@ -9,7 +9,7 @@ from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog, plain
-from pipeline.metastore.model.errors import NoSuchObjectError, UnknownDatabaseError
+from pipeline.metastore.model.errors import NoSuchObjectError
 
 
 def get_all_databases(context: Context, args: Struct) -> list[str]:
@@ -56,14 +56,11 @@ def drop_database(context: Context, args: Struct) -> None:
 
 
 def drop_database_req(context: Context, args: Struct) -> None:
-    """Drop a database; with ``ignoreUnknownDb`` also one that there is not."""
+    """Drop a database. ``ignoreUnknownDb`` is for the client to look at, as with HMS 4.0.1."""
     request = args.req
     of_catalog(request.catalogName)
-    try:
-        _drop(context, request.name, request.cascade, request.deleteData)
-    except (NoSuchObjectError, UnknownDatabaseError):
-        if not request.ignoreUnknownDb:
-            raise
+    check_database(context, database_name(request.name))
+    _drop(context, request.name, request.cascade, request.deleteData)
 
 
 def get_catalogs(context: Context, args: Struct) -> Struct:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from hive_metastore import ttypes
@@ -128,7 +128,10 @@ def get_partition_names_ps_req(context: Context, args: Struct) -> Struct:
 
 
 def get_partition_values(context: Context, args: Struct) -> Struct:
-    """The values of some keys as in names of partitions, each combination once if the client wants that."""
+    """The values of some keys, each combination once if the client wants that.
+
+    Without a condition they are spelled as in names of partitions (HMS 3.1.3).
+    """
     request = args.request
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
@@ -136,7 +139,8 @@ def get_partition_values(context: Context, args: Struct) -> Struct:
     keys = [key.name for key in entry.table.partition_keys]
     named = [column.name.lower() for column in request.partitionKeys or ()]
     wanted = [_key(keys, name) for name in named]
-    rows: Iterable[tuple[str, ...]] = (tuple(escaped(p.values[i]) for i in wanted) for p in found)
+    spelled: Callable[[str], str] = str if request.filter else escaped
+    rows: Iterable[tuple[str, ...]] = (tuple(spelled(p.values[i]) for i in wanted) for p in found)
     if request.applyDistinct:
         rows = dict.fromkeys(rows)
     order = [_key(named, column.name) for column in request.partitionOrder or ()]

@@ -13,6 +13,8 @@ _DEFAULTS = {
     "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",
     "hive.metastore.try.direct.sql": "true",
     "metastore.batch.retrieve.max": "300",
+    "metastore.partition.name.whitelist.pattern": "",
+    "metastore.try.direct.sql": "true",
 }
 """What clients ask HMS 3.1.3 for, and its answers."""
 _ASKABLE = ("hive", "hdfs", "mapred", "metastore")
@@ -79,7 +81,8 @@ def get_config_value(context: Context, args: Struct) -> str | None:
             f"For security reasons, the config key {args.name} cannot be accessed",
             do_next=f"ask for a key that begins with one of {', '.join(_ASKABLE)}",
         )
-    return _setting(context, args.name) or _text(args.defaultValue)
+    value = _setting(context, args.name)
+    return _text(args.defaultValue) if value is None else value
 
 
 def get_meta_conf(context: Context, args: Struct) -> str:
@@ -96,7 +99,7 @@ def set_meta_conf(context: Context, args: Struct) -> None:
 
 
 def _setting(context: Context, name: str) -> str | None:
-    return context.services.configuration.get(name) or _DEFAULTS.get(name)
+    return context.services.configuration.get(name, _DEFAULTS.get(name))
 
 
 def _text(value: Struct) -> str | None:

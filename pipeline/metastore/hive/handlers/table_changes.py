@@ -10,7 +10,7 @@ from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.handlers.databases import check_database
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
-from pipeline.metastore.model.errors import MetaError
+from pipeline.metastore.model.errors import InvalidObjectError, MetaError, NoSuchObjectError
 from pipeline.metastore.model.objects import Table
 
 _EXPECTED = "expected_parameter_key"
@@ -39,7 +39,10 @@ def create_table_req(context: Context, args: Struct) -> None:
     """Create a table. Constraints are refused, for the catalog keeps none."""
     _refuse_constraints(args.request)
     table = _table(args.request.table)
-    check_database(context, table.database)
+    try:
+        check_database(context, table.database)
+    except NoSuchObjectError as error:
+        raise InvalidObjectError(error.what, do_next=error.do_next) from error
     context.catalog.create_table(table)
 
 
