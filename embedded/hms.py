@@ -33,6 +33,9 @@ from pipeline.spark.java import find_java
 Release = Literal["3.1.3", "4.0.1"]
 
 _CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+_DIRECT_SQL = "org.apache.hadoop.hive.metastore.MetaStoreDirectSql"
+#: For short lives on small machines.
+_SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OPENED = ("net", "lang", "lang.reflect", "util", "util.concurrent", "io", "nio")
 _CONFIGURATION = {
     "datanucleus.schema.autoCreateAll": "true",
@@ -75,6 +78,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
         release: of Hive.
         database: where its tables are; None for a Derby database in ``data_dir``.
         heap_mb: the JVM's heap, in MB.
+        jvm: other options of the JVM; by default those for a short life on a small machine.
         settings: of ``metastore-site.xml``, to add or to replace.
         start_timeout_s: the most time a start may take, in seconds.
     """
@@ -86,6 +90,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
         *,
         database: Database | None = None,
         heap_mb: int = 256,
+        jvm: Sequence[str] = _SMALL,
         settings: Mapping[str, str] | None = None,
         start_timeout_s: float = 120,
     ) -> None:
@@ -93,7 +98,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
         self.release: Release = release
         self.host, self.port = HOST, 0
         self._database = database
-        self._heap_mb = heap_mb
+        self._jvm = ["-Xms32m", f"-Xmx{heap_mb}m", *jvm]
         self._settings = dict(settings or {})
 
     @property
@@ -153,13 +158,12 @@ class EmbeddedHiveMetastore(EmbeddedService):
     def _command(self) -> list[str]:
         jars = hive_jars(self.release)
         log = "-Dorg.slf4j.simpleLogger"
-        heap = ["-Xms32m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        levels = [f"{log}.defaultLogLevel=warn", f"{log}.log.{_CLASS}=info", f"{log}.showDateTime=true"]
+        levels = [f"{log}.defaultLogLevel=warn", *(f"{log}.log.{name}=info" for name in (_CLASS, _DIRECT_SQL))]
         opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")]
         # The configuration is looked for on the class path.
         classes = ":".join([str(self._dir / "conf"), *map(str, jars)])
         derby = [f"-Dderby.system.home={self._dir}"]
-        java = [str(find_java().command), *heap, *levels, *opened, *derby]
+        java = [str(find_java().command), *self._jvm, *levels, *opened, *derby]
         return [*java, "-cp", classes, _CLASS, "-p", str(self.port)]
 
     def _write_configuration(self) -> None:
