@@ -13,7 +13,7 @@ from pipeline.lake.catalog import BrokenTable
 from pipeline.metastore.lake.differences import differences
 from pipeline.metastore.lake.fresh import renewed
 from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
-from pipeline.metastore.lake.hive_tables import HiveTable
+from pipeline.metastore.lake.hive_tables import HiveTable, same_place
 from pipeline.metastore.lake.lake_tables import after
 from pipeline.metastore.lake.named import NamedLake, NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
@@ -88,7 +88,7 @@ class Check:
         except NoSuchObjectError:
             yield "is not in the catalog"
             return
-        if entry.table.location != hive.table.location:
+        if not same_place(entry.table.location, hive.table.location):
             yield f"is a table of another place: {entry.table.location}"
             return
         if not same_definition(entry.table, hive.table):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import partition_name
-from pipeline.metastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION
-from pipeline.metastore.model.objects import Column, Partition, Table
+from pipeline.metastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, same_place
+from pipeline.metastore.model.objects import Column, Partition, SerDe, Table
 
 
 def same_definition(known: Table, wanted: Table) -> bool:
@@ -19,8 +19,10 @@ def same_definition(known: Table, wanted: Table) -> bool:
         and _types(known.partition_keys) == _types(wanted.partition_keys)
         and (mine.input_format, mine.output_format, mine.serde.library)
         == (theirs.input_format, theirs.output_format, theirs.serde.library)
-        and theirs.serde.parameters.items() <= mine.serde.parameters.items()
-        and (known.location, known.kind) == (wanted.location, wanted.kind)
+        and _without_path(theirs.serde).items() <= mine.serde.parameters.items()
+        and same_place(mine.serde.parameters.get("path"), wanted.location)
+        and same_place(known.location, wanted.location)
+        and known.kind == wanted.kind
         and _own(wanted).items() <= known.parameters.items()
     )
 
@@ -35,6 +37,10 @@ def partition_differences(entry: TableEntry, wanted: Sequence[Partition]) -> tup
 
 def _own(table: Table) -> dict[str, str]:
     return {key: value for key, value in table.parameters.items() if key not in (LAST_COMMIT, LAST_COMPLETION)}
+
+
+def _without_path(serde: SerDe) -> dict[str, str]:
+    return {key: value for key, value in serde.parameters.items() if key != "path"}
 
 
 def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.catalog import BrokenTable, catalog_tables, table_paths
+from pipeline.lake.catalog import BrokenTable, CatalogTable, catalog_tables, table_paths
 from pipeline.lake.names import TableNames
 from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings
@@ -23,11 +23,12 @@ _OWN = ".binlake"
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A Hudi table, and its database and name in the catalog, in lower case."""
+    """A Hudi table, and its database and name in the catalog, in lower case. ``dropped``: the source has it no more."""
 
     storage: Storage
     database: str
     name: str
+    dropped: bool = False
 
     @property
     def full_name(self) -> str:
@@ -59,11 +60,11 @@ class NamedLake:
 
         ``names``: ``database.table`` or a path below the root. Raises StorageError.
         """
-        if self.settings is not None:
-            known = catalog_tables(self.settings, self.root, names)
-            return [t if isinstance(t, BrokenTable) else named(t.storage, t.called) for t in known]
-        found = self._by_path(names)
-        return list(found)
+        if self.settings is None:
+            return apart(self._by_path(names))
+        known = catalog_tables(self.settings, self.root, names)
+        called = TableNames.load(self.root, self.settings.name)
+        return apart(t if isinstance(t, BrokenTable) else self._of_stream(t, called) for t in known)
 
     def has(self, uri: str) -> bool:
         """Whether a table's root is below the lake's."""
@@ -80,13 +81,13 @@ class NamedLake:
         if not HudiTable.exists(storage):
             raise ConfigError("there is no Hudi table at this path", do_next="check the path", path=uri)
         stream = self.settings.name if self.settings is not None else None
-        return named(storage, self._called(path, storage, [stream] if stream else self._streams()))
+        return self._called(path, [stream] if stream else self._streams())
 
     def _by_path(self, names: Sequence[str]) -> Iterator[NamedTable | BrokenTable]:
         streams, missing = self._streams(), list(names)
         for path in table_paths(self.root, _DEPTH):
             try:
-                table = named(self.root.sub(path), self._called(path, self.root.sub(path), streams))
+                table = self._called(path, streams)
             except BinlakeError as error:
                 if not names or path in names:
                     yield BrokenTable(path, error)
@@ -101,22 +102,61 @@ class NamedLake:
     def _streams(self) -> list[str]:
         return self.root.list_dirs(_OWN)
 
-    def _called(self, path: str, storage: Storage, streams: Sequence[str]) -> SourceTable:
-        """The name of the table at a path: as the source calls it now, or else by its path."""
-        for stream in streams:
-            there = TableNames.load(self.root, stream).at(path)
-            if there is not None:
-                return there.now
-        source = _source(storage)
-        if source is not None:
-            return source
+    def _of_stream(self, table: CatalogTable, called: TableNames) -> NamedTable:
+        return named(table.storage, table.called, dropped=_is_dropped(called, table.rules.path, table.called))
+
+    def _called(self, path: str, streams: Sequence[str]) -> NamedTable:
+        """The table at a path by the name that the source has for it now, or else by its path."""
+        storage = self.root.sub(path)
+        documents = [TableNames.load(self.root, stream) for stream in streams]
+        for document in documents:
+            if (there := document.at(path)) is not None:
+                return named(storage, there.now, dropped=there.dropped)
         database, _, name = path.rpartition("/")
-        return SourceTable(database.rpartition("/")[2] or _DEFAULT, name)
+        now = _source(storage) or SourceTable(database.rpartition("/")[2] or _DEFAULT, name)
+        return named(storage, now, dropped=any(_is_dropped(document, path, now) for document in documents))
 
 
-def named(storage: Storage, called: SourceTable) -> NamedTable:
+def _is_dropped(names: TableNames, path: str, now: SourceTable) -> bool:
+    """Whether the source has the table at a path no more, as far as its names say: it was dropped, or another table
+    has its name now."""
+    there, other = names.at(path), names.called(now)
+    if there is not None:
+        return there.dropped
+    return other is not None and other.path != path and not other.dropped
+
+
+def apart(tables: Iterable[NamedTable | BrokenTable]) -> list[NamedTable | BrokenTable]:
+    """The same tables, each with a name of its own: a dropped one gives its name up to one that the source has, and is
+    ``t__dropped`` then. Of others with one name the first by place has it, and the rest are broken."""
+    listed = list(tables)
+    taken: set[str] = set()
+    renamed: dict[int, NamedTable | BrokenTable] = {}
+    order = ((i, t) for i, t in enumerate(listed) if isinstance(t, NamedTable))
+    for place, table in sorted(order, key=lambda one: (one[1].dropped, one[1].storage.uri)):
+        known = table
+        number = 1
+        while known.full_name in taken and table.dropped:
+            known = replace(table, name=f"{table.name}__dropped{number if number > 1 else ''}")
+            number += 1
+        renamed[place] = _clash(known) if known.full_name in taken else known
+        taken.add(known.full_name)
+    return [renamed.get(place, table) for place, table in enumerate(listed)]
+
+
+def _clash(table: NamedTable) -> BrokenTable:
+    error = ConfigError(
+        f"another table of the lake is {table.full_name} in the catalog, which knows no upper case and few characters",
+        do_next="rename one of the two at the source, or leave it unregistered",
+        table=table.full_name,
+        path=table.storage.uri,
+    )
+    return BrokenTable(table.storage.uri, error)
+
+
+def named(storage: Storage, called: SourceTable, *, dropped: bool = False) -> NamedTable:
     """A table by its name at the source, in the characters that the Hive Metastore allows."""
-    return NamedTable(storage, lake_name(called.database).lower(), lake_name(called.table).lower())
+    return NamedTable(storage, lake_name(called.database).lower(), lake_name(called.table).lower(), dropped)
 
 
 def _source(storage: Storage) -> SourceTable | None:

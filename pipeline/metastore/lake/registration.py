@@ -20,7 +20,7 @@ from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import TableName
 from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
-from pipeline.metastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables, location_of
+from pipeline.metastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables, same_place
 from pipeline.metastore.lake.lake_tables import LakeTables
 from pipeline.metastore.lake.named import NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
@@ -159,7 +159,7 @@ class Registration:
         database, name = state.named
         for suffix in SUFFIXES:
             entry = self._entry(database, name + suffix)
-            if entry is not None and entry.table.location == location_of(state.uri):
+            if entry is not None and same_place(entry.table.location, state.uri):
                 yield suffix, entry
 
     def _make(self, database: str) -> None:
@@ -177,7 +177,7 @@ class Registration:
         """Raise AlreadyExistsError if a table of another place has one of the names."""
         for suffix in SUFFIXES:
             entry = self._entry(table.database, table.name + suffix)
-            if entry is not None and entry.table.location != location_of(table.storage.uri):
+            if entry is not None and not same_place(entry.table.location, table.storage.uri):
                 raise AlreadyExistsError(
                     f"the catalog has a table {table.database}.{table.name}{suffix} of another place",
                     do_next="drop that table, or give one of the two another name",

@@ -125,7 +125,7 @@ def test_whatever_call_fails_the_next_process_completes_the_work(work: str, tmp_
     watched = Fate()
     shutil.copytree(first, tmp_path / "watched")
     _WORKS[work][1](world, world.registration(DyingStore(lake.storage_at(tmp_path / "watched"), watched)))
-    points = sampled(list(every_point(watched.calls)), None if is_nightly() else 3)
+    points = sampled(list(every_point(watched.calls)), None if is_nightly() else 1)
     assert points
     for number, point in enumerate(points):
         place = tmp_path / f"trial{number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,20 @@ from urllib.parse import unquote
 
 import pytest
 
+from embedded.hive_client import hive_client
+from embedded.hms import EmbeddedHiveMetastore
+from pipeline.metastore.catalog.catalog import Catalog
+from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, HiveTable, HiveTables
+from pipeline.metastore.lake.lake_tables import LakeTables
+from pipeline.metastore.lake.named import NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
+from pipeline.metastore.lake.registration import Registered, Registration
 from pipeline.metastore.model.objects import Column, Storage
+from pipeline.metastore.stores.opening import open_store
 from tests.hudi.lake import storage_at as open_at
-from tests.metastore.lake.hudi_tables import TABLES
+from tests.metastore.lake.hive_sync import as_golden, hive_sync
+from tests.metastore.lake.hudi_tables import TABLES, add
 from tests.paths import GOLDEN
 
 _SYNCED: Mapping[str, Any] = json.loads((GOLDEN / "hive_sync.json").read_text())
@@ -68,3 +78,42 @@ def test_the_hive_tables_are_those_of_hive_sync(name: str, tmp_path: Path) -> No
         for partition in said["partitions"]:  # HiveSync keeps the escapes of paths, with --decode-partition too
             partition["values"] = [unquote(value) for value in partition["values"]]
     assert made == synced
+
+
+@pytest.mark.hms
+def test_hive_sync_says_what_the_golden_file_says(hms: EmbeddedHiveMetastore, tmp_path: Path) -> None:
+    partitioned = ("--partition-value-extractor", "org.apache.hudi.hive.MultiPartKeysValueExtractor")
+    for name, options in (("mor_hive", ("--partitioned-by", "day", *partitioned)), ("cow_wide", ())):
+        TABLES[name](tmp_path / name)
+        hive_sync(hms.uri, "synced", tmp_path / name, *options)
+    with hive_client(hms.host, hms.port) as client:
+        names = client.get_all_tables("synced")
+        assert {name: as_golden(client, "synced", name, tmp_path) for name in names} == {
+            name: said for name, said in _SYNCED.items() if name.startswith(("mor_hive", "cow_wide"))
+        }
+
+
+@pytest.mark.hms
+def test_hive_sync_leaves_registered_tables_as_they_are(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    registration = Registration(Catalog(store), LakeTables(store))
+    table = TABLES["mor_two"](tmp_path / "mor_two")
+    registration.register(NamedTable(table.storage, "shop", "mor_two"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = HiveServer(registration.catalog, store, listener=listener)
+    server.start()
+    try:
+        host, port = listener.getsockname()
+        options = ("--partitioned-by", "day,qty", "--partition-value-extractor")
+        extractor = "org.apache.hudi.hive.MultiPartKeysValueExtractor"
+        with hive_client(host, port) as client:
+            names = client.get_all_tables("shop")
+            before = {name: as_golden(client, "shop", name, tmp_path) for name in names}
+            hive_sync(f"thrift://{host}:{port}", "shop", tmp_path / "mor_two", *options, extractor)
+            assert {name: as_golden(client, "shop", name, tmp_path) for name in names} == before
+            add(table, "day=d2/qty=1")
+            hive_sync(f"thrift://{host}:{port}", "shop", tmp_path / "mor_two", *options, extractor)
+            assert len(client.get_partition_names("shop", "mor_two_ro", -1)) == 3
+    finally:
+        server.stop()
+    assert registration.register(NamedTable(table.storage, "shop", "mor_two")) == Registered()

@@ -14,10 +14,13 @@ from typer.testing import CliRunner
 
 from pipeline.cli.app import app
 from pipeline.errors import ConfigError, CorruptDataError
+from pipeline.lake.catalog import BrokenTable
 from pipeline.metastore.lake.lease import Lease
+from pipeline.metastore.lake.named import NamedLake, NamedTable
 from pipeline.metastore.lake.opening import Metastore, metastore_of
 from pipeline.metastore.stores.opening import open_store
 from pipeline.settings.metastore.service import MetastoreSettings
+from pipeline.storage import open_storage
 from tests.metastore.lake.hudi_tables import add, made
 from tests.schema_changes.ddl_source import DdlSource, Follower
 
@@ -81,11 +84,34 @@ def test_a_swap_at_the_source_swaps_the_hive_tables(served: Served) -> None:
     served.source.rename_tables(("t", "x"), ("u", "t"), ("x", "u"))
     served.source.put("t", 2, name="of u")
     served.stream.run()
-    assert all(report.error is None for report in served.metastore.reconciler.run_once())
+    assert [(r.table, str(r.error)) for r in served.metastore.reconciler.run_once() if r.error is not None] == []
     now = {name: served.metastore.catalog.table("shop", name).table.location for name in ("u", "t_rt")}
     assert list(now.values()) == list(places.values())
     assert served.tables("shop") == ["t", "t_ro", "t_rt", "u", "u_ro", "u_rt"]
     assert served.run("check") == (0, [])
+
+
+def test_a_dropped_table_gives_its_name_to_the_one_that_has_it_now(served: Served) -> None:
+    list(served.metastore.reconciler.run_once())
+    dropped = served.metastore.catalog.table("shop", "t").table.location
+    kept = served.metastore.catalog.table("shop", "u").table.location
+    served.source.drop_table("t")
+    served.source.rename_tables(("u", "t"))
+    served.source.put("t", 2, name="of u")
+    served.stream.run()
+    assert [(r.table, str(r.error)) for r in served.metastore.reconciler.run_once() if r.error is not None] == []
+    assert served.metastore.catalog.table("shop", "t").table.location == kept
+    assert served.metastore.catalog.table("shop", "t__dropped").table.location == dropped
+    assert served.run("check") == (0, [])
+
+
+def test_two_tables_of_one_name_in_lower_case_are_told(tmp_path: Path) -> None:
+    for name in ("Orders", "orders"):
+        made(tmp_path / "shop" / name)
+    first, second = NamedLake(open_storage(str(tmp_path))).tables()
+    assert isinstance(first, NamedTable)
+    assert isinstance(second, BrokenTable)
+    assert "another table of the lake is shop.orders" in second.error.what
 
 
 def test_a_told_commit_is_taken_in_with_its_partitions(served: Served) -> None:
