@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.definition.config import PROPERTIES_PATH
 from pipeline.hudi.read import TableReader
@@ -90,7 +90,7 @@ class OpenTable:
 
         Raises NotSeenError, NoSuchObjectError if there is no table, CorruptDataError, StorageError.
         """
-        called = time.monotonic()
+        called = monotonic_s()
         with self._lock:
             view = None if anew else self._view
             if view is None or self._checked < called - max_age_ms / 1000:
@@ -113,7 +113,7 @@ class OpenTable:
 
     def _compare(self, anew: bool = False) -> View:
         """The table in the state that storage shows now."""
-        began = time.monotonic()
+        began = monotonic_s()
         if anew or began > self._opened + _OPEN_S:
             self._view = None
         self.checks += 1
