@@ -27,6 +27,7 @@ def serving(
 ) -> Iterator[str]:
     """The address of the API over those lakes. ``port``: 0 for any. ``identity``: to serve with TLS."""
     with socket.create_server(("127.0.0.1", port)) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         app = create_app(catalog, lakes, options)
         key, certificate = (None, None) if identity is None else (identity.key, identity.certificate)
         config = uvicorn.Config(app, log_level="error", lifespan="on", ssl_keyfile=key, ssl_certfile=certificate)
