@@ -21,6 +21,7 @@ from pipeline.hudi.join.bucket_aggregate import BucketAggregate, needed_columns
 from pipeline.hudi.join.engine import Bounds
 from pipeline.hudi.join.pairs import groups_of, packed
 from pipeline.spark.frames import frame_of_tasks
+from pipeline.spark.metastore import metastore_of
 from pipeline.spark.table_scan import TableScan
 
 __all__ = ["Aggregate", "Bounds", "TableScan", "bucket_aggregate"]
@@ -51,7 +52,8 @@ def bucket_aggregate(
     """
     if not aggregates:
         raise ConfigError("there is no aggregate", do_next="give at least one, Aggregate('count') for example")
-    scan = replace(table, columns=needed_columns(by, aggregates)).plan([], with_key=True)
+    columns = needed_columns(by, aggregates)
+    scan = replace(table, columns=columns).plan([], with_key=True, service=metastore_of(spark))
     whole = BucketAggregate(scan, tuple(by), tuple(aggregates), bounds or Bounds())
     slots = spark.sparkContext.defaultParallelism
     tasks = packed(groups_of(scan, slots), slots)

@@ -22,6 +22,7 @@ from pipeline.hudi.join.how import JoinHow, check_how
 from pipeline.hudi.join.keys import ColumnPair, JoinKeys
 from pipeline.hudi.join.pairs import packed, pairs_of
 from pipeline.spark.frames import frame_of_tasks
+from pipeline.spark.metastore import metastore_of
 from pipeline.spark.table_scan import TableScan
 
 __all__ = ["Bounds", "TableScan", "bucket_join"]
@@ -58,7 +59,9 @@ def bucket_join(
     if not pairs_on:
         raise ConfigError("the join has no columns", do_next="give on the columns of the bucket key")
     kind = check_how(how)
-    one, other = left.plan([a for a, _ in pairs_on]), right.plan([b for _, b in pairs_on])
+    service = metastore_of(spark)
+    one = left.plan([a for a, _ in pairs_on], service=service)
+    other = right.plan([b for _, b in pairs_on], service=service)
     keys = JoinKeys.of(one, other, pairs_on)
     columns = join_columns(one.schema, other.schema, pairs_on, kind, suffixes)
     slots = spark.sparkContext.defaultParallelism

@@ -21,14 +21,10 @@ from pipeline.hudi.read.lookups import IndexExecutor, IndexTask
 from pipeline.hudi.read.plan import SliceScan
 from pipeline.hudi.read.pruning import INDEX_ROWS_IN_PROCESS
 from pipeline.hudi.read.question import Condition
-from pipeline.metastore.client.plans import ServicePlans
-from pipeline.metastore.client.requests import MetastoreClient
 from pipeline.spark.frames import frame_of_tasks
+from pipeline.spark.metastore import metastore_of
 from pipeline.spark.tasks import map_in_tasks
 
-#: The property of a Spark session with the addresses of a metastore's HTTP API, with commas between them: it is asked
-#: for file slices.
-METASTORE_KEY = "spark.binlake.metastoreUri"
 #: The property of a Spark session with the number of index rows above which the index is read in tasks.
 ROWS_IN_PROCESS_KEY = "spark.binlake.indexRowsInProcess"
 
@@ -66,12 +62,6 @@ def read_dataframe(
     plan = reader.plan(query, condition, columns, counting=counting)
     plan.require_exact()
     return to_dataframe(spark, plan)
-
-
-def metastore_of(spark: SparkSession) -> ServicePlans | None:
-    """The metastore that a session's properties name, if they do. Raises ConfigError for addresses that are none."""
-    uris = spark.conf.get(METASTORE_KEY, None)
-    return None if not uris else ServicePlans(MetastoreClient(uris))
 
 
 def to_dataframe(spark: SparkSession, plan: ScanPlan) -> DataFrame:

@@ -9,6 +9,7 @@ from pipeline.hudi.definition.bucketing import Bucketing, SimpleBuckets
 from pipeline.hudi.join.bucketed import BucketedScan, bucketed, hash_fields
 from pipeline.hudi.read import Query, Snapshot, TableReader
 from pipeline.hudi.read.question import Condition
+from pipeline.hudi.read.source import PlanSource
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,18 @@ class TableScan:
     columns: Sequence[str] | None = None
     buckets: int | Bucketing | None = None
 
-    def plan(self, needed: Sequence[str], with_key: bool = False) -> BucketedScan:
+    def plan(self, needed: Sequence[str], with_key: bool = False, service: PlanSource | None = None) -> BucketedScan:
         """The slices to read, by bucket.
 
         Args:
             needed: columns that are read besides ``columns``; they come first where ``columns`` lacks them.
             with_key: whether the columns of the bucket key are needed, too.
+            service: as for ``TableReader.open``.
 
         Raises UnsupportedError for a table without a bucket index and for conditions with unsupported parts, and as
         ``TableReader.plan``.
         """
-        reader = TableReader.open(self.source, self.options)
+        reader = TableReader.open(self.source, self.options, service=service)
         told = SimpleBuckets(self.buckets) if isinstance(self.buckets, int) else self.buckets
         columns = self._own_columns(reader) if self.columns is None else self.columns
         needed = [*needed, *(hash_fields(reader, told) if with_key else ())]

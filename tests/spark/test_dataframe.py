@@ -8,12 +8,18 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
+import urllib3
 from pyspark.sql import SparkSession
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.read import Incremental, IndexReads, ReadOptimized, Snapshot, TableReader
+from pipeline.metastore.api import paths
 from pipeline.spark.dataframe import ROWS_IN_PROCESS_KEY, in_tasks, read_dataframe, to_dataframe
+from pipeline.spark.metastore import METASTORE_KEY
+from pipeline.storage import open_storage
 from tests.hudi.read.lakes import ALL, everything, random_table
+from tests.metastore.http.served import serving
+from tests.spark_session import configured
 
 pytestmark = pytest.mark.spark
 
@@ -114,3 +120,15 @@ def test_tasks_that_cannot_read_the_index_leave_every_file(spark: SparkSession, 
     assert (warning.step, "cannot be read" in warning.what) == ("column stats", True), warning
     expected = sorted(r["id"] for r in everything(lake) if (r["n"] or 0) > 2)
     assert keys(read_dataframe(spark, str(path), condition="n > 2", index_rows_in_process=0).collect()) == expected
+
+
+def test_the_metastore_of_the_session_is_asked(spark: SparkSession, lake: Path) -> None:
+    """The frame has the same rows, and as many tasks."""
+    words = {"condition": "part <> 'p1' AND n >= 0", "columns": ["id"]}
+    alone = read_dataframe(spark, str(lake), **words)  # type: ignore[arg-type]
+    with serving([open_storage(str(lake.parent))]) as address, configured(spark, {METASTORE_KEY: address}):
+        served = read_dataframe(spark, str(lake), **words)  # type: ignore[arg-type]
+        text = urllib3.request("GET", address + paths.METRICS).data.decode()
+    assert f'route="{paths.PLAN}",status="200"}} 1.0' in text
+    assert served.rdd.getNumPartitions() == alone.rdd.getNumPartitions()
+    assert keys(served.collect()) == keys(alone.collect())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ssl
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 from pydantic import ValidationError
 
+from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.metastore.api.base import Message, Problem
 
@@ -139,14 +139,14 @@ class MetastoreClient:
 
     def _awake(self) -> list[str]:
         """The addresses to ask, the one that answered last first."""
-        now = time.monotonic()
+        now = monotonic_s()
         with self._guard:
             ordered = self.addresses[self._first :] + self.addresses[: self._first]
             return [address for address in ordered if self._asleep.get(address, 0.0) <= now]
 
     def _rest(self, address: str) -> None:
         with self._guard:
-            self._asleep[address] = time.monotonic() + self._pause_s
+            self._asleep[address] = monotonic_s() + self._pause_s
 
     def _wake(self, address: str) -> None:
         with self._guard:

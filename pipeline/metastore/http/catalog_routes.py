@@ -3,58 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
+from pipeline.errors import ConfigError
 from pipeline.metastore.api import paths
 from pipeline.metastore.api.base import Message
 from pipeline.metastore.api.databases import ColumnWire, DefinitionWire, NamesWire
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.http.lake_routes import PROBLEMS, After, Limit
-from pipeline.metastore.http.options import ServeOptions
+from pipeline.metastore.http.asked import PROBLEMS, After, Limit, Served
 from pipeline.metastore.log.token import Token
 from pipeline.metastore.model.objects import Column
 
+router: Final = APIRouter(tags=["catalog"], responses=PROBLEMS)
+
+
+def catalog(served: Served) -> Catalog:
+    """The catalog. Raises ConfigError if there is none."""
+    if served.catalog is None:
+        raise ConfigError("this service has no catalog", do_next="ask for lake tables by their location")
+    return served.catalog
+
+
+OfCatalog = Annotated[Catalog, Depends(catalog)]
 AtLeast = Annotated[str | None, Query(max_length=500, description="The version that the answer must have.")]
 
 
-def catalog_routes(catalog: Catalog, options: ServeOptions) -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["catalog"], responses=PROBLEMS)
-    page = options.page
+@router.get(paths.DATABASES, response_model=NamesWire)
+def databases(served: Served, of: OfCatalog, after: After = None, limit: Limit = None) -> Response:
+    """The names of the databases."""
+    return _json(_page(of.databases(), after, served.page(limit)))
 
-    @router.get(paths.DATABASES, response_model=NamesWire)
-    def databases(after: After = None, limit: Limit = page) -> Response:
-        """The names of the databases."""
-        return _json(_page(catalog.databases(), after, min(limit, page)))
 
-    @router.get(paths.TABLES, response_model=NamesWire)
-    def tables(database: str, after: After = None, limit: Limit = page) -> Response:
-        """The names of a database's tables."""
-        catalog.database(database)
-        return _json(_page(catalog.tables(database), after, min(limit, page)))
+@router.get(paths.TABLES, response_model=NamesWire)
+def tables(served: Served, of: OfCatalog, database: str, after: After = None, limit: Limit = None) -> Response:
+    """The names of a database's tables."""
+    of.database(database)
+    return _json(_page(of.tables(database), after, served.page(limit)))
 
-    @router.get(paths.DEFINITION, response_model=DefinitionWire)
-    def definition(database: str, table: str, at_least: AtLeast = None) -> Response:
-        """A table's definition. The version is a token: with it, a later answer of any process is not older."""
-        entry = catalog.table(database, table, None if at_least is None else Token.parse(at_least))
-        found = entry.table
-        return _json(
-            DefinitionWire(
-                database=found.database,
-                name=found.name,
-                kind=found.kind,
-                location=found.location,
-                columns=tuple(map(_column, found.storage.columns)),
-                partition_keys=tuple(map(_column, found.partition_keys)),
-                parameters=dict(found.parameters),
-                version=str(entry.token),
-            )
+
+@router.get(paths.DEFINITION, response_model=DefinitionWire)
+def definition(of: OfCatalog, database: str, table: str, at_least: AtLeast = None) -> Response:
+    """A table's definition. The version is a token: with it, a later answer of any process is not older."""
+    entry = of.table(database, table, None if at_least is None else Token.parse(at_least))
+    found = entry.table
+    return _json(
+        DefinitionWire(
+            database=found.database,
+            name=found.name,
+            kind=found.kind,
+            location=found.location,
+            columns=tuple(map(_column, found.storage.columns)),
+            partition_keys=tuple(map(_column, found.partition_keys)),
+            parameters=dict(found.parameters),
+            version=str(entry.token),
         )
-
-    return router
+    )
 
 
 def _page(names: Iterable[str], after: str | None, limit: int) -> NamesWire:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
+from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, TransientError
 from pipeline.metastore.api.tables import ChangesWire
 
@@ -74,13 +74,13 @@ class ChangeWatch:
             raise TooManyWaitersError(
                 "too many clients wait for changes", do_next="ask again later, or without waiting", waiting=self.waiters
             )
-        deadline = time.monotonic() + wait_ms / 1000
+        deadline = monotonic_s() + wait_ms / 1000
         watched = self._enter(waiting)
         try:
             while True:
                 changed = watched.changed  # taken before the look, so that no change falls between the two
                 found = await run_in_threadpool(waiting.look)
-                left = deadline - time.monotonic()
+                left = deadline - monotonic_s()
                 if found.changes or left <= 0 or self._closing:
                     return found
                 with contextlib.suppress(TimeoutError):

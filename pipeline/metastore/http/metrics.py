@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pipeline.clock import monotonic_s
 
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 
@@ -47,7 +48,7 @@ class MeasuredApp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), "500"
+        began, status = monotonic_s(), "500"
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -60,7 +61,7 @@ class MeasuredApp:
         finally:
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.requests.labels(scope["method"], route, status).inc()
-            self._metrics.seconds.labels(route).observe(time.perf_counter() - began)
+            self._metrics.seconds.labels(route).observe(monotonic_s() - began)
 
 
 class BoundedBodies:

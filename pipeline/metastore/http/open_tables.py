@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.hudi.definition.config import PROPERTIES_PATH
 from pipeline.hudi.read import TableReader
@@ -20,6 +20,8 @@ from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.metastore.model.errors import NoSuchObjectError
 from pipeline.storage.base import FileInfo, Storage
 
+#: How long a request waits for others of its table.
+_LOCK_S = 10.0
 #: How long a table stays open. A comparison lists the end of its timeline only: instants that were archived stay known,
 #: and one that began and ended unseen behind that end is missed (``timeline.Timeline``).
 _OPEN_S = 600.0
@@ -88,10 +90,11 @@ class OpenTable:
             at_least: the requested time of an instant that the state must have as completed.
             anew: open the table again: its timeline then has no instant that was archived meanwhile.
 
-        Raises NotSeenError, NoSuchObjectError if there is no table, CorruptDataError, StorageError.
+        Raises NotSeenError, NoSuchObjectError if there is no table, CorruptDataError, StorageError; TransientError if
+        other requests hold the table too long.
         """
-        called = time.monotonic()
-        with self._lock:
+        called = monotonic_s()
+        with self._locked():
             view = None if anew else self._view
             if view is None or self._checked < called - max_age_ms / 1000:
                 view = self._compare(anew)
@@ -106,6 +109,20 @@ class OpenTable:
                     )
             yield view
 
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The lock; not for ever, so that a store that hangs does not take all threads of the service."""
+        if not self._lock.acquire(timeout=_LOCK_S):
+            raise TransientError(
+                "other requests hold the table",
+                do_next="ask again; look at the store's answer times",
+                table=self.storage.uri,
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
     def _open(self) -> TableReader:
         reader = TableReader.open(self.storage)
         reader.index_of = self.index_of
@@ -113,7 +130,7 @@ class OpenTable:
 
     def _compare(self, anew: bool = False) -> View:
         """The table in the state that storage shows now."""
-        began = time.monotonic()
+        began = monotonic_s()
         if anew or began > self._opened + _OPEN_S:
             self._view = None
         self.checks += 1

@@ -28,6 +28,7 @@ class ServeOptions:
             of another writer at most so long, and the time of a comparison, after it completed.
         wait_ms: the longest wait of a client for changes.
         waiters: the most clients that wait at once.
+        threads: the most requests that are worked on at once; those that wait for changes need none.
         registry: of the process's metrics, all of which ``/metrics`` shows; None for one of its own.
     """
 
@@ -38,4 +39,5 @@ class ServeOptions:
     watch_ms: int = 500
     wait_ms: int = 60_000
     waiters: int = 10_000
+    threads: int = 80
     registry: CollectorRegistry | None = None

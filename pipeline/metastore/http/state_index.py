@@ -3,18 +3,24 @@ of storage. Bloom filters and the record index stay with the metadata table."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
+from functools import partial
 
+from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.files.column_stats import ColumnRange
 from pipeline.hudi.metadata.records.delta import FileKey
 from pipeline.hudi.metadata.records.reader import MetadataReader
-from pipeline.hudi.read.index import TableIndex
+from pipeline.hudi.read.index import TableIndex, table_index
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
+from pipeline.metastore.http.open_tables import IndexOf
 from pipeline.metastore.lake.lake_tables import LakeTables
 from pipeline.metastore.lake.state import LakeState
 from pipeline.storage.base import FileInfo
+
+_log = logging.getLogger(__name__)
 
 
 class StateReader(MetadataReader):
@@ -72,3 +78,18 @@ def state_index(table: HudiTable, states: LakeTables) -> StateIndex | None:
     if known != {*timeline.pending(), *timeline.completed_actions(COMPLETED_ACTIONS)}:
         return None
     return StateIndex(table, state)
+
+
+def index_by(states: LakeTables | None) -> IndexOf:
+    """Opens indexes by the metastore's states where it can, else by the tables' own metadata tables."""
+    if states is None:
+        return table_index
+    return partial(_index_of, states)
+
+
+def _index_of(states: LakeTables, table: HudiTable) -> TableIndex | None:
+    try:
+        return state_index(table, states) or table_index(table)
+    except BinlakeError as error:
+        _log.warning("the state of a table is not read: %s", error, extra={"event": "state_failed"})
+        return table_index(table)

@@ -35,6 +35,9 @@ def reserve(wanted: ThriftSettings | HttpSettings) -> socket.socket:
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on a reserved port beside those of other processes. Raises OSError."""
     listener = _bound(host, port)
+    # Accepted sockets inherit it. asyncio sets it for sockets made with a protocol number only, and without it each
+    # answer over HTTP waits 40 ms for the client's acknowledgement (measured).
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.listen(_BACKLOG)
     return listener
 

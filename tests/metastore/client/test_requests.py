@@ -25,6 +25,7 @@ from pipeline.storage import open_storage
 from tests.hudi.metadata.indexed_table import IndexedTable
 from tests.hudi.read.lakes import ids, new_table, row
 from tests.metastore.http.served import serving
+from tests.services.certificates import Authority
 
 
 @pytest.fixture
@@ -175,3 +176,13 @@ def test_files_that_no_completed_commit_wrote_are_not_read(table: IndexedTable, 
         plan = reader.plan(condition="id < 5")
         assert "did not complete" in plan.warnings[0].what
         assert ids(reader, plan) == [0, 1, 2, 3, 4]
+
+
+def test_tls(table: IndexedTable, tmp_path: Path) -> None:
+    """A certificate of the given authority is taken, one of any other is not."""
+    ours, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
+    with serving([open_storage(str(tmp_path))], identity=ours.identity("metastore")) as address:
+        assert state(MetastoreClient(address, ca_file=str(ours.file)), table)
+        for ca_file in (None, str(other.file)):
+            with pytest.raises(MetastoreUnreachableError, match="certificate"):
+                state(MetastoreClient(address, ca_file=ca_file), table)

@@ -111,6 +111,7 @@ def test_hudi_writes_by_this_view(table: IndexedTable, address: str, hudi_spark:
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.datasource.write.precombine.field": "order",
+        "hoodie.metadata.enable": "false",
         "hoodie.compact.inline": "true",
         "hoodie.compact.inline.max.delta.commits": "2",
     }

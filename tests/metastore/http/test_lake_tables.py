@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.errors import TransientError
 from pipeline.hudi.files.view import file_slices
 from pipeline.metastore.api import paths
+from pipeline.metastore.http.open_tables import OpenTables
 from pipeline.metastore.http.options import ServeOptions
 from pipeline.storage import open_storage
 from tests.hudi.metadata.indexed_table import IndexedTable
@@ -195,3 +197,18 @@ def test_bad_requests_are_told_what_is_wrong(table: IndexedTable, address: str) 
     assert get(address, paths.TABLE)[1]["what"] == "the request names no table, or two"
     assert get(address, paths.TABLE, table="shop.orders")[1]["what"] == "this service has no catalog"
     assert get(address, "/v1/nothing")[0] == 404
+
+
+def test_a_store_that_hangs_holds_one_table_alone(
+    table: IndexedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests for it are told so after a while; other tables are answered meanwhile."""
+    monkeypatch.setattr("pipeline.metastore.http.open_tables._LOCK_S", 0.2)
+    other = new_table(tmp_path / "lake" / "other")
+    other.write([row(1, 1)])
+    tables = OpenTables([open_storage(str(tmp_path / "lake"))])
+    with tables.at(table.storage.uri).hold():
+        with pytest.raises(TransientError, match="other requests hold the table"), tables.at(table.storage.uri).hold():
+            pass
+        with tables.at(other.storage.uri).hold() as view:
+            assert view.known.instants

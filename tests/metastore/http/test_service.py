@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import string
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.http.app import create_app
 from pipeline.metastore.http.hudi_view.routes import BASE
 from pipeline.metastore.model.objects import Column, Database, Storage, Table
+from pipeline.metastore.service.ports import listen
 from pipeline.metastore.stores.opening import open_store
 from pipeline.storage import open_storage
 from tests.hudi.read.lakes import new_table, row
@@ -135,3 +137,11 @@ def test_no_request_is_a_defect(address: str, catalog: Catalog, seed: int) -> No
         seen.add(answer.status)
         assert answer.status < 500, (method, target, query, body, answer.data)
     assert {200, 422} <= seen
+
+
+def test_answers_do_not_wait_for_acknowledgements(tmp_path: Path) -> None:
+    """The sockets that the service accepts send at once; asyncio alone would not see to it."""
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -7,7 +7,8 @@ compaction, clustering), and the moment that is asked for is not before a comple
 with 404, which the client takes as an order to look by itself.
 """
 
-# Annotations are evaluated here, not kept as text: FastAPI looks them up, and one of them is local to a function.
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -18,6 +19,7 @@ from fastapi.responses import Response
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pipeline.metastore.api.base import Message
+from pipeline.metastore.http.asked import Served
 from pipeline.metastore.http.hudi_view.messages import (
     TimelineDto,
     base_file_dto,
@@ -27,7 +29,7 @@ from pipeline.metastore.http.hudi_view.messages import (
     view_instants,
 )
 from pipeline.metastore.http.lake_answers import listing, slices_at
-from pipeline.metastore.http.open_tables import OpenTable, OpenTables, View
+from pipeline.metastore.http.open_tables import OpenTable, View
 from pipeline.metastore.model.errors import NoSuchObjectError
 
 BASE: Final = "/v1/hoodie/view"
@@ -82,93 +84,92 @@ def _json(text: str) -> Response:
     return Response(text, media_type="application/json")
 
 
-def hudi_view_routes(tables: OpenTables) -> APIRouter:
-    """The routes. Those that Hudi has besides are answered with 404."""
-    router = APIRouter(prefix=BASE, tags=["Hudi's remote file system view"])
-
-    def asked(
-        basepath: Annotated[str, Query(max_length=4096)],
-        timelinehash: Annotated[str | None, Query(max_length=100)] = None,
-        maxinstant: Annotated[str | None, Query(max_length=100)] = None,
-    ) -> HudiAsked:
-        return HudiAsked(tables.at(basepath), basepath.rstrip("/"), timelinehash, maxinstant)
-
-    Named = Annotated[HudiAsked, Depends(asked)]
-
-    for path in _LATEST_SLICES:
-
-        @router.get(path, name=path)
-        def slices(of: Named, partition: str = "") -> Response:
-            """The newest file slices of a partition."""
-            return of.answer(lambda view: [slice_dto(of.base_path, s) for s in slices_at(view, partition, None)])
-
-    for path in _LATEST_SLICE:
-
-        @router.get(path, name=path)
-        def one_slice(of: Named, fileid: str, partition: str = "") -> Response:
-            """The newest file slice of a file group."""
-            return of.answer(
-                lambda view: [slice_dto(of.base_path, s) for s in _of_group(slices_at(view, partition, None), fileid)]
-            )
-
-    for path in _LATEST_BASE_FILES:
-
-        @router.get(path, name=path)
-        def base_files(of: Named, partition: str = "") -> Response:
-            """The newest base files of a partition."""
-            return of.answer(lambda view: _base_files(of, slices_at(view, partition, None)))
-
-    @router.get("/datafile/latest/partition")
-    def one_base_file(of: Named, fileid: str, partition: str = "") -> Response:
-        """The newest base file of a file group."""
-        return of.answer(lambda view: _base_files(of, _of_group(slices_at(view, partition, None), fileid)))
-
-    @router.get("/datafiles/all/latest/")
-    def all_base_files(of: Named) -> Response:
-        """The newest base files of all partitions."""
-
-        def work(view: View) -> Iterable[Message]:
-            pieces = (piece for path in listing(view).partitions() for piece in slices_at(view, path, None))
-            return _base_files(of, pieces)
-
-        return of.answer(work)
-
-    for path in _PENDING_PLANS:
-
-        @router.get(path, name=path)
-        def pending(of: Named) -> Response:
-            """Pending plans: none, where this answers at all."""
-            return of.answer(lambda view: [])
-
-    @router.get("/timeline/instants/all")
-    def timeline(of: Named) -> Response:
-        """The instants that the view is made of."""
-        return of.answer(lambda view: TimelineDto(instants=tuple(map(instant_dto, view_instants(view.known.instants)))))
-
-    @router.get("/timeline/instant/last")
-    def last(of: Named) -> Response:
-        """The last of them."""
-        return of.answer(lambda view: [instant_dto(i) for i in view_instants(view.known.instants)[-1:]])
-
-    @router.post("/refresh/")
-    def refresh(of: Named) -> Response:
-        """Compare the table with storage."""
-        with of.table.hold():
-            return _json("true")
-
-    return router
+router: Final = APIRouter(prefix=BASE, tags=["Hudi's remote file system view"])
 
 
-_LATEST_SLICES: Final = (
-    "/slices/partition/latest/",
-    "/slices/partition/latest/stateless/",
-    "/slices/uncompacted/partition/latest/",
-    "/slices/beforeoron/latest/",
-    "/slices/merged/beforeoron/latest/",
-)
-_LATEST_SLICE: Final = ("/slices/file/latest/", "/slice/merged/beforeoron/latest/")
-_LATEST_BASE_FILES: Final = ("/datafiles/latest/partition", "/datafiles/beforeoron/latest/")
-_PENDING_PLANS: Final = ("/compactions/pending/", "/logcompactions/pending/", "/clustering/pending/")
+def hudi_asked(
+    served: Served,
+    basepath: Annotated[str, Query(max_length=4096)],
+    timelinehash: Annotated[str | None, Query(max_length=100)] = None,
+    maxinstant: Annotated[str | None, Query(max_length=100)] = None,
+) -> HudiAsked:
+    """The table that Hudi's client names. Raises NoSuchObjectError."""
+    return HudiAsked(served.tables.at(basepath), basepath.rstrip("/"), timelinehash, maxinstant)
+
+
+Named = Annotated[HudiAsked, Depends(hudi_asked)]
+
+
+@router.get("/slices/partition/latest/")
+@router.get("/slices/partition/latest/stateless/")
+@router.get("/slices/uncompacted/partition/latest/")
+@router.get("/slices/beforeoron/latest/")
+@router.get("/slices/merged/beforeoron/latest/")
+def slices(of: Named, partition: str = "") -> Response:
+    """The newest file slices of a partition."""
+    return of.answer(lambda view: [slice_dto(of.base_path, piece) for piece in slices_at(view, partition, None)])
+
+
+@router.get("/slices/file/latest/")
+@router.get("/slice/merged/beforeoron/latest/")
+def one_slice(of: Named, fileid: str, partition: str = "") -> Response:
+    """The newest file slice of a file group."""
+
+    def work(view: View) -> Iterable[Message]:
+        return [slice_dto(of.base_path, piece) for piece in _of_group(slices_at(view, partition, None), fileid)]
+
+    return of.answer(work)
+
+
+@router.get("/datafiles/latest/partition")
+@router.get("/datafiles/beforeoron/latest/")
+def base_files(of: Named, partition: str = "") -> Response:
+    """The newest base files of a partition."""
+    return of.answer(lambda view: _base_files(of, slices_at(view, partition, None)))
+
+
+@router.get("/datafile/latest/partition")
+def one_base_file(of: Named, fileid: str, partition: str = "") -> Response:
+    """The newest base file of a file group."""
+    return of.answer(lambda view: _base_files(of, _of_group(slices_at(view, partition, None), fileid)))
+
+
+@router.get("/datafiles/all/latest/")
+def all_base_files(of: Named) -> Response:
+    """The newest base files of all partitions."""
+
+    def work(view: View) -> Iterable[Message]:
+        paths = listing(view).partitions()
+        return _base_files(of, (piece for path in paths for piece in slices_at(view, path, None)))
+
+    return of.answer(work)
+
+
+@router.get("/compactions/pending/")
+@router.get("/logcompactions/pending/")
+@router.get("/clustering/pending/")
+def pending(of: Named) -> Response:
+    """Pending plans: none, where this answers at all."""
+    return of.answer(lambda view: [])
+
+
+@router.get("/timeline/instants/all")
+def timeline(of: Named) -> Response:
+    """The instants that the view is made of."""
+    return of.answer(lambda view: TimelineDto(instants=tuple(map(instant_dto, view_instants(view.known.instants)))))
+
+
+@router.get("/timeline/instant/last")
+def last(of: Named) -> Response:
+    """The last of them."""
+    return of.answer(lambda view: [instant_dto(instant) for instant in view_instants(view.known.instants)[-1:]])
+
+
+@router.post("/refresh/")
+def refresh(of: Named) -> Response:
+    """Compare the table with storage."""
+    with of.table.hold():
+        return _json("true")
 
 
 def _of_group(pieces: Sequence[FileSlice], file_id: str) -> list[FileSlice]:
