@@ -6,6 +6,8 @@ arrive and keeps where it is in `Walk`, so an answer of any size passes through 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pipeline.errors import BadInputError
@@ -72,12 +74,13 @@ class Walk:
         return self._registers, self._stack, self._children, self._found
 
     @property
-    def found(self) -> list[tuple[int, int, int]]:
+    def found(self) -> Sequence[Sequence[int]]:
         """The names so far: position of the text in the piece, its length in bytes, what it names (DATABASE...)."""
-        return [(at, length, kind) for at, length, kind in self._found[: self._registers[FOUND]].tolist()]
+        rows: list[list[int]] = self._found[: self._registers[FOUND]].tolist()
+        return rows
 
 
-def names_in(body: bytes | memoryview, fields: NameFields) -> list[tuple[int, int, int]]:
+def names_in(body: bytes | memoryview, fields: NameFields) -> Sequence[Sequence[int]]:
     """Names in a whole struct: see `Walk.found`."""
     whole = Walk(fields)
     whole.take(body)
