@@ -9,20 +9,19 @@ import pytest
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.router.router import Router
 from pipeline.settings.metastore.router import RouterSettings
-from tests.hypothesis_profile import is_nightly
+from tests.hypothesis_profile import usually
 from tests.metastore.judged.calls import outcomes
 from tests.metastore.judged.normal import Normal
 from tests.metastore.judged.ours import our_server
 from tests.metastore.judged.recorded import SEED
 from tests.metastore.judged.scripts.all import calls_of, scripts_of
 
-
 SCRIPTS = {*scripts_of("3.1.3"), *scripts_of("4.0.1")}
 #: To the router these are one call with many texts.
 LONG = {"filters"}
 
 
-@pytest.mark.parametrize("script", sorted(SCRIPTS if is_nightly() else SCRIPTS - LONG))
+@pytest.mark.parametrize("script", usually(sorted(SCRIPTS - LONG), sorted(SCRIPTS)))
 def test_a_script_has_the_same_outcomes(script: str, tmp_path: Path) -> None:
     calls = calls_of(script, SEED)
     with our_server(tmp_path / "direct") as ours:
