@@ -81,6 +81,7 @@ class Backend:
                 reasons.append(f"{addresses[at][0]}:{addresses[at][1]}: {error}")
                 continue
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.settimeout(self.settings.answer_seconds)
             with self._lock:
                 self._good = at

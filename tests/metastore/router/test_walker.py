@@ -134,3 +134,28 @@ def test_more_names_than_there_is_room_for_at_first() -> None:
 def test_bytes_that_are_no_struct_are_told(data: bytes) -> None:
     with pytest.raises(MalformedAnswerError, match="no struct of Thrift's binary protocol"):
         Walk().take(data)
+
+
+@pytest.mark.parametrize("seed", range(scaled(20, least=2)))
+def test_damaged_bytes_end_the_walk_or_want_more_bytes(seed: int) -> None:
+    chance = random.Random(seed)
+    methods = list(METHODS)
+    for _ in range(300):
+        method = chance.choice(methods)
+        data = bytearray(encode(filled(arguments_class(method), chance)))
+        for _ in range(chance.randrange(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        if chance.random() < 0.3:
+            data = data[: chance.randrange(1, len(data) + 1)]
+        whole, pieces = Walk(argument_names(method)), Walk()
+        ends = []
+        for walk, size in ((whole, len(data)), (pieces, chance.choice((1, 2, 9)))):
+            at = 0
+            try:
+                while at < len(data) and not walk.done:
+                    at += walk.take(bytes(data[at : at + size]))
+                ends.append((walk.done, at))
+            except MalformedAnswerError:
+                ends.append((False, -1))
+        assert ends[0] == ends[1], "the same end, however the bytes come"
+        assert all(at <= len(data) for _, at in ends)
