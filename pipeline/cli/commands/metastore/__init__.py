@@ -9,6 +9,13 @@ from pipeline.cli.lazy import Lazy, lazy_group
 _HERE = "pipeline.cli.commands.metastore"
 COMMANDS = (
     Lazy(
+        "serve",
+        f"{_HERE}.serve",
+        "serve",
+        "Answer engines by the Hive Metastore's protocol, and readers by HTTP. SIGTERM and Ctrl-C finish the calls in "
+        "hand, then stop.",
+    ),
+    Lazy(
         "register",
         f"{_HERE}.register",
         "register",
