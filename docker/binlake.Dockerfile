@@ -22,5 +22,5 @@ RUN python -c "from pipeline.spark.session import prepare_spark; prepare_spark()
 RUN useradd --uid 1000 --create-home binlake && mkdir /lake && chown binlake /lake
 USER binlake
 VOLUME /lake
-EXPOSE 9108
+EXPOSE 9108 9083 9084 9109
 ENTRYPOINT ["binlake"]

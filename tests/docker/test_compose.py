@@ -18,6 +18,7 @@ import yaml
 from embedded.jars import DEBEZIUM, KAFKA_BROKER
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings
+from pipeline.settings.metastore.service import MetastoreSettings
 from pipeline.spark import session
 from tests.paths import ROOT
 
@@ -128,6 +129,19 @@ def test_the_settings_pass_and_name_what_compose_starts(compose: dict[str, Any],
     assert f"127.0.0.1:{settings.monitoring.port}:{settings.monitoring.port}" in services["binlake"]["ports"]
     assert str(settings.monitoring.port) in " ".join(services["binlake"]["healthcheck"]["test"])
     assert f"EXPOSE {settings.monitoring.port}" in (HERE / "binlake.Dockerfile").read_text()
+
+
+def test_the_metastore_serves_the_lake_of_the_stream(compose: dict[str, Any], tmp_path: Path) -> None:
+    service = compose["services"]["metastore"]
+    for source, target in mounts(service):
+        if source.startswith("./"):
+            (tmp_path / Path(target).name).write_text((HERE / source).read_text())
+    settings = MetastoreSettings.load(tmp_path / Path(service["command"][-1]).name)
+    [lake] = settings.lakes
+    of_stream = Settings.load(str(lake.settings), environment(compose, "metastore")).lake
+    assert of_stream == lake_settings(compose, tmp_path).lake
+    published = {int(port.rsplit(":", 1)[1]) for port in service["ports"]}
+    assert published == {settings.thrift.port, settings.http.port, settings.monitoring.port}
 
 
 def test_the_connector_and_the_stream_agree(compose: dict[str, Any], tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ class Serving:
 
     def _http(self) -> ExitStack:
         wanted = self._settings.http
-        reconciler = self._metastore.reconciler
-        options = ServeOptions(register=reconciler.completed, registry=self._metrics.registry)
+        reconciler, states = self._metastore.reconciler, self._metastore.lakes
+        options = ServeOptions(register=reconciler.completed, registry=self._metrics.registry, states=states)
         app = create_app(self._metastore.catalog, [lake.root for lake in reconciler.lakes], options)
         server = HttpServer(app, listen(wanted.host, self._ports.http), wanted.tls, self._settings.drain_seconds)
         server.start()
