@@ -11,19 +11,7 @@ from tests.metastore.service.served import client, served
 from tests.metastore.service.test_supervisor import until
 
 
-def test_the_tables_of_a_lake_are_registered_and_followed(tmp_path: Path) -> None:
-    lake = ShopLake(tmp_path).fill()
-    more = {"lakes": [{"settings": str(lake.conf)}], "reconcile_seconds": 0.3}
-    with served(tmp_path, **more) as service, client(service.ports.thrift) as hive:
-        until(lambda: "orders_rt" in hive.get_all_tables("shop"))
-        until(lambda: hive.get_partition_names("shop", "orders_rt", -1) == ["region=eu", "region=us"])
-        lake.put("u", [(9, "ida", "ap")])
-        until(lambda: "region=ap" in hive.get_partition_names("shop", "orders", -1))
-        assert set(service.processes.pids) == {"0", "lakes"}
-        assert service.processes.reasons() == ()
-
-
-def test_a_registered_instant_is_taken_in_before_the_next_round(tmp_path: Path) -> None:
+def test_the_tables_of_a_lake_are_registered_and_an_instant_is_taken_in_when_it_is_told(tmp_path: Path) -> None:
     lake = ShopLake(tmp_path).fill()
     more = {"lakes": [{"settings": str(lake.conf)}], "reconcile_seconds": 3600}
     with served(tmp_path, **more) as service, client(service.ports.thrift) as hive:
@@ -38,3 +26,5 @@ def test_a_registered_instant_is_taken_in_before_the_next_round(tmp_path: Path) 
         with urllib.request.urlopen(request, timeout=10) as answer:
             assert answer.status // 100 == 2
         until(lambda: "region=ap" in hive.get_partition_names("shop", "orders", -1))
+        assert set(service.processes.pids) == {"0", "lakes"}
+        assert service.processes.reasons() == ()
