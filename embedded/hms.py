@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,7 @@ from types import FrameType
 from typing import Literal, Self, get_args
 from xml.sax.saxutils import escape
 
-from thrift.transport.TTransport import TTransportException
-
-from embedded.hive_client import hive_client
+from embedded.hive_client import answers
 from embedded.jars import HIVE_METASTORES, HIVE_WITHOUT
 from embedded.process import HOST, EmbeddedService, free_ports
 from pipeline.errors import TransientError
@@ -135,7 +132,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
         self._write_configuration()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "HIVE_", "METASTORE_"))}
         self._spawn(self._command(), directory=self._dir, environment=environment)
-        problem = self._wait_until(self._answers)
+        problem = self._wait_until(lambda: answers(self.host, self.port))
         if problem:
             # The cause is not in the last lines: a metastore that cannot start shuts down with words.
             causes = re.findall(r"^Caused by: .*", self._printed(), re.MULTILINE)
@@ -143,17 +140,6 @@ class EmbeddedHiveMetastore(EmbeddedService):
             raise TransientError(
                 f"the Hive Metastore did not start: {told}", do_next="read its log", log=str(self.log_file)
             )
-
-    def _answers(self) -> bool:
-        with socket.socket() as probe:
-            # The client logs each attempt that fails.
-            if probe.connect_ex((self.host, self.port)):
-                return False
-        try:
-            with hive_client(self.host, self.port, timeout_s=20) as client:
-                return bool(client.get_all_databases())
-        except TTransportException:
-            return False
 
     def _command(self) -> list[str]:
         jars = hive_jars(self.release)

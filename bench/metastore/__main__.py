@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from bench.metastore.beside import Sizes, measure
@@ -25,10 +26,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2, help="of binlake's metastore")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--without-hive-sync", action="store_true", help="leave Hudi's HiveSync out")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as name, sides(Path(name), given.processes) as both:
         sizes = Sizes.scaled(given.scale, given.rounds)
-        found = measure(both, sizes, Path(name), lambda line: print(line, flush=True))
+        told = partial(print, flush=True)
+        found = measure(both, sizes, Path(name), told, sync=not given.without_hive_sync)
     document = {**found.document(), "processes": given.processes}
     given.results.parent.mkdir(parents=True, exist_ok=True)
     given.results.write_text(json.dumps(document, indent=1, sort_keys=False) + "\n")

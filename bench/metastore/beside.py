@@ -58,7 +58,9 @@ class Figures:
         return {"sizes": asdict(self.sizes), "rounds": self.rounds}
 
 
-def measure(sides: Mapping[str, Side], sizes: Sizes, place: Path, told: Callable[[str], None]) -> Figures:
+def measure(
+    sides: Mapping[str, Side], sizes: Sizes, place: Path, told: Callable[[str], None], *, sync: bool
+) -> Figures:
     """Load both, then each measurement, the sides in turns.
 
     Args:
@@ -66,6 +68,7 @@ def measure(sides: Mapping[str, Side], sizes: Sizes, place: Path, told: Callable
         sizes: of the run.
         place: for a Hudi table.
         told: called with lines of progress.
+        sync: whether HiveSync is measured, too.
     """
     figures = Figures(sizes)
     for name, side in sides.items():
@@ -73,11 +76,12 @@ def measure(sides: Mapping[str, Side], sizes: Sizes, place: Path, told: Callable
         took = tables.load(side.host, side.port, tables.TABLE, range(sizes.partitions), clients=4)
         figures.add("loading, 4 connections: partitions a second", name, sizes.partitions / took)
         told(f"{name}: {sizes.partitions:,} partitions in {took:.0f} s")
-    steps = (_lookups, _many, _registered, _cold)
-    for step in steps:
+    for step in (_lookups, _many, _registered, _cold):
+        begin = monotonic_s()
         step(sides, figures)
-        told(step.__name__.removeprefix("_"))
-    _synced(sides, figures, place)
+        told(f"{step.__name__.removeprefix('_')}: {monotonic_s() - begin:.0f} s")
+    if sync:
+        _synced(sides, figures, place)
     return figures
 
 

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from thrift.transport.TTransport import TTransportException
-
-from embedded.hive_client import hive_client
+from embedded.hive_client import answers
 from embedded.hms import Database, EmbeddedHiveMetastore
 from embedded.mariadb import EmbeddedMariaDB
 from embedded.process import HOST, EmbeddedService, free_ports
@@ -64,16 +62,9 @@ class Served(EmbeddedService):
         conf = self._dir / "metastore.json"
         conf.write_text(json.dumps(settings))
         self._spawn([str(Path(sys.executable).parent / "binlake"), "metastore", "serve", str(conf)])
-        problem = self._wait_until(self._answers, pause_s=0.05)
+        problem = self._wait_until(lambda: answers(self.host, self.port), pause_s=0.05)
         if problem:
             raise TransientError(f"the metastore did not start: {problem}", do_next="read its log")
-
-    def _answers(self) -> bool:
-        try:
-            with hive_client(self.host, self.port) as client:
-                return bool(client.getStatus())
-        except TTransportException:
-            return False
 
 
 @contextlib.contextmanager
