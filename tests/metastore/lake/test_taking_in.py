@@ -142,7 +142,7 @@ class History:
         self.random.choices(list(weights), list(weights.values()))[0]()
 
 
-@pytest.mark.parametrize("seed", range(scaled(40, least=2)))
+@pytest.mark.parametrize("seed", range(scaled(40, least=2, divisor=20)))
 def test_a_random_history_is_taken_in(seed: int, tmp_path: Path) -> None:
     history = History(tmp_path / "t", seed)
     often, seldom = Follower(tmp_path / "t"), Follower(tmp_path / "t")
