@@ -258,7 +258,7 @@ class TableState:
     def newest_avro_schema(self) -> str:
         """The Avro schema of the columns as of the last refresh, as JSON. Raises UnsupportedError for a table without
         one, CorruptDataError, StorageError."""
-        text = self._newest_schema() or self.config.extra.get(CREATE_SCHEMA)
+        text = self.timeline.newest_schema() or self.config.extra.get(CREATE_SCHEMA)
         if text is None:
             raise UnsupportedError(
                 "the table has no schema, neither in a commit nor in hoodie.properties",
@@ -269,13 +269,6 @@ class TableState:
 
     def _read_schema(self) -> pa.Schema:
         return value_schema(arrow_schema(self.newest_avro_schema()))
-
-    def _newest_schema(self) -> str | None:
-        """The Avro schema of the write that was requested last, as Hudi's readers take it."""
-        for instant in reversed(self.timeline.completed()):
-            if text := self.timeline.commit_metadata(instant).extra.get(SCHEMA_KEY):
-                return text
-        return self.timeline.history().newest_extra(SCHEMA_KEY)
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()

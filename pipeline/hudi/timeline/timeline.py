@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from pipeline.clock import format_instant, parse_instant
-from pipeline.hudi.timeline.commit_metadata import CLUSTER, CommitMetadata
+from pipeline.hudi.timeline.commit_metadata import CLUSTER, SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import History
 from pipeline.hudi.timeline.instant import (
     COMMIT,
@@ -183,6 +183,16 @@ class Timeline:
             metadata = CommitMetadata.from_bytes(self._body(instant), instant.path)
             self.remember(instant, metadata)
         return metadata
+
+    def newest_schema(self) -> str | None:
+        """The Avro schema of the write that was requested last, as Hudi's readers take it; None if no write has one.
+
+        Errors as ``commit_metadata``.
+        """
+        for instant in reversed(self._writes):
+            if text := self.commit_metadata(instant).extra.get(SCHEMA_KEY):
+                return text
+        return self.history().newest_extra(SCHEMA_KEY)
 
     def is_compaction(self, write: Instant) -> bool:
         """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits

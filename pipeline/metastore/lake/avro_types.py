@@ -81,11 +81,9 @@ def _hive(kind: AvroType, timestamps: bool) -> str:
         if len(branches) == 1:
             return _hive(branches[0], timestamps)
         return f"uniontype<{','.join(_hive(branch, timestamps) for branch in branches)}>"
+    if (exact := _decimal_or_date(kind)) is not None:
+        return exact
     logical, name = kind.get("logicalType"), kind.get("type")
-    if logical == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-    if logical == "date":
-        return "date"
     if logical in _TIMESTAMPS:
         return "timestamp" if timestamps else "bigint"
     match name:
@@ -106,11 +104,9 @@ def _spark(kind: AvroType) -> SparkType:
     if not isinstance(kind, Mapping):
         branches, _ = _branches(kind)
         return _spark(branches[0]) if len(branches) == 1 else _union(branches)
+    if (exact := _decimal_or_date(kind)) is not None:
+        return exact
     logical, name = kind.get("logicalType"), kind.get("type")
-    if logical == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-    if logical == "date":
-        return "date"
     if logical in _TIMESTAMPS:
         return "timestamp_ntz" if logical in _LOCAL else "timestamp"
     match name:
@@ -125,6 +121,13 @@ def _spark(kind: AvroType) -> SparkType:
             return {"type": "struct", "fields": [column.spark_field() for column in _fields(kind)]}
         case _:
             return _spark(_part(kind, "type"))
+
+
+def _decimal_or_date(kind: Mapping[str, object]) -> str | None:
+    """A type that Hive and Spark write alike; None for any other."""
+    if kind.get("logicalType") == "decimal":
+        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+    return "date" if kind.get("logicalType") == "date" else None
 
 
 def _union(branches: Sequence[AvroType]) -> SparkType:

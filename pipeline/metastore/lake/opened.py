@@ -9,7 +9,6 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.config import CREATE_SCHEMA, TableConfig, load_config
 from pipeline.hudi.read.index import TableIndex
 from pipeline.hudi.read.listing import Listing
-from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage import Storage
 from pipeline.storage.base import FileInfo
@@ -42,10 +41,7 @@ class OpenedTable:
 
         Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
         """
-        for instant in reversed(self.timeline.completed()):
-            if text := self.timeline.commit_metadata(instant).extra.get(SCHEMA_KEY):
-                return text
-        text = self.timeline.history().newest_extra(SCHEMA_KEY) or self.config.extra.get(CREATE_SCHEMA)
+        text = self.timeline.newest_schema() or self.config.extra.get(CREATE_SCHEMA)
         if text is None:
             raise UnsupportedError(
                 "the table has no schema, neither in a commit nor in hoodie.properties",

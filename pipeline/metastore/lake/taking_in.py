@@ -73,10 +73,11 @@ def _must_renew(
     done = {key: known for key, known in state.instants.items() if known.completed}
     if any(listed[key].completion_time != known.completed for key, known in done.items() if key in listed):
         return True
-    writes = [key for key, known in done.items() if known.action in WRITE_ACTIONS]
-    if writes and not any(key in listed for key in writes):
-        return True  # what was archived unseen cannot be told
-    first = min((i.requested_time for i in listed.values() if i.action in WRITE_ACTIONS and i.completed), default="")
+    now = [key for key, instant in listed.items() if instant.action in WRITE_ACTIONS and instant.completed]
+    knew = any(known.action in WRITE_ACTIONS for known in done.values())
+    if not any(key in done for key in now) and (knew or (now and opened.timeline.history().files)):
+        return True  # writes may have been archived unseen, or it is another table
+    first = min((listed[key].requested_time for key in now), default="")
     return any(_is_doubtful(known, first) for known in gone)
 
 

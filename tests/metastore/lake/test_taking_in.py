@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ class History:
         self.random.choices(list(weights), list(weights.values()))[0]()
 
 
-@pytest.mark.parametrize("seed", range(scaled(40, least=2)))
+@pytest.mark.parametrize("seed", range(scaled(40, least=2, divisor=20)))
 def test_a_random_history_is_taken_in(seed: int, tmp_path: Path) -> None:
     history = History(tmp_path / "t", seed)
     often, seldom = Follower(tmp_path / "t"), Follower(tmp_path / "t")
@@ -158,6 +159,15 @@ def test_a_random_history_is_taken_in(seed: int, tmp_path: Path) -> None:
         often.follow()
     history.table.rollback_pending()
     often.follow()
+
+
+def test_a_table_made_anew_at_the_place_is_read_anew(tmp_path: Path) -> None:
+    follower = Follower(tmp_path / "t")
+    for renewals in (1, 2):
+        lake.commit(lake.new_table(tmp_path / "t", MetadataConfig()), lake.upserts([1], 1))
+        follower.follow()
+        assert follower.renewals == renewals
+        shutil.rmtree(tmp_path / "t")
 
 
 @pytest.mark.parametrize("kind", sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "kinds").glob("*.gz")))
