@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, NoReturn, TypeVar
@@ -30,7 +31,8 @@ E = TypeVar("E")
 _log = logging.getLogger(__name__)
 #: Of so many entries a process, and a snapshot, know whose they are.
 REMEMBERED: Final = 1024
-_RELOADS: Final = 5
+_RELOADS: Final = 8
+_RELOAD_PAUSE_S: Final = 0.01
 _REPAIR: Final = (
     "restore it from a backup of the store; without one, delete the log: the metastore is built again from the lake's "
     "tables by `binlake metastore rebuild`, definitions that only the metastore had are lost"
@@ -154,11 +156,14 @@ class Replica(Generic[S, E]):
             self._damaged("entry", version, error)
 
     def _newest(self, view: View[S]) -> View[S]:
-        for _ in range(_RELOADS):
+        for attempt in range(_RELOADS):
             try:
                 return self._followed(view if view.version else self._loaded())
             except (TrimmedError, _ForeignError):
                 view = View(self._fold.empty())
+                if attempt:
+                    # A log of files that is being deleted has gaps for a moment.
+                    time.sleep(_RELOAD_PAUSE_S * 2**attempt)
         raise StorageError(
             "the log is trimmed faster than it can be read, or its entries do not follow on each other",
             do_next="try again; if it stays so, restore the log from a backup of the store",

@@ -19,7 +19,13 @@ from typing import Final
 
 from pipeline.metastore.stores.base import Entry, check_name, trimmed
 from pipeline.metastore.stores.turns import file_turn
-from pipeline.storage import AlreadyExistsError, OutcomeUnknownError, Storage, StorageNotFoundError
+from pipeline.storage import (
+    AlreadyExistsError,
+    OutcomeUnknownError,
+    Storage,
+    StorageNotFoundError,
+    check_exclusive_create,
+)
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
 
@@ -55,6 +61,7 @@ class FileStore:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._checked = False
 
     @property
     def uri(self) -> str:
@@ -62,7 +69,10 @@ class FileStore:
         return self._storage.uri
 
     def append(self, log: str, version: int, data: bytes) -> bool:
-        """As ``LogStore.append``."""
+        """As ``LogStore.append``. Raises UnsupportedError for a store that lets two writers create one object."""
+        if not self._checked and isinstance(self._storage, ObjectStorage):
+            check_exclusive_create(self._storage)
+        self._checked = True
         try:
             self._storage.create(_entry(log, version), data)
         except AlreadyExistsError:
