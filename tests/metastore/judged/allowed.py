@@ -98,25 +98,9 @@ def _not_served(made: Call, wanted: Outcome, found: Outcome) -> bool:
     return made.method in _ABSENT
 
 
-def _setting(made: Call, wanted: Outcome, found: Outcome) -> bool:
-    return made.method == "getMetaConf" and found.error == "MetaException"
-
-
-def _limit(made: Call, wanted: Outcome, found: Outcome) -> bool:
-    """3.1.3 answers all partitions, whatever the limit, if no value is given."""
-    if not made.method.startswith("get_partitions_ps") or not isinstance(wanted.answer, list):
-        return False
-    limit = made.arguments[3]
-    return isinstance(found.answer, list) and len(found.answer) == limit and found.answer == wanted.answer[:limit]
-
-
 def _request_refused(made: Call, wanted: Outcome, found: Outcome) -> bool:
     """The refusals of 4.0.1 have other words, and in places other classes, than those of 3.1.3."""
     return made.method.endswith("_req") and None not in (wanted.error, found.error)
-
-
-def _unknown_ignored(made: Call, wanted: Outcome, found: Outcome) -> bool:
-    return made.method == "drop_database_req" and made.arguments[0]["ignoreUnknownDb"] and not found.error
 
 
 def _longer_name(made: Call, wanted: Outcome, found: Outcome) -> bool:
@@ -138,9 +122,6 @@ ALLOWED = (
     Allowed("text after a condition", _filter_with(r"^[^(]* = \"a\"(\)| x)$")),
     Allowed("DATE before a date", _filter_with(r"DATE \d")),
     Allowed("calls that are not served", _not_served),
-    Allowed("settings that are not kept", _setting),
-    Allowed("a limit without values", _limit),
     Allowed("refusals of 4.0.1", _request_refused),
-    Allowed("ignoreUnknownDb", _unknown_ignored),
     Allowed("words for an unknown table", _longer_name),
 )
