@@ -9,9 +9,12 @@ import pytest
 
 from bench.metastore.log_stores import Place
 from pipeline.metastore.stores.base import LogStore
-from tests.hypothesis_profile import is_nightly
-from tests.metastore.stores.kinds import KINDS, place_of
+from tests.hypothesis_profile import usually
+from tests.metastore.stores.kinds import KINDS, name_of, place_of
 
+#: Tests of writers in processes of their own.
+NO_WRITER_STARVES = "test_no_writer_starves"
+SEVERAL_PROCESSES = {NO_WRITER_STARVES, "test_no_version_is_lost_or_doubled_when_writers_are_killed"}
 #: A file on HDFS takes half a second. What local disk has too is left to the nightly run.
 _ON_HDFS = {
     "test_of_many_threads_one_wins_each_version",
@@ -21,11 +24,28 @@ _ON_HDFS = {
 }
 
 
-@pytest.fixture(params=KINDS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test over each kind of store that it is for."""
+    if "place" in metafunc.fixturenames:
+        left_out = _left_out(metafunc.function.__name__)
+        kinds = [kind for kind in KINDS if name_of(kind) not in left_out]
+        metafunc.parametrize("place", kinds, indirect=True)
+
+
+def _left_out(test: str) -> set[str]:
+    left_out = set[str]()
+    if test in SEVERAL_PROCESSES:
+        left_out.add("memory")
+    if test == NO_WRITER_STARVES:
+        left_out |= {"hdfs", *usually(["mariadb", "postgresql"], [])}
+    if test not in _ON_HDFS:
+        left_out |= {*usually(["hdfs"], [])}
+    return left_out
+
+
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """An empty place in each kind of store."""
-    if request.param == "hdfs" and not is_nightly() and request.node.originalname not in _ON_HDFS:
-        pytest.skip("in the nightly run")
     return place_of(request.param, request.getfixturevalue, tmp_path)
 
 

@@ -28,6 +28,11 @@ KINDS = [
 ]
 
 
+def name_of(kind: object) -> str:
+    """The name of one of KINDS."""
+    return kind if isinstance(kind, str) else str(kind.values[0])  # type: ignore[attr-defined]
+
+
 def place_of(kind: str, service: Callable[[str], object], directory: Path) -> Place:
     """An empty place.
 
