@@ -8,7 +8,7 @@ import numpy as np
 from hive_metastore import ttypes
 
 from pipeline.metastore.catalog.logs import TableEntry
-from pipeline.metastore.catalog.names import escaped, partition_values, qualified
+from pipeline.metastore.catalog.names import escaped, partition_name, partition_values, qualified
 from pipeline.metastore.catalog.partitions import Positions
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
@@ -23,6 +23,14 @@ def get_partition(context: Context, args: Struct) -> Encoded:
     """The partition of some values."""
     entry = _entry(context, args.db_name, args.tbl_name)
     return _one(context, entry, context.catalog.partition(entry, args.part_vals or ()))
+
+
+def get_partition_with_auth(context: Context, args: Struct) -> Encoded:
+    """The partition of some values, with its values as they are stored (HMS 3.1.3)."""
+    entry = _entry(context, args.db_name, args.tbl_name)
+    asked = context.catalog.partition(entry, args.part_vals or ())
+    stored = entry.partitions.named(partition_name(entry.table.partition_keys, asked.values))
+    return _one(context, entry, stored or asked)
 
 
 def get_partition_req(context: Context, args: Struct) -> Encoded:
@@ -220,7 +228,7 @@ def _key(keys: Sequence[str], name: str) -> int:
 
 CALLS: dict[str, Handler] = {
     "get_partition": get_partition,
-    "get_partition_with_auth": get_partition,
+    "get_partition_with_auth": get_partition_with_auth,
     "get_partition_req": get_partition_req,
     "get_partition_by_name": get_partition_by_name,
     "get_partitions": get_partitions,
