@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.server import listen
 from pipeline.metastore.stores.base import LogStore
 from pipeline.metastore.stores.opening import open_store
+from tests.metastore.hive.hive_server import HiveServer
 
 
 class Calls:

@@ -17,11 +17,11 @@ from thrift.transport.TSSLSocket import TSSLSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.limits import Limits
 from pipeline.metastore.hive.server import listen
 from pipeline.metastore.stores.base import LogStore
 from tests.metastore.hive.clients import client, raw
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.samples import DATABASE, filled, partition
 from tests.services.certificates import Authority
 

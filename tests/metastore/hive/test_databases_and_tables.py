@@ -6,8 +6,8 @@ import pytest
 from hive_metastore import ttypes
 
 from pipeline.metastore.hive.generated import Struct
-from pipeline.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.clients import client
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.samples import DATABASE, filled, storage, table
 
 

@@ -7,12 +7,12 @@ import threading
 import pytest
 from hive_metastore import ttypes
 
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.locks.service import Locks
 from pipeline.metastore.hive.locks.state import EXCLUSIVE, SHARED_READ, SHARED_WRITE, LockPart
 from pipeline.metastore.model.errors import NoSuchLockError
 from pipeline.metastore.stores.base import LogStore
 from tests.metastore.hive.clients import client
+from tests.metastore.hive.hive_server import HiveServer
 
 
 def part(kind: int, database: str = "a", table: str | None = "t", partition: str | None = None) -> LockPart:

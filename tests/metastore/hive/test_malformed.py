@@ -16,13 +16,13 @@ from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.hive.context import Services
 from pipeline.metastore.hive.functions import Functions
 from pipeline.metastore.hive.hive_calls import HiveCalls
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.limits import Limits
 from pipeline.metastore.hive.locks.service import Locks
 from pipeline.metastore.hive.session import Session
 from pipeline.metastore.hive.wire import MalformedMessageError, Message, MessageReader
 from pipeline.metastore.stores.opening import open_store
 from tests.metastore.hive.clients import client, raw
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.samples import partition, table
 
 

@@ -7,11 +7,11 @@ from thrift.Thrift import TApplicationException
 
 from pipeline.metastore.hive.failures import exception
 from pipeline.metastore.hive.handlers.table import METHODS
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.model import errors
 from pipeline.storage import StorageError
 from tests.metastore.hive.clients import client
 from tests.metastore.hive.conftest import Calls
+from tests.metastore.hive.hive_server import HiveServer
 
 SPARK = """
 set_ugi get_database get_databases get_all_databases get_tables get_tables_by_type get_table get_partitions

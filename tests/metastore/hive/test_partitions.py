@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pipeline.metastore.hive import to_thrift
 from pipeline.metastore.hive.generated import Struct
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.message import encode
 from pipeline.metastore.hive.partition_bytes import PartitionEncoder
 from pipeline.metastore.model.objects import Column, Partition, SerDe, SortColumn, Storage, Table
 from tests.metastore.hive.clients import client
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.samples import DATABASE, filled, partition, storage
 
 _TEXT = st.text(max_size=12)

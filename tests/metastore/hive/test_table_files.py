@@ -10,12 +10,12 @@ from hive_metastore import ttypes
 
 from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.hive.generated import Struct
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.server import listen
 from pipeline.metastore.hive.table_files import TableFiles
 from pipeline.metastore.stores.base import LogStore
 from pipeline.storage import open_storage
 from tests.metastore.hive.clients import client
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.hive.samples import DATABASE, filled, partition, table
 
 Connect = Callable[[TableFiles], Struct]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.server import listen
 from pipeline.metastore.stores.opening import open_store
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.judged.beside import Difference, difference
 from tests.metastore.judged.calls import outcomes
 from tests.metastore.judged.normal import Normal

@@ -14,7 +14,6 @@ import pytest
 from embedded.hive_client import hive_client
 from embedded.hms import EmbeddedHiveMetastore
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, HiveTable, HiveTables
 from pipeline.metastore.lake.lake_tables import LakeTables
 from pipeline.metastore.lake.named import NamedTable
@@ -23,6 +22,7 @@ from pipeline.metastore.lake.registration import Registered, Registration
 from pipeline.metastore.model.objects import Column, Storage
 from pipeline.metastore.stores.opening import open_store
 from tests.hudi.lake import storage_at as open_at
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.lake.hive_sync import as_golden, hive_sync
 from tests.metastore.lake.hudi_tables import TABLES, add
 from tests.paths import GOLDEN

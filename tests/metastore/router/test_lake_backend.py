@@ -12,12 +12,12 @@ from hive_metastore.ttypes import Database, FieldSchema, NoSuchObjectException, 
 
 from embedded.hive_client import hive_client
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.router.router import Router
 from pipeline.metastore.stores.opening import open_store
 from pipeline.settings.metastore.router import RouterSettings
 from tests.hypothesis_profile import scaled
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.router.test_router import exchange
 from tests.metastore.router.thrift_backend import ServedMetastore, served, storage
 

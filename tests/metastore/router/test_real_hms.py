@@ -40,11 +40,11 @@ from thrift.Thrift import TApplicationException
 from embedded.hive_client import hive_client
 from embedded.hms import EmbeddedHiveMetastore
 from pipeline.metastore.catalog.catalog import Catalog
-from pipeline.metastore.hive.hive_server import HiveServer
 from pipeline.metastore.hive.server import ThriftServer, listen
 from pipeline.metastore.router.router import Router
 from pipeline.metastore.stores.opening import open_store
 from pipeline.settings.metastore.router import RouterSettings
+from tests.metastore.hive.hive_server import HiveServer
 from tests.metastore.router.test_lake_backend import table
 from tests.metastore.router.test_router import exchange
 from tests.metastore.router.thrift_backend import storage

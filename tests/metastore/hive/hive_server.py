@@ -1,4 +1,4 @@
-"""The Hive Metastore's protocol over a catalog, on a socket."""
+"""The Hive Metastore's protocol over a catalog, on a socket, for tests of one process."""
 
 from __future__ import annotations
 
