@@ -52,6 +52,21 @@ class Begun:
     compactions: frozenset[str] = frozenset()
 
 
+def avro_schema_of(config: TableConfig, timeline: Timeline) -> str:
+    """The Avro schema of the write that was requested last, as JSON, as Hudi's readers take it.
+
+    Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
+    """
+    text = timeline.newest_schema() or config.extra.get(CREATE_SCHEMA)
+    if text is None:
+        raise UnsupportedError(
+            "the table has no schema, neither in a commit nor in hoodie.properties",
+            do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
+            table=config.name,
+        )
+    return text
+
+
 class TableState:
     """Configuration, schema, timeline and metadata table of a table as of the last refresh, and the table's lock."""
 
@@ -256,16 +271,8 @@ class TableState:
         return self.schema
 
     def newest_avro_schema(self) -> str:
-        """The Avro schema of the columns as of the last refresh, as JSON. Raises UnsupportedError for a table without
-        one, CorruptDataError, StorageError."""
-        text = self.timeline.newest_schema() or self.config.extra.get(CREATE_SCHEMA)
-        if text is None:
-            raise UnsupportedError(
-                "the table has no schema, neither in a commit nor in hoodie.properties",
-                do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
-                table=self.config.name,
-            )
-        return text
+        """The Avro schema of the columns as of the last refresh, as JSON. Errors as ``avro_schema_of``."""
+        return avro_schema_of(self.config, self.timeline)
 
     def _read_schema(self) -> pa.Schema:
         return value_schema(arrow_schema(self.newest_avro_schema()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import UnsupportedError
-from pipeline.hudi.definition.config import CREATE_SCHEMA, TableConfig, load_config
+from pipeline.hudi.definition.config import TableConfig, load_config
 from pipeline.hudi.read.index import TableIndex
 from pipeline.hudi.read.listing import Listing
+from pipeline.hudi.table.table_state import avro_schema_of
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage import Storage
 from pipeline.storage.base import FileInfo
@@ -37,18 +37,8 @@ class OpenedTable:
         return TableIndex(self.storage, self.config.metadata_partitions, self.timeline)
 
     def schema_text(self) -> str:
-        """The Avro schema of the write that was requested last, as Hudi's readers take it.
-
-        Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
-        """
-        text = self.timeline.newest_schema() or self.config.extra.get(CREATE_SCHEMA)
-        if text is None:
-            raise UnsupportedError(
-                "the table has no schema, neither in a commit nor in hoodie.properties",
-                do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
-                table=self.config.name,
-            )
-        return text
+        """The Avro schema of the write that was requested last. Errors as ``avro_schema_of``."""
+        return avro_schema_of(self.config, self.timeline)
 
     def listing(self) -> Listing:
         """Where its partitions and files are listed: its metadata table if it can be used, else storage."""
