@@ -38,8 +38,8 @@ help:  ## this list
 demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a verdict; under three minutes
 	$(PY) -m demo
 
-test: venv  ## every test on the main line of Spark, with real services; says at its start how long it takes
-	@echo "make test: every test, those with Spark, Kafka, HDFS, S3, MariaDB, a cluster and Hudi's own readers too."
+test: venv  ## every test but Trino's on the main line of Spark, with real services; says at its start how long it takes
+	@echo "make test: every test, those with Spark, Kafka, HDFS, S3, MariaDB, PostgreSQL, Hive Metastores, a cluster and Hudi's own readers too."
 	@echo "make test: $(WORKERS) processes; about $(TEST_MINUTES) minutes on 2 cores."
 	$(PARALLEL) $(PYTEST_ARGS)
 
