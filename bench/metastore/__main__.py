@@ -1,6 +1,6 @@
 """``python -m bench.metastore``: binlake's metastore beside a Hive Metastore 3.1.3, both on MariaDB, in turns.
 
-``--scale 0.1`` takes a tenth of the partitions. Results go to ``bench/results/metastore.json`` and ``.md``.
+``--scale 0.1`` takes a tenth of the partitions. Results go to ``bench/results/metastore/hms.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.metastore.beside import Sizes, measure
 from bench.metastore.report import report
 from bench.metastore.sides import sides
 
-RESULTS = Path(__file__).parents[1] / "results" / "metastore.json"
+RESULTS = Path(__file__).parents[1] / "results" / "metastore" / "hms.json"
 
 
 def main() -> None:
