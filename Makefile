@@ -102,7 +102,7 @@ image: venv  ## build the container image of the test broker (needs Docker)
 # One resolution for every supported Python and platform, each file with its hashes. UPGRADE=--upgrade takes newer ones.
 lock: venv  ## resolve pyproject.toml again into the requirements*.lock files
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
-	echo 'pyspark==4.0.2' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --extra demo --extra test pyproject.toml - -o requirements-spark4.lock
+	echo 'pyspark==4.0.2' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --extra demo --extra test --extra postgresql --extra glue pyproject.toml - -o requirements-spark4.lock
 	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
 
 venv: $(VENV)/.installed  ## the virtual environment in .venv, from the lock
