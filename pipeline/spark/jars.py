@@ -64,6 +64,15 @@ def resolve(coordinates: Sequence[str], name: str, *, exclude: Sequence[str] = (
     return sorted(home.glob("*.jar"))
 
 
+def resolve_archive(coordinate: str, name: str) -> Path:
+    """Fetch one artifact that is no jar, without what it depends on: ``group:artifact:version:packaging``.
+
+    ``name``: of its place in the cache. Returns the file. Raises as ``resolve``.
+    """
+    home = cached(f"{name}-{_digest([coordinate], ())}", lambda work: _fetch([coordinate], (), work))
+    return next(home.iterdir())
+
+
 def kafka_connector() -> list[Path]:
     """Jars for ``spark.jars`` with which the installed PySpark reads Kafka.
 
@@ -133,10 +142,14 @@ def _write_ivy_files(work: Path, coordinates: Sequence[str], exclude: Sequence[s
 
 def _dependency(coordinate: str) -> str:
     parts = coordinate.split(":")
-    if len(parts) != 3:
+    if len(parts) not in (3, 4):
         raise ConfigError("a Maven coordinate has three parts", do_next="write group:artifact:version", got=coordinate)
-    group, artifact, version = map(quoteattr, parts)
-    return f'<dependency org={group} name={artifact} rev={version} conf="default-&gt;default"/>'
+    group, artifact, version, *packaging = map(quoteattr, parts)
+    named = f"<dependency org={group} name={artifact} rev={version}"
+    if not packaging:
+        return f'{named} conf="default-&gt;default"/>'
+    kind = f"<artifact name={artifact} type={packaging[0]} ext={packaging[0]}/>"
+    return f'{named} conf="default-&gt;default" transitive="false">{kind}</dependency>'
 
 
 def _exclusion(pattern: str) -> str:
