@@ -16,6 +16,7 @@ from pipeline.policies import (
     RetentionPolicy,
     TableType,
 )
+from pipeline.settings.cells.rules import CellsRule, WideRule
 from pipeline.settings.fanout import ColumnsRule
 from pipeline.settings.index import IndexSettings, RowsKind
 from pipeline.settings.merging import GroupRule, MergeRule
@@ -95,7 +96,7 @@ class TableRules:
     ``immutable_partition`` promises that the partition column of a row never changes, so that before images need not
     be read. ``metadata`` None means no metadata table, ``compaction`` None no compaction, ``retention`` None neither
     cleaning nor archival. ``columns`` None means all columns, unchanged. ``groups``: the sources of a stitched table;
-    none for any other table.
+    none for any other table. ``cells``: of a table of cells; ``wide``: of a wide table that is derived from one.
     """
 
     path: str
@@ -119,3 +120,5 @@ class TableRules:
     index: IndexSettings = field(default_factory=IndexSettings)
     files: FileSizePolicy = field(default_factory=FileSizePolicy)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
+    cells: CellsRule | None = None
+    wide: WideRule | None = None

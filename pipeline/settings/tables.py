@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.policies import Conflicts, FileSizePolicy, TableType
+from pipeline.settings.cells.tables import CellsSettings
 from pipeline.settings.fanout import ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.index import IndexSettings, RowsKind
 from pipeline.settings.kinds import kind_problem
@@ -109,6 +110,8 @@ class TablesSettings(Section):
     source's names; ``path`` and ``overrides`` match the names that the routes give."""
     stitched: tuple[StitchedSettings, ...] = ()
     """Lake tables whose columns come from several sources. A source table that one of them matches goes there."""
+    cells: tuple[CellsSettings, ...] = ()
+    """Tables of HBase-like stores: a table of cells each, and a wide table that is derived from it."""
     defaults: TableSettings = Field(default_factory=TableSettings)
     """The rules of all tables."""
     overrides: tuple[TableOverride, ...] = ()
@@ -160,7 +163,7 @@ class TablesSettings(Section):
     @property
     def fans_out(self) -> bool:
         """Whether a source table may go to a lake table of another name."""
-        return bool(self.routes or self.stitched)
+        return bool(self.routes or self.stitched or self.cells)
 
     def selects(self, source: SourceName) -> bool:
         """Whether the source table is taken."""
@@ -172,6 +175,10 @@ class TablesSettings(Section):
         """The lake table of a source table's rows: the first stitched table that has it as a source, else by the first
         route that matches; None if the route leaves the table out."""
         table, number = numbered(source.table)
+        for store in self.cells:
+            if store.source == f"{source.database}.{source.table}":
+                database, name = store.cells_table.split(".")
+                return Destination(database, name)
         for stitched in self.stitched:
             if (group := stitched.group_of(f"{source.database}.{table}")) is not None:
                 return Destination(*stitched.name, group)
@@ -203,6 +210,12 @@ class TablesSettings(Section):
         path = self.path.format(database=path_name(source.database), table=spelled)
         if (stitched := self._stitched(source)) is not None:
             given |= {"key": stitched.key, "groups": stitched.groups()}
+        for store in self.cells:
+            name = f"{source.database}.{source.table}"
+            if name == store.cells_table:
+                given |= {"cells": store.cells_rule()}
+            elif (wide := store.wide_rule()) is not None and name == store.wide_table:
+                given |= {"key": (wide.key.name,), "wide": wide}
         return TableRules(path=path, **given)
 
     def _effective(self, override: TableOverride | None) -> dict[str, Any]:

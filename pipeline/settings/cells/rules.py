@@ -1,0 +1,53 @@
+"""The rules of tables of cells and of the wide tables that are derived from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.settings.cells.columns import WideColumn
+from pipeline.settings.cells.families import FamilyRule
+
+#: What becomes of a visible cell that no column of the wide table holds.
+Undeclared = Literal["drop", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellsRule:
+    """The rules of a table of cells.
+
+    Args:
+        families: as declared. A family that is not declared has the defaults of ``FamilyRule``.
+        lateness_ms: masked, surplus and expired cells go at compaction once they are older than this.
+        wide: the name (``database.table``) of the wide table that is derived from it; None for none.
+    """
+
+    families: tuple[FamilyRule, ...] = ()
+    lateness_ms: int = 86_400_000
+    wide: str | None = None
+
+    def family(self, name: str) -> FamilyRule:
+        """The rule of a family."""
+        return next((one for one in self.families if one.name == name), FamilyRule(name))
+
+
+@dataclass(frozen=True, slots=True)
+class WideRule:
+    """The rules of a wide table.
+
+    Args:
+        cells: the name (``database.table``) of the table of cells that it is derived from.
+        columns: the row key first.
+        undeclared: what becomes of cells that no column holds.
+        sweep_seconds: how often rows are derived anew because cells have expired.
+    """
+
+    cells: str
+    columns: tuple[WideColumn, ...]
+    undeclared: Undeclared = "quarantine"
+    sweep_seconds: int = 60
+
+    @property
+    def key(self) -> WideColumn:
+        """The column of the row key."""
+        return self.columns[0]
