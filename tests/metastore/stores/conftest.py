@@ -13,8 +13,8 @@ from tests.hypothesis_profile import usually
 from tests.metastore.stores.kinds import KINDS, name_of, place_of
 
 #: Tests of writers in processes of their own.
-NO_WRITER_STARVES = "test_no_writer_starves"
-SEVERAL_PROCESSES = {NO_WRITER_STARVES, "test_no_version_is_lost_or_doubled_when_writers_are_killed"}
+STARVING = {"test_no_writer_starves", "test_control_without_turns_and_rests_writers_starve"}
+SEVERAL_PROCESSES = STARVING | {"test_no_version_is_lost_or_doubled_when_writers_are_killed"}
 #: A file on HDFS takes half a second. What local disk has too is left to the nightly run.
 _ON_HDFS = {
     "test_of_many_threads_one_wins_each_version",
@@ -36,7 +36,7 @@ def _left_out(test: str) -> set[str]:
     left_out = set[str]()
     if test in SEVERAL_PROCESSES:
         left_out.add("memory")
-    if test == NO_WRITER_STARVES:
+    if test in STARVING:
         left_out |= {"hdfs", *usually(["mariadb", "postgresql"], [])}
     if test not in _ON_HDFS:
         left_out |= {*usually(["hdfs"], [])}

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,8 +17,10 @@ from typing import Any
 from bench.metastore.log_stores import Place
 from pipeline.clock import monotonic_s
 from pipeline.metastore.log.errors import LogOutcomeUnknownError
+from pipeline.metastore.log.pace import Pace
 from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.versioned import VersionedLog
+from pipeline.metastore.stores.base import LogStore
 from tests.metastore.log.counters import FOLD, Change, Counters, counting
 
 LOG = "tables/counted"
@@ -25,6 +28,7 @@ POLICY = LogPolicy(snapshot_every=20, turn_timeout_s=0.5)
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__])
 _START_TIMEOUT_S = 60
+_GAIN_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,12 @@ class Crew:
     Args:
         place: of the store.
         count: of writers.
+        turns: whether they wait for their turn and rest; without, who has just written is the first to write again.
     """
 
     place: Place
     count: int
+    turns: bool = True
     answered: list[Answered] = field(default_factory=list)
     kills: int = 0
     doubts: int = 0
@@ -61,28 +67,42 @@ class Crew:
 
     def __exit__(self, *_: object) -> None:
         for name in list(self._running):
-            self._kill(name)
+            self._end(name)
 
-    def work(self, seconds: float, *, kill_every_s: float = 0.0, least: int = 1, seed: int = 0) -> None:
-        """Let them write; kill one of them now and then.
+    def kill(self, times: int, every_s: float, seed: int = 0) -> None:
+        """Kill one after the other, each at a moment of its own while they write; a killed one begins anew.
 
         Args:
-            seconds: how long.
-            kill_every_s: how often one is killed and begins anew; 0: never.
-            least: go on until each name has so many commits, for at most ten times as long.
+            times: how many.
+            every_s: the seconds from one to the next, half of it to one and a half.
             seed: of who is killed when.
         """
-        draw, begun = random.Random(seed), monotonic_s()
-        next_kill = begun + kill_every_s * draw.random() if kill_every_s else float("inf")
-        while (now := monotonic_s()) < begun + seconds or min(self.counts().values()) < least:
-            assert now < begun + 10 * seconds, f"a writer does not get on: {self.counts()}"
-            if now > next_kill and now < begun + seconds:
-                name = draw.choice(sorted(self._running))
-                self._kill(name)
-                self.kills += 1
-                self._start(name)
-                next_kill = monotonic_s() + kill_every_s * draw.uniform(0.5, 1.5)
-            time.sleep(0.005)
+        draw = random.Random(seed)
+        for _ in range(times):
+            next_kill = monotonic_s() + every_s * draw.uniform(0.5, 1.5)
+            while monotonic_s() < next_kill:
+                self._listen()
+            name = draw.choice(sorted(self._running))
+            self._end(name)
+            self.kills += 1
+            self._start(name)
+
+    def gain(self, commits: int = 0, *, each: int = 0, of: Collection[str] = ()) -> dict[str, int]:
+        """Let them write until they have made so many commits more; returns the commits of each.
+
+        However slow the machine is, the test then has what it needs for its statement, or fails here.
+
+        Args:
+            commits: of all that are counted together.
+            each: of everyone that is counted.
+            of: the names of those that are counted; empty: all.
+        """
+        before, end = self.counts(), monotonic_s() + _GAIN_TIMEOUT_S
+        while True:
+            gained = {name: count - before[name] for name, count in self.counts().items() if not of or name in of}
+            if sum(gained.values()) >= commits and min(gained.values()) >= each:
+                return gained
+            assert monotonic_s() < end, f"too few commits in {_GAIN_TIMEOUT_S} s: {gained}"
             self._listen()
 
     def suspend(self, name: str) -> None:
@@ -106,12 +126,12 @@ class Crew:
 
     def _start(self, name: str) -> None:
         receiving, sending = _context.Pipe(duplex=False)
-        process = _context.Process(target=_count, args=(self.place, name, sending), daemon=True)
+        process = _context.Process(target=_count, args=(self.place, name, sending, self.turns), daemon=True)
         process.start()
         sending.close()
         self._running[name] = process, receiving
 
-    def _kill(self, name: str) -> None:
+    def _end(self, name: str) -> None:
         self._signal(name, signal.SIGKILL)
         process, pipe = self._running.pop(name)
         process.join()
@@ -119,6 +139,8 @@ class Crew:
         pipe.close()
 
     def _listen(self) -> None:
+        """Take what the writers told, after a moment."""
+        time.sleep(0.005)
         for process, pipe in self._running.values():
             self._take(pipe)
             assert process.is_alive(), "a writer ended by itself"
@@ -130,9 +152,11 @@ class Crew:
                 self.answered.append(pipe.recv())
 
 
-def _count(place: Place, name: str, pipe: Connection) -> None:
+def _count(place: Place, name: str, pipe: Connection, turns: bool) -> None:
     """The work of a process: until it is killed."""
     store = place.open()
+    if not turns:
+        _take_no_turns(store)
     log: VersionedLog[Counters, Change] = VersionedLog(store, LOG, FOLD, POLICY)
     while True:
         try:
@@ -143,6 +167,12 @@ def _count(place: Place, name: str, pipe: Connection) -> None:
             continue
         except BrokenPipeError:
             return
+
+
+def _take_no_turns(store: LogStore) -> None:
+    """Take the queue and the rests from the writers of this process."""
+    store.turn = lambda log, timeout_s: contextlib.nullcontext(False)  # type: ignore[method-assign]
+    Pace.rest = lambda self: None  # type: ignore[method-assign]
 
 
 def faults(place: Place, crew: Crew) -> list[str]:
