@@ -65,11 +65,6 @@ def each(found: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogT
     return code
 
 
-def say(line: str) -> None:
-    """Print a line as it is."""
-    terminal().print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def told(table: str, error: BinlakeError, code: int) -> int:
     """Tell the error of one table of several; the exit code, of which the first counts."""
     sys.stdout.flush()

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from pipeline.cli.lake_options import say, told
+from pipeline.cli.lake_options import told
+from pipeline.cli.text import say
 from pipeline.errors import BinlakeError
 from pipeline.lake.catalog import BrokenTable, CatalogTable
 

@@ -88,3 +88,8 @@ def terminal(*, stderr: bool = False) -> Console:
     """Standard output (or error): as wide as the terminal, or wide enough for any table when it is none."""
     console = Terminal(stderr=stderr)
     return console if console.is_terminal else Terminal(stderr=stderr, width=FILE_WIDTH)
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    terminal().print(line, markup=False, highlight=False, soft_wrap=True)

@@ -17,6 +17,7 @@ from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.lake.lake import Lake
+from pipeline.monitoring.health import Health
 from pipeline.monitoring.metrics import Children, StreamMetrics
 from pipeline.monitoring.progress import ProgressEvent, TableProgress
 from pipeline.position.ledger import Ledger
@@ -30,18 +31,6 @@ NO_TABLE = "-"
 #: How long a table's sizes stay valid: they are counted between two batches.
 _SIZES_EVERY_S = 15.0
 _NAMED = 5
-
-
-@dataclass(frozen=True)
-class Health:
-    """The health of a stream: the reasons why it is not healthy, if there are any."""
-
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def well(self) -> bool:
-        """Whether the stream is healthy: there are no reasons."""
-        return not self.reasons
 
 
 @dataclass

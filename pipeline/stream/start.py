@@ -43,7 +43,7 @@ def run_stream(
     """
     with RunLog(settings.name) as log, _session(settings) as session:
         # Imported here: the import takes half a second, while the JVM starts in any case.
-        from pipeline.monitoring.server import monitored
+        from pipeline.monitoring.watched import monitored
         from pipeline.stream.run import Stream
 
         def tell(event: ProgressEvent) -> None:

@@ -23,7 +23,8 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import DdlProgress, OnProgress, PartitionProgress, ProgressEvent, TableProgress
-from pipeline.monitoring.server import MonitoringServer, monitored
+from pipeline.monitoring.server import MonitoringServer
+from pipeline.monitoring.watched import monitored
 from pipeline.position.held_tables import Stop
 from pipeline.source.offsets import NO_OFFSETS, Offsets
 from tests.cli.fed_lake import FedLake

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
-from pipeline.cli.text import number
+from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
+from pipeline.cli.text import number, say
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Severity
 from pipeline.lake.audit import Audit, AuditedCommit

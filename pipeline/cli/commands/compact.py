@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, say, shared
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, shared
 from pipeline.cli.service_reports import print_line, serve
-from pipeline.cli.text import duration, number, size
+from pipeline.cli.text import duration, number, say, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
 from pipeline.lake.services.maintenance import Report, Wanted, maintain

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import LakeConf, say
-from pipeline.cli.text import number, size
+from pipeline.cli.lake_options import LakeConf
+from pipeline.cli.text import number, say, size
 from pipeline.cli.until_stopped import until_stopped
 from pipeline.replay.dump import DumpService, RollReport
 from pipeline.settings import Settings

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from pipeline.cli.lake_options import LakeConf, say, told
+from pipeline.cli.lake_options import LakeConf, told
 from pipeline.cli.option_group import options_of
 from pipeline.cli.quarantine_options import selected
-from pipeline.cli.text import moment, number, terminal
+from pipeline.cli.text import moment, number, say, terminal
 from pipeline.lake.seal import Seal
 from pipeline.replay.quarantine import replay
 from pipeline.replay.quarantine_records import Held, Replayed, Selection, held_records

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from pipeline.cli.display import make_display
-from pipeline.cli.lake_options import LakeConf, say
-from pipeline.cli.text import number, terminal
+from pipeline.cli.lake_options import LakeConf
+from pipeline.cli.text import number, say, terminal
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.cli.until_stopped import until_stopped
 from pipeline.errors import ConfigError

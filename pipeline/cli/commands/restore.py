@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from pipeline.cli.lake_options import LakeConf, Table, chosen_one, say, shared
-from pipeline.cli.text import number, size, terminal
+from pipeline.cli.lake_options import LakeConf, Table, chosen_one, shared
+from pipeline.cli.text import number, say, size, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.actions.savepoint_record import savepoints
 from pipeline.hudi.locking.ownership import Locking

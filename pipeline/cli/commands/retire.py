@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, each, opened, say
-from pipeline.cli.text import number
+from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, each, opened
+from pipeline.cli.text import number, say
 from pipeline.hudi.actions.clean import CleanPlan, read_plan
 from pipeline.hudi.files.names import in_partition
 from pipeline.hudi.services.archival import archivable, archive

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from pipeline.cli.lake_options import AsJson, LakeConf, Table, chosen_one, opened, say
-from pipeline.cli.text import moment, number, terminal
+from pipeline.cli.lake_options import AsJson, LakeConf, Table, chosen_one, opened
+from pipeline.cli.text import moment, number, say, terminal
 from pipeline.errors import ConfigError
 from pipeline.hudi.actions.savepoint_record import Savepoint, savepoints
 from pipeline.hudi.services.savepoint import create_savepoint, delete_savepoint

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
+from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
 from pipeline.cli.size_remarks import bucket_remark, ring_remark
-from pipeline.cli.text import duration, number, size, terminal
+from pipeline.cli.text import duration, number, say, size, terminal
 from pipeline.clock import now_ms
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import LakeConf, chosen_one, say
-from pipeline.cli.text import number
+from pipeline.cli.lake_options import LakeConf, chosen_one
+from pipeline.cli.text import number, say
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.lake.names import TableNames, source_of

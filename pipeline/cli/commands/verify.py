@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import LakeConf, Tables, chosen, each, say
+from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
 from pipeline.cli.option_group import options_of
-from pipeline.cli.text import duration, number
+from pipeline.cli.text import duration, number, say
 from pipeline.errors import CorruptDataError, TransientError
 from pipeline.lake.catalog import CatalogTable
 from pipeline.settings import Settings

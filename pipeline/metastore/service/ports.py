@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import socket
 import ssl
+from dataclasses import dataclass
 
 from pipeline.errors import ConfigError
 from pipeline.settings.metastore.service import HttpSettings, ThriftSettings, TlsSettings
 
 _BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of the service, which all its processes listen on."""
+
+    thrift: int
+    http: int
 
 
 def reserve(wanted: ThriftSettings | HttpSettings) -> socket.socket:

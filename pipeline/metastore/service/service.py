@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 
 from pipeline.metastore.service.part import LogOf, Part
-from pipeline.metastore.service.ports import reserve
-from pipeline.metastore.service.reconciling import Reconciling
-from pipeline.metastore.service.serving import Ports, Serving
+from pipeline.metastore.service.parts import reconciling, serving
+from pipeline.metastore.service.ports import Ports, reserve
 from pipeline.metastore.service.supervisor import Supervisor
 from pipeline.settings.metastore.service import MetastoreSettings
 
@@ -57,6 +56,6 @@ class Service:
 
     def _parts(self) -> Iterator[tuple[str, Callable[[], Part]]]:
         for number in range(self._settings.processes):
-            yield str(number), partial(Serving, self._settings, self.ports)
+            yield str(number), partial(serving, self._settings, self.ports)
         if self._settings.lakes:
-            yield "lakes", partial(Reconciling, self._settings)
+            yield "lakes", partial(reconciling, self._settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from pipeline.errors import BinlakeError
 from pipeline.metastore.hive.connection import Answer
@@ -21,17 +20,9 @@ from pipeline.metastore.router.router import Router
 from pipeline.metastore.service.http_server import HttpServer
 from pipeline.metastore.service.metrics import ServingMetrics
 from pipeline.metastore.service.part import Report
-from pipeline.metastore.service.ports import listen, server_context
+from pipeline.metastore.service.ports import Ports, listen, server_context
 from pipeline.settings.metastore.service import MetastoreSettings
 from pipeline.storage import open_storage
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The ports of the service, which all its processes listen on."""
-
-    thrift: int
-    http: int
 
 
 class Serving:

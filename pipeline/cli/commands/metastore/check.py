@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.commands.metastore.options import MetastoreConf
-from pipeline.cli.lake_options import say, told
+from pipeline.cli.lake_options import told
+from pipeline.cli.text import say
 from pipeline.errors import BinlakeError, CorruptDataError
 from pipeline.metastore.lake.check import Check, Finding
 from pipeline.metastore.lake.opening import Metastore, opened_metastore

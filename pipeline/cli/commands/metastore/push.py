@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline.cli.commands.metastore.options import MetastoreConf
-from pipeline.cli.lake_options import AsJson, say, told
+from pipeline.cli.lake_options import AsJson, told
 from pipeline.cli.service_reports import print_line
+from pipeline.cli.text import say
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.metastore.catalog.catalog import Catalog

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import typer
 
 from pipeline.cli.commands.metastore.options import LakeTables, MetastoreConf
-from pipeline.cli.lake_options import AsJson, say, told
+from pipeline.cli.lake_options import AsJson, told
 from pipeline.cli.service_reports import print_line
+from pipeline.cli.text import say
 from pipeline.clock import monotonic_s
 from pipeline.errors import BinlakeError
 from pipeline.lake.catalog import BrokenTable

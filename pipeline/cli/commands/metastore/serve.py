@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from pipeline.cli.lake_options import say
 from pipeline.cli.logs import console_log
 from pipeline.cli.options import SettingsFile
+from pipeline.cli.text import say
 from pipeline.cli.until_stopped import stopping_on_signals
 from pipeline.metastore.service.service import Service
 from pipeline.metastore.service.supervisor import Supervisor
-from pipeline.monitoring.monitor import Health
+from pipeline.monitoring.health import Health
 from pipeline.monitoring.server import MonitoringServer
 from pipeline.settings.metastore.service import MetastoreSettings
 

@@ -17,8 +17,8 @@ from pipeline.backfill.request import BackfillRequest
 from pipeline.backfill.run import Backfill, BackfillReport, OpenWorkers
 from pipeline.backfill.workers import SparkWorkers, Workers
 from pipeline.cli.display import make_display
-from pipeline.cli.lake_options import LakeConf, Table, say
-from pipeline.cli.text import number, size, terminal
+from pipeline.cli.lake_options import LakeConf, Table
+from pipeline.cli.text import number, say, size, terminal
 from pipeline.cli.until_stopped import until_stopped
 from pipeline.settings import Settings
 from pipeline.spark.session import spark_session

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.commands.rows.resizing import Auto, Merge, Split, print_resizes, wanted_resizes
-from pipeline.cli.lake_options import LakeConf, Table, chosen_one, opened, say
-from pipeline.cli.text import duration, number, size
+from pipeline.cli.lake_options import LakeConf, Table, chosen_one, opened
+from pipeline.cli.text import duration, number, say, size
 from pipeline.cli.workers import CORES, OnSpark, Threads, workers
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of

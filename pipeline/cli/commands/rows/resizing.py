@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.lake_options import say
+from pipeline.cli.text import say
 from pipeline.errors import ConfigError
 from pipeline.lake.buckets.bucket_sizes import Wanted, proposed
 from pipeline.lake.buckets.resize import rings_of

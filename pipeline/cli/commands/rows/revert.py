@@ -11,9 +11,9 @@ import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.commands.query import text
-from pipeline.cli.lake_options import LakeConf, chosen, say, shared
+from pipeline.cli.lake_options import LakeConf, chosen, shared
 from pipeline.cli.option_group import options_of
-from pipeline.cli.text import epoch_ms, number, terminal
+from pipeline.cli.text import epoch_ms, number, say, terminal
 from pipeline.decode.order import binlog_order
 from pipeline.errors import ConfigError
 from pipeline.lake.catalog import BrokenTable, CatalogTable

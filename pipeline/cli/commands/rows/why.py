@@ -11,8 +11,8 @@ import typer
 from rich.table import Table as Grid
 
 from pipeline.cli.commands.query import text
-from pipeline.cli.lake_options import LakeConf, Table, chosen_one, say
-from pipeline.cli.text import moment, terminal
+from pipeline.cli.lake_options import LakeConf, Table, chosen_one
+from pipeline.cli.text import moment, say, terminal
 from pipeline.clock import parse_instant
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
