@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal, Self, get_args
-from xml.sax.saxutils import escape
 
+from embedded.hadoop_configuration import write_configuration
 from embedded.hive_client import answers
 from embedded.jars import HIVE_METASTORES, HIVE_WITHOUT
 from embedded.process import HOST, EmbeddedService, free_ports
@@ -163,10 +163,9 @@ class EmbeddedHiveMetastore(EmbeddedService):
             "metastore.warehouse.dir": str(self.warehouse),
             "metastore.thrift.bind.host": HOST,
         }
-        rows = (_property(name, value) for name, value in (values | self._settings).items())
         conf = self._dir / "conf"
         conf.mkdir(exist_ok=True)
-        (conf / "metastore-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
+        write_configuration(conf / "metastore-site.xml", values | self._settings)
 
 
 def hive_jars(release: Release) -> list[Path]:
@@ -174,10 +173,6 @@ def hive_jars(release: Release) -> list[Path]:
     # Hive's dependencies on Hadoop are replaced by Hadoop's own bundle, except for the module that 4.0 needs besides.
     without = [*HIVE_WITHOUT, *(["org.apache.hadoop:hadoop-hdfs"] if release == "3.1.3" else [])]
     return resolve(HIVE_METASTORES[release], f"hms-{release}", exclude=without)
-
-
-def _property(name: str, value: str) -> str:
-    return f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
 
 
 def main(argv: Sequence[str]) -> int:

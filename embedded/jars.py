@@ -67,6 +67,16 @@ HIVE_WITHOUT = (
     "org.apache.hadoop:hadoop-yarn-common",
     "org.apache.hadoop:hadoop-yarn-server-common",
 )
+_HBASE = "2.5.12-hadoop3"
+HBASE = (
+    f"org.apache.hbase:hbase-server:{_HBASE}",
+    f"org.apache.hbase:hbase-client:{_HBASE}",
+    # The serialization of what HBase's Export job writes.
+    f"org.apache.hbase:hbase-mapreduce:{_HBASE}",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.avro:avro:1.11.4",
+)
+ECLIPSE_COMPILER = ("org.eclipse.jdt:ecj:3.33.0",)
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")
@@ -88,13 +98,14 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m embedded.jars kafka|debezium|mariadb|postgresql|hdfs|spark|hudi|delta|paimon`` prints a set."""
+    """``python -m embedded.jars kafka|debezium|mariadb|postgresql|hdfs|hbase|spark|hudi|delta|paimon`` prints a set."""
     sets: dict[str, Callable[[], list[Path]]] = {
         "kafka": lambda: resolve(KAFKA_BROKER, "kafka-broker"),
         "debezium": lambda: resolve(DEBEZIUM, "debezium"),
         "mariadb": lambda: resolve(MARIADB, "mariadb"),
         "postgresql": lambda: resolve(POSTGRESQL, "postgresql"),
         "hdfs": lambda: resolve(HDFS, "hdfs"),
+        "hbase": lambda: resolve(HBASE, "hbase"),
         "spark": spark_packages,
         "hudi": lambda: spark_packages(hudi=True),
         "delta": lambda: resolve(DELTA, "delta", exclude=SPARK_PROVIDES),

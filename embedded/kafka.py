@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from embedded.jars import KAFKA_BROKER
-from embedded.process import HOST, EmbeddedService, free_ports, last_words
+from embedded.process import HOST, EmbeddedService, free_ports, is_free, last_words
 from pipeline.errors import ConfigError, TransientError
 from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
@@ -106,7 +105,7 @@ class EmbeddedKafka(EmbeddedService):
         """The ports of the last start on this directory if both are free, else two free ports."""
         with contextlib.suppress(FileNotFoundError):
             kept = re.findall(rf"{re.escape(HOST)}:(\d+)", _listeners(self._config))
-            if len(kept) == 2 and all(_is_free(int(port)) for port in kept):
+            if len(kept) == 2 and all(is_free(int(port)) for port in kept):
                 return int(kept[0]), int(kept[1])
         port, controller_port = free_ports(2)
         return port, controller_port
@@ -155,14 +154,3 @@ class EmbeddedKafka(EmbeddedService):
 def _listeners(config: Path) -> str:
     found = re.search(r"^listeners=(.*)$", config.read_text(), re.MULTILINE)
     return found[1] if found else ""
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # The same option as the broker's: a port in TIME_WAIT is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True

@@ -149,3 +149,15 @@ def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         probes = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen at a port of the loopback interface."""
+    with socket.socket() as probe:
+        # The same option as a Java server's: a port in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

@@ -8,12 +8,13 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
+from embedded.hadoop_configuration import write_configuration
 from embedded.jars import HDFS
 from embedded.process import EmbeddedService, free_ports
 from pipeline import clock
@@ -73,9 +74,9 @@ def _configure(data_dir: Path, uri: str) -> None:
         shutil.rmtree(data_dir)
     conf = data_dir / "conf"
     conf.mkdir(parents=True)
-    _write_properties(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(data_dir / "data")})
+    write_configuration(conf / "core-site.xml", {"fs.defaultFS": uri, "hadoop.tmp.dir": str(data_dir / "data")})
     loopback = "127.0.0.1:0"
-    _write_properties(
+    write_configuration(
         conf / "hdfs-site.xml",
         {
             "dfs.replication": "1",
@@ -87,11 +88,6 @@ def _configure(data_dir: Path, uri: str) -> None:
             "dfs.namenode.safemode.extension": "0",
         },
     )
-
-
-def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
-    rows = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in properties.items())
-    file.write_text(f"<configuration>{rows}</configuration>")
 
 
 def _await_writable(uri: str, nodes: tuple[_Node, ...]) -> None:
