@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -64,12 +65,21 @@ class EmbeddedHBase(EmbeddedService):
     Args:
         data_dir: for its data, its configuration and ``hbase.log``; created if missing.
         heap_mb: the JVM's heap, in MB.
+        settings: of ``hbase-site.xml``, to add or to replace.
         start_timeout_s: the most time a start may take, in seconds; 8-15 s on 2 cores.
     """
 
-    def __init__(self, data_dir: Path, *, heap_mb: int = 600, start_timeout_s: float = 180) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        heap_mb: int = 600,
+        settings: Mapping[str, str] | None = None,
+        start_timeout_s: float = 180,
+    ) -> None:
         super().__init__(data_dir, "hbase.log", start_timeout_s)
         self._heap_mb = heap_mb
+        self._settings = dict(settings or {})
         self._ports: tuple[int, int] | None = None
 
     @property
@@ -132,7 +142,7 @@ class EmbeddedHBase(EmbeddedService):
             "hbase.tmp.dir": str(data / "tmp"),
             "hbase.zookeeper.property.clientPort": str(zookeeper_port),
         }
-        write_configuration(self.configuration / "hbase-site.xml", _SETTINGS | places)
+        write_configuration(self.configuration / "hbase-site.xml", _SETTINGS | places | self._settings)
         (self.configuration / "log4j.properties").write_text(_LOG4J)
 
 

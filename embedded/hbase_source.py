@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import IO, Any, Literal, NamedTuple, Self, cast
 
 from embedded.hbase import EmbeddedHBase, java
-from embedded.hbase_statements import FamilySchema, MarkerKind, Statement, as_json
+from embedded.hbase_statements import MarkerKind, Statement, as_json
 from pipeline.errors import TransientError, UnsupportedError
+from pipeline.settings.cells.families import FamilyRule
 
 CellKind = Literal["Put"] | MarkerKind
 
@@ -61,12 +62,12 @@ class HBaseSource:
             process.kill()
             process.communicate()
 
-    def create_table(self, table: str, families: Sequence[FamilySchema], *, splits: Sequence[bytes] = ()) -> None:
+    def create_table(self, table: str, families: Sequence[FamilyRule], *, splits: Sequence[bytes] = ()) -> None:
         """Create ``namespace:table``, and the namespace if it is missing; its changes are replicated.
 
         Args:
             table: its name.
-            families: its column families.
+            families: its column families; a TTL is cut to seconds.
             splits: the first row keys of all regions but the first.
         """
         self._ask("create", table=table, families=as_json(list(families)), splits=as_json(list(splits)))

@@ -1,4 +1,4 @@
-"""What is written to an HBase table, and a table's families. Bytes are base64 where they become JSON."""
+"""What is written to an HBase table. Bytes are base64 where they become JSON."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from typing import Literal
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 #: A marker that a delete writes: of one version, of a column or a family up to a timestamp, of a family at a timestamp.
 MarkerKind = Literal["Delete", "DeleteColumn", "DeleteFamily", "DeleteFamilyVersion"]
-
-
-@dataclass(frozen=True)
-class FamilySchema:
-    """A column family of a table that is created."""
-
-    name: bytes
-    versions: int = 1
-    ttl_s: int | None = None
-    min_versions: int = 0
-    new_version_behavior: bool = False
-    keep_deleted_cells: Literal["FALSE", "TRUE", "TTL"] = "FALSE"
 
 
 @dataclass(frozen=True)
@@ -110,9 +98,9 @@ Statement = Put | Delete | Increment | Append | CheckAndMutate | RowMutations
 
 
 def as_json(value: object) -> Json:
-    """A statement or a family, with the name of its class as ``kind`` where it has no kind of its own.
+    """A statement, or another dataclass of plain values.
 
-    Raises TypeError for any other value.
+    ``kind`` is the name of its class, unless it has a field of that name. Raises TypeError for any other value.
     """
     match value:
         case None | bool() | int() | str():

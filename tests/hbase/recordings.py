@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pipeline.decode.changes import RawRecords
+from pipeline.settings.cells.families import FamilyRule
 from tests.decode.recordings import records
 from tests.paths import DATA
 
@@ -42,23 +43,11 @@ class RawCell(NamedTuple):
     value: bytes
 
 
-class Family(NamedTuple):
-    """A column family as its descriptor declares it."""
-
-    name: bytes
-    versions: int = 1
-    #: None: forever.
-    ttl_ms: int | None = None
-    min_versions: int = 0
-    new_version_behavior: bool = False
-    keep_deleted_cells: bool = False
-
-
 class RecordedTable(NamedTuple):
     """A table's families, and when its final scan ran (milliseconds since 1970): what had expired by then."""
 
     name: str
-    families: dict[bytes, Family]
+    families: dict[bytes, FamilyRule]
     scan_ts_ms: int
 
 
@@ -111,11 +100,8 @@ def untold(table: str, place: CellPlace) -> bool:
 
 _FLUSHED = frozenset((b"o00001", b"o00026", b"o00030", b"o00034", b"o00064", b"o00212", b"o00237", b"o00241"))
 _COMPACTED = frozenset(
-    [
-        b"%s.%s" % (case, family)
-        for case in (b"cell_ttl", b"compacted_version")
-        for family in (b"v1", b"v3", b"nb", b"kd")
-    ]
+    [b"cell_ttl.%s" % family for family in (b"v1", b"v3", b"nb", b"kd")]
+    + [b"compacted_version.%s" % family for family in (b"v1", b"v3", b"kd")]
     + [b"compacted.v1", b"compacted.v3", b"many.kd", b"empty_qualifier_family.nb"]
 )
 
@@ -163,19 +149,17 @@ def _cells(table: str, suffix: str) -> Iterator[tuple[str, list[Any]]]:
             yield row["row"], cell
 
 
-def _families(descriptor: str) -> Iterator[tuple[bytes, Family]]:
+def _families(descriptor: str) -> Iterator[tuple[bytes, FamilyRule]]:
     """The families in the words of HBase's shell: ``{NAME => 'd', VERSIONS => '1', ...}``."""
     for text in descriptor.split("{NAME => ")[1:]:
         said = dict(re.findall(r"'?(\w+)'? => '([^']*)'", "NAME => " + text))
-        name, ttl = said["NAME"].encode(), said["TTL"]
-        yield (
+        name, ttl = said["NAME"], said["TTL"]
+        rule = FamilyRule(
             name,
-            Family(
-                name,
-                versions=int(said["VERSIONS"]),
-                ttl_ms=None if ttl == "FOREVER" else int(ttl.split()[0]) * 1000,
-                min_versions=int(said["MIN_VERSIONS"]),
-                new_version_behavior=said.get("NEW_VERSION_BEHAVIOR") == "true",
-                keep_deleted_cells=said["KEEP_DELETED_CELLS"] == "TRUE",
-            ),
+            versions=int(said["VERSIONS"]),
+            ttl_ms=None if ttl == "FOREVER" else int(ttl.split()[0]) * 1000,
+            min_versions=int(said["MIN_VERSIONS"]),
+            keep_deleted=said["KEEP_DELETED_CELLS"] == "TRUE",
+            by_sequence=said.get("NEW_VERSION_BEHAVIOR") == "true",
         )
+        yield name.encode(), rule

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pipeline.decode.changes import RawRecords
-from tests.hbase.recordings import CellKind, CellPlace, Family
+from pipeline.settings.cells.families import FamilyRule
+from tests.hbase.recordings import CellKind, CellPlace
 
 
 class Edit(NamedTuple):
@@ -18,12 +19,6 @@ class Edit(NamedTuple):
     place: CellPlace
     kind: CellKind
     value: bytes
-    order: tuple[int, int]
-
-
-class _Marker(NamedTuple):
-    kind: CellKind
-    timestamp_ms: int
     order: tuple[int, int]
 
 
@@ -40,42 +35,70 @@ def edits(records: RawRecords) -> Iterator[Edit]:
             yield Edit(place, cell["type"], stored, (entry["key"]["sequenceId"], at))
 
 
-def visible(all_edits: Iterable[Edit], families: Mapping[bytes, Family], scan_ts_ms: int) -> dict[CellPlace, bytes]:
+def visible(all_edits: Iterable[Edit], families: Mapping[bytes, FamilyRule], scan_ts_ms: int) -> dict[CellPlace, bytes]:
     """What a scan of all versions at ``scan_ts_ms`` has, whatever the order and the repetitions of the edits."""
-    puts: dict[tuple[bytes, bytes, bytes], dict[int, Edit]] = defaultdict(dict)
-    markers: dict[tuple[bytes, bytes, bytes | None], list[_Marker]] = defaultdict(list)
+    puts: dict[tuple[bytes, bytes, bytes], set[Edit]] = defaultdict(set)
+    markers: dict[tuple[bytes, bytes, bytes | None], set[Edit]] = defaultdict(set)
     for edit in all_edits:
-        row, family, qualifier, at = edit.place
+        row, family, qualifier, _ = edit.place
         if edit.kind == "Put":
-            versions = puts[row, family, qualifier]
-            if at not in versions or versions[at].order <= edit.order:
-                versions[at] = edit
+            puts[row, family, qualifier].add(edit)
         else:
-            column = None if edit.kind.startswith("DeleteFamily") else qualifier
-            markers[row, family, column].append(_Marker(edit.kind, at, edit.order))
+            markers[row, family, None if edit.kind.startswith("DeleteFamily") else qualifier].add(edit)
     found: dict[CellPlace, bytes] = {}
-    for (row, family, qualifier), versions in puts.items():
-        mine = markers[row, family, qualifier] + markers[row, family, None]
-        for edit in _shown(versions, mine, families[family], scan_ts_ms):
+    for (row, family, qualifier), mine in puts.items():
+        masking = markers[row, family, qualifier] | markers[row, family, None]
+        rule = families[family]
+        unmasked = _in_sequence(mine, masking, rule) if rule.by_sequence else _unmasked(mine, masking)
+        for edit in _counted(unmasked, rule, scan_ts_ms):
             found[edit.place] = edit.value
     return found
 
 
-def _shown(versions: Mapping[int, Edit], markers: list[_Marker], family: Family, scan_ts_ms: int) -> list[Edit]:
-    """The puts of one column that a scan shows, newest first."""
-    oldest = 0 if family.ttl_ms is None else scan_ts_ms - family.ttl_ms
-    left = [
-        versions[at]
-        for at in sorted(versions, reverse=True)
-        if at >= oldest and not any(_masks(marker, versions[at], family) for marker in markers)
-    ]
-    return left[: family.versions]
+def _unmasked(puts: Iterable[Edit], markers: Iterable[Edit]) -> dict[int, Edit]:
+    """Timestamp -> the put written last, of the puts that no marker masks, whenever it was written."""
+    left: dict[int, Edit] = {}
+    for put in sorted(puts, key=lambda edit: edit.order):
+        if not any(_masks(marker, put.place.timestamp_ms) for marker in markers):
+            left[put.place.timestamp_ms] = put
+    return left
 
 
-def _masks(marker: _Marker, put: Edit, family: Family) -> bool:
-    """Whether a marker hides a put; with NEW_VERSION_BEHAVIOR only one that was written before the marker."""
-    if family.new_version_behavior and put.order > marker.order:
-        return False
+def _in_sequence(puts: Iterable[Edit], markers: Iterable[Edit], rule: FamilyRule) -> dict[int, Edit]:
+    """The same with NEW_VERSION_BEHAVIOR: a marker masks what its entry and earlier ones wrote.
+
+    What is surplus when a marker comes does not come to light later (HBase's NewVersionBehaviorTracker, and measured).
+    """
+    left: dict[int, Edit] = {}
+    for edit in sorted([*puts, *markers], key=lambda edit: (edit.order[0], edit.kind != "Put", edit.order)):
+        if edit.kind == "Put":
+            left[edit.place.timestamp_ms] = edit
+        else:
+            left = {at: put for at, put in _without_surplus(left, rule).items() if not _masks(edit, at)}
+    return _without_surplus(left, rule)
+
+
+def _without_surplus(versions: Mapping[int, Edit], rule: FamilyRule) -> dict[int, Edit]:
+    """The newest versions; those that one entry wrote count as one."""
+    entries: set[int] = set()
+    left: dict[int, Edit] = {}
+    for at in sorted(versions, reverse=True):
+        if len(entries) == rule.versions:
+            break
+        entries.add(versions[at].order[0])
+        left[at] = versions[at]
+    return left
+
+
+def _counted(versions: Mapping[int, Edit], rule: FamilyRule, scan_ts_ms: int) -> Iterator[Edit]:
+    """The newest versions, as many as the family keeps; of the expired ones as many as ``min_versions`` wants."""
+    oldest = 0 if rule.ttl_ms is None else scan_ts_ms - rule.ttl_ms
+    for count, at in enumerate(sorted(versions, reverse=True)[: rule.versions]):
+        if at >= oldest or count < rule.min_versions:
+            yield versions[at]
+
+
+def _masks(marker: Edit, timestamp_ms: int) -> bool:
     if marker.kind in ("DeleteColumn", "DeleteFamily"):
-        return put.place.timestamp_ms <= marker.timestamp_ms
-    return put.place.timestamp_ms == marker.timestamp_ms
+        return timestamp_ms <= marker.place.timestamp_ms
+    return timestamp_ms == marker.place.timestamp_ms

@@ -2,6 +2,7 @@ package binlake.hbase;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -94,15 +95,16 @@ final class Administration {
     return true;
   }
 
-  private static ColumnFamilyDescriptor family(JsonNode declared) throws IOException {
-    ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(Statements.bytes(declared, "name"))
+  private static ColumnFamilyDescriptor family(JsonNode declared) {
+    byte[] name = declared.get("name").asText().getBytes(StandardCharsets.UTF_8);
+    ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(name)
         .setMaxVersions(declared.get("versions").asInt())
         .setMinVersions(declared.get("min_versions").asInt())
-        .setNewVersionBehavior(declared.get("new_version_behavior").asBoolean())
-        .setKeepDeletedCells(KeepDeletedCells.valueOf(declared.get("keep_deleted_cells").asText()))
+        .setNewVersionBehavior(declared.get("by_sequence").asBoolean())
+        .setKeepDeletedCells(declared.get("keep_deleted").asBoolean() ? KeepDeletedCells.TRUE : KeepDeletedCells.FALSE)
         .setScope(HConstants.REPLICATION_SCOPE_GLOBAL);
-    if (!declared.get("ttl_s").isNull()) {
-      family.setTimeToLive(declared.get("ttl_s").asInt());
+    if (!declared.get("ttl_ms").isNull()) {
+      family.setTimeToLive((int) TimeUnit.MILLISECONDS.toSeconds(declared.get("ttl_ms").asLong()));
     }
     return family.build();
   }
