@@ -83,7 +83,7 @@ def test_no_answer_is_an_unknown_outcome_in_time(s3_server: S3Server, tmp_path: 
         began = time.monotonic()
         with pytest.raises(OutcomeUnknownError):
             store.replace_if(PATH, b"two", version)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30, "a store without a limit tries for minutes"
         proxy.faults.clear()
         proxy.faults.append(Fault("GET", 503, times=1000))
         with pytest.raises(StorageError):

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from pipeline.position.lease import StreamLease
 lease = StreamLease(open_storage(sys.argv[1]), "shop")
 lease.take()
 print("taken", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -58,11 +57,9 @@ def test_a_second_run_is_refused_until_the_first_is_over(tmp_path: Path, caplog:
     finally:
         first.kill()
         first.wait()
-    began = time.monotonic()
     caplog.set_level("INFO", "pipeline")
-    mine = lease(tmp_path)
+    mine = lease(tmp_path, silence_s=3600)
     mine.take()  # killed, it need not be waited for
-    assert time.monotonic() - began < 5
     assert events(caplog)["dead_run_replaced"]["pid"] == first.pid
     mine.check()
     mine.give_back()

@@ -20,6 +20,7 @@ from pipeline.hudi.locking.heartbeat import HEARTBEAT_PATH, Heartbeat, Heartbeat
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.storage import AlreadyExistsError, Storage, StorageError, open_storage
 from tests.hudi.failing_storage import AnsweringStorage, CountingStorage
+from tests.hudi.locking.workers import wait_until
 from tests.logged import events
 
 INSTANT, OTHER = "20260101000000000", "20260101000000001"
@@ -29,13 +30,6 @@ PATH = f"{HEARTBEAT_PATH}/{INSTANT}"
 @pytest.fixture(params=["local", "memory"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return open_storage(str(tmp_path) if request.param == "local" else f"memory://beats/{tmp_path.name}")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def lost(beats: Heartbeats, instant: str = INSTANT) -> bool:
@@ -91,7 +85,7 @@ def test_one_thread_keeps_all_fresh_and_ends(storage: Storage) -> None:
 
 
 def test_a_deleted_one_is_lost_and_not_brought_back(storage: Storage) -> None:
-    beats = Heartbeats(storage, "one", 1)
+    beats = Heartbeats(storage, "one", 3)
     beats.start(INSTANT)
     beats.start(OTHER)
     storage.delete(PATH)

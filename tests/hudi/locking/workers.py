@@ -43,12 +43,17 @@ def start(work: Callable[..., None], *arguments: object) -> BaseProcess:
     return process
 
 
-def await_file(path: Path, seconds: float = 30.0) -> str:
-    """The text of a file once it is there."""
+def wait_until(condition: Callable[[], bool], what: str = "it", seconds: float = 120.0) -> None:
+    """Return when the condition is met; fail if it takes longer than on any machine."""
     end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} did not appear"
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen in {seconds} s"
         time.sleep(0.005)
+
+
+def await_file(path: Path) -> str:
+    """The text of a file once it is there."""
+    wait_until(path.exists, f"{path}")
     return path.read_text()
 
 

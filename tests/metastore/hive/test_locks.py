@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from hive_metastore import ttypes
@@ -66,12 +67,24 @@ def test_which_locks_exclude_each_other(
     assert (two[1].take([other], "u", "h").waits_for is not None) == exclude
 
 
-def test_a_lock_ends_when_its_client_is_silent(store: LogStore) -> None:
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets the clock of all locks on by so many milliseconds."""
+    moments = [0]
+
+    def on(milliseconds: int) -> None:
+        moments[0] += milliseconds
+
+    monkeypatch.setattr("pipeline.metastore.hive.locks.service.now_ms", lambda: 1_700_000_000_000 + moments[0])
+    return on
+
+
+def test_a_lock_ends_when_its_client_is_silent(store: LogStore, passes: Callable[[int], None]) -> None:
     quick = Locks(store, timeout_ms=50)
     first = quick.take([part(EXCLUSIVE)], "u", "h")
     second = Locks(store).take([part(EXCLUSIVE)], "u", "h")
     assert second.waits_for == first.lock
-    threading.Event().wait(0.06)
+    passes(60)
     with pytest.raises(NoSuchLockError, match=f"No such lock lockid:{first.lock.id}"):
         quick.check(first.lock.id)
     assert quick.take([part(EXCLUSIVE)], "u", "h").waits_for is None
@@ -79,11 +92,11 @@ def test_a_lock_ends_when_its_client_is_silent(store: LogStore) -> None:
         quick.heartbeat(second.lock.id)
 
 
-def test_a_heartbeat_keeps_a_lock(store: LogStore) -> None:
+def test_a_heartbeat_keeps_a_lock(store: LogStore, passes: Callable[[int], None]) -> None:
     locks = Locks(store, timeout_ms=200)
     taken = locks.take([part(EXCLUSIVE)], "u", "h").lock.id
     for beat in (locks.heartbeat, locks.check, locks.heartbeat):
-        threading.Event().wait(0.1)
+        passes(100)
         beat(taken)
     assert [asked.lock.id for asked in locks.all()] == [taken]
 
