@@ -20,11 +20,13 @@ class CellsRule:
         families: as declared. A family that is not declared has the defaults of ``FamilyRule``.
         lateness_ms: masked, surplus and expired cells go at compaction once they are older than this.
         wide: the name (``database.table``) of the wide table that is derived from it; None for none.
+        ticks_per_ms: how many units of the store's timestamps a millisecond has: HBase 1, Bigtable 1,000.
     """
 
     families: tuple[FamilyRule, ...] = ()
     lateness_ms: int = 86_400_000
     wide: str | None = None
+    ticks_per_ms: int = 1
 
     def family(self, name: str) -> FamilyRule:
         """The rule of a family."""
