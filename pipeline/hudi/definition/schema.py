@@ -112,6 +112,13 @@ def _avro_type(field: pa.Field, namespace: str) -> str | dict[str, Any]:
             "precision": precision,
             "scale": scale,
         }
+    if (
+        pa.types.is_map(field.type)
+        and field.type.key_type == pa.string()
+        and not pa.types.is_nested(field.type.item_type)
+    ):
+        values = _avro_type(field.type.item_field.with_name(field.name), namespace)
+        return {"type": "map", "values": ["null", values]}
     raise UnsupportedError(
         f"column {field.name} has type {field.type}, which the table cannot hold", do_next="map the column's type"
     )
@@ -148,10 +155,19 @@ def _arrow_type(name: str, kind: Any) -> pa.DataType:  # noqa: ANN401 - Avro JSO
             return pa.decimal128(kind["precision"], kind.get("scale", 0))
         if logical in _FROM_LOGICAL:
             return _FROM_LOGICAL[logical]
+        if kind["type"] == "map":
+            return _arrow_map(name, kind["values"])
         kind = kind["type"]
     if isinstance(kind, str) and kind in _FROM_AVRO:
         return _FROM_AVRO[kind]
     raise UnsupportedError(f"column {name} has the Avro type {kind}", do_next="read the table with Hudi")
+
+
+def _arrow_map(name: str, values: Any) -> pa.DataType:  # noqa: ANN401 - Avro JSON
+    item = _arrow_field(name, values).type
+    if isinstance(item, pa.MapType):
+        raise UnsupportedError(f"column {name} is a map of maps", do_next="read the table with Hudi")
+    return pa.map_(pa.string(), item)
 
 
 def value_schema(schema: pa.Schema) -> pa.Schema:
