@@ -131,6 +131,7 @@ def _target(table: LakeTable, source: SourceTable) -> Target:
         config.bucketing,
         config.hive_style,
         kind=config.kind,
+        index_fields=config.index_fields,
     )
     table.check(target)
     return target

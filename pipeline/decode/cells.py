@@ -1,9 +1,4 @@
-"""Cells of HBase-like stores as rows: their columns, kinds, and the text form of row keys and qualifiers.
-
-The text form is HBase's own (``Bytes.toStringBinary``): printable ASCII as it is, other bytes as ``\\xHH``. Commas are
-``\\x2C`` too, so that the record key of a cell (``row:...,family:...``) can be read in one way only, and the rows of a
-file group that are sorted by it have the cells of a row together.
-"""
+"""Cells of HBase-like stores as rows: their columns and kinds. ``decode.types.cell_text`` has the text form."""
 
 from __future__ import annotations
 
@@ -11,6 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
+
+from pipeline.decode.changes import TableSchema
 
 ROW: Final = "row"
 FAMILY: Final = "family"
@@ -34,6 +31,8 @@ CELL_FIELDS: Final = (
     pa.field(WRITTEN, pa.timestamp("us", tz="UTC")),  # when the store logged the change; null if unknown
 )
 CELL_SCHEMA: Final = pa.schema(CELL_FIELDS)
+#: How the columns of a table of cells come (``Column.wire``).
+CELL_WIRE: Final = "cell"
 
 
 class CellKind(StrEnum):
@@ -51,3 +50,8 @@ class CellKind(StrEnum):
     DELETE_FAMILY = "DeleteFamily"
     DELETE_FAMILY_VERSION = "DeleteFamilyVersion"
     DELETE_RANGE = "DeleteRange"
+
+
+def is_table_of_cells(schema: TableSchema) -> bool:
+    """Whether the rows of a source table are cells."""
+    return bool(schema.columns) and all(column.wire == CELL_WIRE for column in schema.columns)

@@ -23,6 +23,7 @@ class Format(StrEnum):
     DEBEZIUM_AVRO = "debezium_avro"
     JSON = "json"
     AVRO = "avro"
+    HBASE_WAL = "hbase_wal"
 
 
 class MaxwellOrder(StrEnum):

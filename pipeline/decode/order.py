@@ -14,6 +14,8 @@ from pipeline.decode.changes import EPOCH_BITS, FILE_BITS, POSITION_BITS, orderi
 
 _EPOCH_SHIFT = FILE_BITS + POSITION_BITS
 OUT_OF_RANGE = -1
+#: The bits of a number below the epoch: a Kafka offset, or the sequence id of a store.
+OFFSET_BITS = _EPOCH_SHIFT
 #: From this value on (2000-01-01), the low bits of an ordering value are a snapshot's time in seconds.
 EARLIEST_SNAPSHOT_S = 946_684_800
 Int64s = npt.NDArray[np.int64]
@@ -54,7 +56,8 @@ def snapshot_orders(epochs: npt.NDArray[np.int64], source_ms: npt.NDArray[np.int
 
 
 def offset_orders(epochs: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Ordering values of records without a binlog position: their Kafka offset below the epoch."""
+    """Ordering values of records without a binlog position: their Kafka offset, or a store's sequence id, below the
+    epoch."""
     fits = (offsets >= 0) & (offsets < 1 << _EPOCH_SHIFT) & _epochs_fit(epochs)
     return np.where(fits, (epochs << _EPOCH_SHIFT) | offsets, OUT_OF_RANGE)
 

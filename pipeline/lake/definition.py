@@ -62,6 +62,7 @@ def table_config(target: Target) -> TableConfig:
         hive_style=target.layout.hive_style,
         url_encode=target.layout.url_encode,
         kind=target.kind,
+        index_fields=target.index_fields,
     )
     return target.merging.on(plain.with_bucketing(target.bucketing) if target.kind.computed else plain)
 

@@ -314,7 +314,15 @@ class LakeTable(WritableTable):
         merging = Merging.of(config)
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
         target = Target(
-            source, self.rules.path, key, partition, config.bucketing, config.hive_style, merging, config.kind
+            source,
+            self.rules.path,
+            key,
+            partition,
+            config.bucketing,
+            config.hive_style,
+            merging,
+            config.kind,
+            config.index_fields,
         )
         return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 

@@ -187,7 +187,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
 def _buckets(table: LakeTable, rows: Sequence[RowChanges]) -> list[int]:
     config, keys = table.table.config, pa.array([row.key for row in rows], pa.string())
     paths = pa.array([row.path for row in rows], pa.string()).dictionary_encode()
-    buckets: list[int] = config.bucketing.buckets(keys, config.record_key_fields, paths).tolist()
+    buckets: list[int] = config.bucketing.buckets(keys, config.hash_fields, paths).tolist()
     return buckets
 
 

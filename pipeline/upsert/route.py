@@ -294,7 +294,7 @@ def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: T
     if target.kind.looks_up:
         groups = split_by_partition(paths.take(kept), LOOKED_UP_BUCKET)
     else:
-        groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.key, paths.take(kept))
+        groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.hash_fields, paths.take(kept))
     ordered = keyed.take(pa.array(keep[groups.order])).combine_chunks()
     for path, bucket, rows in groups:
         yield from pack(target.path, path, bucket, ordered.slice(rows.start, rows.stop - rows.start))

@@ -9,6 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.decode.cells import ROW, is_table_of_cells
 from pipeline.decode.changes import SourceTable, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.bucketing import Bucketing
@@ -52,7 +53,8 @@ class Target:
     ``key`` is empty for an append table, and for a source table without a key, whose rows are identified by their
     content (``upsert.keyless``).
     ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
-    ``bucketing`` counts only where the table's index is a bucket index.
+    ``bucketing`` counts only where the table's index is a bucket index. ``index_fields``: the first columns of the key,
+    where their values alone decide the bucket; empty where the whole key does.
     """
 
     source: SourceTable
@@ -63,6 +65,12 @@ class Target:
     hive_style: bool = True
     merging: Merging = field(default_factory=Merging)
     kind: TableKind = field(default_factory=TableKind)
+    index_fields: tuple[str, ...] = ()
+
+    @property
+    def hash_fields(self) -> tuple[str, ...]:
+        """The columns whose values decide the bucket of a row."""
+        return self.index_fields or self.key
 
     def usable_paths(self, paths: pa.Array) -> pa.Array:
         """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
@@ -130,7 +138,9 @@ def make_target(
     if not (own or kind.appends):
         _check_without_key(merging, kind, schema.source)
     buckets = first_bucketing(rules) if bucketing is None else bucketing
-    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind)
+    by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
+    index_fields = (ROW,) if by_row and len(own) > 1 else ()
+    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind, index_fields)
 
 
 def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -> None:

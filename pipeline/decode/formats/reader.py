@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pipeline.decode.changes import Decoded, RawRecords
-from pipeline.decode.formats import avro, canal, debezium, maxwell, maxwell_schema, plain_avro, plain_json
+from pipeline.decode.formats import avro, canal, debezium, hbase_wal, maxwell, maxwell_schema, plain_avro, plain_json
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.format_detection import detect_format, is_avro
 from pipeline.decode.options import DecodeOptions, Format
@@ -22,6 +22,7 @@ _READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
         Format.DEBEZIUM_AVRO: avro.read,
         Format.JSON: plain_json.read,
         Format.AVRO: plain_avro.read,
+        Format.HBASE_WAL: hbase_wal.read,
     }
 )
 

@@ -45,7 +45,7 @@ _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> pa.Array:
     """Padded base64 text -> binary."""
-    data, bounds = _bytes_of(texts)
+    data, bounds = bytes_and_bounds(texts)
     if url_safe:
         data = np.frombuffer(data.tobytes().translate(_URL_SAFE), dtype=np.uint8)
     lengths = np.diff(bounds)
@@ -67,7 +67,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> pa.Array:
 def decode_latin1(texts: pa.Array) -> pa.Array:
     """Text whose characters are bytes (ISO-8859-1) -> binary."""
     texts.validate(full=True)
-    data, bounds = _bytes_of(texts)
+    data, bounds = bytes_and_bounds(texts)
     if (data >= 0xC4).any():
         raise ValueError("a character beyond ISO-8859-1")
     kept = (data & 0xC0) != 0x80
@@ -80,7 +80,7 @@ def decode_latin1(texts: pa.Array) -> pa.Array:
 
 def decode_hex(texts: pa.Array) -> pa.Array:
     """Hexadecimal text, either case -> binary."""
-    data, bounds = _bytes_of(texts)
+    data, bounds = bytes_and_bounds(texts)
     lengths = np.diff(bounds)
     if (lengths & 1).any():
         raise ValueError("hexadecimal text of odd length")
@@ -92,7 +92,7 @@ def decimals_from_twos_complement(numbers: pa.Array, precision: int, scale: int)
 
     The result is not yet checked against ``precision``; ``validate(full=True)`` checks it.
     """
-    data, bounds = _bytes_of(numbers)
+    data, bounds = bytes_and_bounds(numbers)
     lengths = np.diff(bounds)
     words = 2 if precision <= 38 else 4
     longest = int(lengths.max(initial=0))
@@ -115,7 +115,7 @@ def decimals_from_uint64(wrapped: pa.Array) -> pa.Array:
 
 def big_endian_bits(little_endian: pa.Array, width: int) -> pa.Array:
     """Little-endian bytes of any length -> big-endian bytes of exactly ``width`` bits, rounded up to bytes."""
-    data, bounds = _bytes_of(little_endian)
+    data, bounds = bytes_and_bounds(little_endian)
     lengths = np.diff(bounds)
     size = (width + 7) // 8
     out = np.zeros((len(lengths), size), dtype=np.uint8)
@@ -166,10 +166,12 @@ def _three_bytes(pairs: npt.NDArray[np.uint16]) -> _U8:
     return out.reshape(-1)
 
 
-def _bytes_of(array: pa.Array) -> tuple[_U8, _I64]:
-    """The bytes of the column's own values, and the len + 1 bounds of the values."""
+def bytes_and_bounds(array: pa.Array) -> tuple[_U8, _I64]:
+    """The bytes of the n values of a string or binary array, and their n + 1 bounds; null has none."""
     if array.null_count:
         array = array.fill_null("" if pa.types.is_string(array.type) else b"")
+    if not len(array):
+        return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
     bounds = np.frombuffer(array.buffers()[1], dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
     wide = bounds.astype(np.int64)
     held = array.buffers()[2]

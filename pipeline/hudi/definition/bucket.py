@@ -25,7 +25,7 @@ def bucket_ids(record_keys: pa.Array | pa.ChunkedArray, key_fields: Sequence[str
 
     Args:
         record_keys: string array of n record keys without nulls (``6`` or ``a:1,b:x``).
-        key_fields: the record key fields, which are also the index fields.
+        key_fields: the index fields: all record key fields, or the first of them.
         buckets: the number of buckets of the table, at least 1.
     """
     return (bucket_hashes(record_keys, key_fields) % np.uint32(buckets)).astype(np.int32)
@@ -63,6 +63,9 @@ def _parsed_hashes(record_keys: pa.Array, key_fields: list[str]) -> np.ndarray[t
 def _split_simple(record_keys: pa.Array, key_fields: list[str]) -> list[pa.Array] | None:
     """The value columns if every key is ``f:v,f2:v2`` without ``,`` or ``:`` inside a value; else None."""
     width = len(key_fields)
+    if width == 1:
+        first = _first_values(record_keys, key_fields[0])
+        return None if first is None else [first]
     commas, colons = pc.count_substring(record_keys, ","), pc.count_substring(record_keys, ":")
     if width < 2 or pc.min(commas).as_py() != width - 1 or pc.max(commas).as_py() != width - 1:
         return None
@@ -78,10 +81,28 @@ def _split_simple(record_keys: pa.Array, key_fields: list[str]) -> list[pa.Array
         names = halves.take(pa.array(index + 2 * i))
         if not pc.all(pc.equal(names, field)).as_py():
             return None
-        values = halves.take(pa.array(index + 2 * i + 1))
-        values = pc.if_else(pc.equal(values, NULL_KEY_PART), pa.scalar(None, values.type), values)
-        columns.append(pc.if_else(pc.equal(values, EMPTY_KEY_PART), "", values))
+        columns.append(_read(halves.take(pa.array(index + 2 * i + 1))))
     return columns
+
+
+def _first_values(record_keys: pa.Array, name: str) -> pa.Array | None:
+    """The values of the first field if every key begins with it and Hudi reads its value up to the first comma, and
+    reads no second value of that name; else None."""
+    parts = pc.list_flatten(pc.split_pattern(record_keys, ",", max_splits=1))
+    firsts, rest = parts[0::2], parts[1::2]
+    comma, colon = pc.find_substring(rest, ","), pc.find_substring(rest, ":")
+    named = pc.and_(pc.starts_with(firsts, f"{name}:"), pc.greater_equal(colon, 0))
+    ends_here = pc.or_(pc.less(comma, 0), pc.greater(comma, colon))
+    again = pc.or_(pc.starts_with(rest, f"{name}:"), pc.match_substring(rest, f",{name}:"))
+    if not pc.all(pc.and_(pc.and_(named, ends_here), pc.invert(again))).as_py():
+        return None
+    return _read(pc.utf8_slice_codeunits(firsts, len(name) + 1))
+
+
+def _read(values: pa.Array) -> pa.Array:
+    """Values of a key as Hudi reads them: null and empty have words of their own."""
+    values = pc.if_else(pc.equal(values, NULL_KEY_PART), pa.scalar(None, values.type), values)
+    return pc.if_else(pc.equal(values, EMPTY_KEY_PART), "", values)
 
 
 def joined_key_values(record_keys: pa.Array, key_fields: Sequence[str]) -> pa.Array:

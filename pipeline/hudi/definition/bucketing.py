@@ -23,7 +23,7 @@ class Bucketing(Protocol):
 
         Args:
             record_keys: string array of n record keys without nulls.
-            key_fields: the record key fields, which are also the index fields.
+            key_fields: the index fields: all record key fields, or the first of them.
             partition_paths: the partition path of each row, dictionary array of n strings without nulls.
         """
         ...
@@ -185,7 +185,7 @@ def split_by_bucket(
     Args:
         bucketing: of the table.
         record_keys: string array of n record keys without nulls.
-        key_fields: the record key fields.
+        key_fields: the index fields.
         partition_paths: string array of n partition paths without nulls.
     """
     if isinstance(record_keys, pa.ChunkedArray):

@@ -79,8 +79,9 @@ class TableConfig:
     ``record_key_fields`` is empty for an append table. ``bucket_count`` is 0 for a table without buckets, and for one
     whose properties lack it (one made by another writer). ``partition_buckets``: the bucket counts of partitions by
     regular expression; ``bucket_count`` is that of all others. ``ordering_field`` is "" for a table without one.
-    ``rings``: with consistent hashing, the hashing metadata of partitions that are not as new ones are; it is not in
-    ``hoodie.properties``.
+    ``index_fields``: the first of the record key fields, where the bucket is that of their values alone; empty where it
+    is that of the whole key. ``rings``: with consistent hashing, the hashing metadata of partitions that are not as new
+    ones are; it is not in ``hoodie.properties``.
     """
 
     name: str
@@ -94,6 +95,7 @@ class TableConfig:
     metadata_partitions: tuple[str, ...] = ()
     kind: TableKind = field(default_factory=TableKind)
     partition_buckets: tuple[tuple[str, int], ...] = ()
+    index_fields: tuple[str, ...] = ()
     rings: Mapping[str, HashingMetadata] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,6 +111,11 @@ class TableConfig:
             return "NON_PARTITION"
         single = len(self.partition_fields) == 1 and len(self.record_key_fields) <= 1
         return "SIMPLE" if single else "COMPLEX"
+
+    @property
+    def hash_fields(self) -> tuple[str, ...]:
+        """The fields whose values decide the bucket of a row: all of the record key, or the first of them."""
+        return self.index_fields or self.record_key_fields
 
     @property
     def has_buckets(self) -> bool:
@@ -148,7 +155,7 @@ class TableConfig:
             "hoodie.table.keygenerator.type": self.keygenerator_type,
             "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
-            "hoodie.bucket.index.hash.field": ",".join(self.record_key_fields) if self.has_buckets else "",
+            "hoodie.bucket.index.hash.field": ",".join(self.hash_fields) if self.has_buckets else "",
             NUM_BUCKETS: str(self.bucket_count) if self.bucket_count else "",
             PARTITION_BUCKETS: expressions_of(self.partition_buckets),
             _PARTITION_RULE: "regex" if self.partition_buckets else "",
@@ -190,6 +197,7 @@ class TableConfig:
             partition_buckets=_rules(values.get(PARTITION_BUCKETS), values.get(_PARTITION_RULE)),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
+        config = replace(config, index_fields=config._index_fields(values))
         config = replace(config, extra={**config.extra, **config._foreign_values(values)})
         if values.get("hoodie.table.checksum", config.checksum) != config.checksum:
             raise CorruptDataError(
@@ -198,6 +206,11 @@ class TableConfig:
                 path=PROPERTIES_PATH,
             )
         return config
+
+    def _index_fields(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """The fields that are hashed, where they are the first of the record key and not all of it."""
+        named, key = _names(values.get("hoodie.bucket.index.hash.field")), self.record_key_fields
+        return named if self.has_buckets and len(named) < len(key) and named == key[: len(named)] else ()
 
     def _foreign_values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Properties of keys and buckets by another writer that the typed fields lack: a rewrite must keep them."""

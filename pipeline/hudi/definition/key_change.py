@@ -49,4 +49,4 @@ def says_key(config: TableConfig) -> bool:
 
 def _keyed(config: TableConfig, fields: tuple[str, ...], marks: dict[str, str]) -> TableConfig:
     kept = {name: value for name, value in config.extra.items() if name not in (_FIRST, _SINCE, *DERIVED)}
-    return replace(config, record_key_fields=fields, extra={**kept, **marks})
+    return replace(config, record_key_fields=fields, index_fields=(), extra={**kept, **marks})

@@ -46,16 +46,16 @@ class KeyLookup:
             or PARTITION_BUCKETS in config.extra
         ):
             return None
-        if properties.get(_HASH_FIELD) != ",".join(config.record_key_fields):
+        if properties.get(_HASH_FIELD) != ",".join(config.hash_fields):
             return None
-        return KeyBuckets(self.keys, config.record_key_fields, config.bucketing)
+        return KeyBuckets(self.keys, config.hash_fields, config.bucketing)
 
 
 @dataclass(frozen=True)
 class KeyBuckets:
     """The buckets that may hold some record keys, by partition.
 
-    ``keys``: string array. ``fields``: the record key fields.
+    ``keys``: string array. ``fields``: those whose values decide the bucket.
     """
 
     keys: pa.Array

@@ -204,7 +204,7 @@ class Mover:
             indexed_columns=write.indexed_columns,
             restates_deletes=not self.table.merging.by_writer,
         )
-        return MoveContext(merging, self.wanted, hudi.config.record_key_fields, hudi.config.name)
+        return MoveContext(merging, self.wanted, hudi.config.hash_fields, hudi.config.name)
 
     def _write_context(self) -> WriteContext:
         return self.table.context(self.instant, self.table.table.schema)

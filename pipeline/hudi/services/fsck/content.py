@@ -140,7 +140,7 @@ def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> I
         return
     for keys in content.record_keys():
         if keys.null_count == 0 and len(keys):
-            buckets = buckets_of(config.bucketing, keys, config.record_key_fields, file.partition_path)
+            buckets = buckets_of(config.bucketing, keys, config.hash_fields, file.partition_path)
             strays = int(np.count_nonzero(buckets != bucket))
             if strays:
                 yield Finding(

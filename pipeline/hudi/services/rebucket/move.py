@@ -41,7 +41,7 @@ class MoveContext:
     Args:
         merging: how slices are merged and base files written; its instant is the replacecommit's.
         bucketing: the new one.
-        key_fields: the record key fields.
+        key_fields: those whose values decide the bucket.
         table_name: of the table.
     """
 
