@@ -1,34 +1,24 @@
-"""Scans of HBase-like stores as files of every form, and what a table of cells holds."""
+"""Scans of HBase-like stores as files of every form, and their replay."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
 import io
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer.testing import CliRunner, Result
 
-from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA
-from pipeline.decode.changes import SourceTable
-from pipeline.decode.types.cell_text import bytes_of
-from pipeline.hudi.read.slice import read_file_slice
-from pipeline.hudi.table.table import HudiTable
-from pipeline.replay.engine import LocalEngine
-from pipeline.replay.replay_dumps import ReplayReport, Workers, replay_dumps
-from pipeline.settings import Settings
-from pipeline.source.dump_layout import Window
-from pipeline.source.scan_read import Scan
-from pipeline.storage import open_storage
-from tests.hbase.recordings import CellPlace, RawCell
+from pipeline.cli.app import app
+from tests.hbase.recordings import RawCell
 
 #: A line of a scan: the row, and its cells as (family, qualifier, timestamp, [kind,] value).
 Row = tuple[bytes, list[tuple[Any, ...]]]
@@ -129,8 +119,8 @@ def _vint(number: int) -> bytes:
 
 
 FORMS: dict[str, Callable[[Sequence[Row]], bytes]] = {
-    "lines.jsonl": as_json,
-    "lines.jsonl.gz": lambda rows: gzip.compress(as_json(rows)),
+    ".jsonl": as_json,
+    ".jsonl.gz": lambda rows: gzip.compress(as_json(rows)),
     "cells.parquet": as_parquet,
     "text.parquet": lambda rows: as_parquet(rows, text=True),
     "part-m-00000": as_export,
@@ -139,42 +129,15 @@ FORMS: dict[str, Callable[[Sequence[Row]], bytes]] = {
 }
 
 
-@contextlib.contextmanager
-def _here() -> Iterator[Workers]:
-    yield Workers(LocalEngine, lambda function, operations: [function(operation) for operation in operations])
+def write(place: Path, cells: Iterable[RawCell], form: str = "a.jsonl", *, raw: bool = True) -> Path:
+    """A file with the scan of these cells, in the form of FORMS that ends its name; its directory."""
+    place.mkdir(exist_ok=True)
+    made = next(make for ending, make in FORMS.items() if form.endswith(ending))
+    (place / form).write_bytes(made(rows_of(cells, raw=raw)))
+    return place
 
 
-def load(settings: Settings, place: Path, table: str, **options: Any) -> ReplayReport:  # noqa: ANN401
-    """Replay the scans of a table (``namespace:table``) below ``place``, in this process."""
-    scan = Scan(SourceTable(*table.split(":")), **options.pop("of", {}))
-    return replay_dumps(settings, str(place), Window(), _here, scan=scan, **options)
-
-
-def settings(lake: Path, *tables: dict[str, Any], **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
-    """Settings of a stream with these entries of ``tables.cells``."""
-    document = {
-        "name": "shop",
-        "lake": {"uri": str(lake), "options": {"fsync": "false"}},
-        "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": ["hbase.wal"]},
-        "tables": {"cells": list(tables), **sections.pop("tables", {})},
-        **sections,
-    }
-    return Settings.parse(json.dumps(document))
-
-
-def stored(lake: Path, table: str) -> pa.Table:
-    """The rows of a table of cells, by key: CELL_SCHEMA and ``_binlake_order``."""
-    opened = HudiTable.open(open_storage(str(lake / table.replace(".", "/"))))
-    names = [*CELL_SCHEMA.names, "_binlake_order"]
-    pieces = [read_file_slice(opened, piece, columns=names).select(names) for piece in opened.file_slices()]
-    return pa.concat_tables(pieces).sort_by([(name, "ascending") for name in CELL_KEY])
-
-
-def cells_in(lake: Path, table: str) -> set[RawCell]:
-    """The cells that a table of cells has."""
-    held = stored(lake, table)
-    binary = [bytes_of(held[name].combine_chunks()).to_pylist() for name in ("row", "qualifier")]
-    families = [name.encode() for name in held["family"].to_pylist()]
-    others = [held[name].to_pylist() for name in ("timestamp", "kind", "value")]
-    columns = zip(binary[0], families, binary[1], *others, strict=True)
-    return {RawCell(CellPlace(*place[:4]), place[4], place[5] or b"") for place in columns}
+def load(conf: Path, place: Path, table: str, *options: str) -> Result:
+    """``binlake replay`` of the scans of a table below ``place``, in this process."""
+    asked = ["--scan", table, "--from", str(place), "--in-process", "--no-display", *options]
+    return CliRunner().invoke(app, ["replay", str(conf), *asked])
