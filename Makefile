@@ -24,7 +24,7 @@ TEST_MINUTES := 41
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
-SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql
+SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase
 
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
@@ -39,7 +39,7 @@ demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a v
 	$(PY) -m demo
 
 test: venv  ## every test but Trino's on the main line of Spark, with real services; says at its start how long it takes
-	@echo "make test: every test, those with Spark, Kafka, HDFS, S3, MariaDB, PostgreSQL, Hive Metastores, a cluster and Hudi's own readers too."
+	@echo "make test: every test, those with Spark, Kafka, HDFS, S3, MariaDB, PostgreSQL, Hive Metastores, HBase, a cluster and Hudi's own readers too."
 	@echo "make test: $(WORKERS) processes; about $(TEST_MINUTES) minutes on 2 cores."
 	$(PARALLEL) $(PYTEST_ARGS)
 

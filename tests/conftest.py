@@ -10,6 +10,7 @@ import pytest
 from tests import hypothesis_profile  # noqa: F401 - loads the profile
 from tests.services import kafka
 from tests.services.databases import log_mariadb, log_postgresql  # noqa: F401 - fixtures
+from tests.services.hbase import hbase  # noqa: F401 - a fixture
 from tests.services.hdfs import HdfsCluster, start_hdfs
 from tests.services.hms import hms, hms4  # noqa: F401 - fixtures
 from tests.services.kafka import Broker, start_broker
@@ -18,7 +19,7 @@ from tests.spark_session import hudi_spark, spark  # noqa: F401 - fixtures
 
 BUCKET = "lake"
 #: Marks of the tests with services.
-SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster", "hms", "postgresql", "trino"})
+SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster", "hms", "postgresql", "hbase", "trino"})
 #: What the services of pytest-xdist's workers ran in.
 worker_services: list[str] = []
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.cells.rules import Moment, visible
-from pipeline.settings.cells.families import FamilyRule
 from pipeline.settings.cells.rules import CellsRule
 from tests.cells.reference import Cell, table_of
 from tests.hbase.recordings import TABLES, CellPlace, described, topic, truth
@@ -58,19 +59,9 @@ def _recorded(table: str) -> dict[Cell, bytes]:
 
 
 def _rule(table: str) -> CellsRule:
-    return CellsRule(
-        tuple(
-            FamilyRule(
-                one.name.hex(),
-                one.versions,
-                one.ttl_ms,
-                one.min_versions,
-                one.keep_deleted_cells,
-                one.new_version_behavior,
-            )
-            for one in described()[table].families.values()
-        )
-    )
+    """The rule of a table whose families are named by their bytes in hexadecimal, as ``_recorded`` names them."""
+    families = described()[table].families
+    return CellsRule(tuple(replace(rule, name=name.hex()) for name, rule in families.items()))
 
 
 def _place(cell: Cell) -> CellPlace:

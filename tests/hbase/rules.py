@@ -26,13 +26,18 @@ def edits(records: RawRecords) -> Iterator[Edit]:
     """The cells of recorded WAL entries (JSON), in the order of arrival."""
     for value in records.values:
         assert value is not None
-        entry = json.loads(value)
-        for at, cell in enumerate(entry["edit"]["cells"]):
-            row, family, qualifier, stored = (
-                base64.b64decode(cell[name]) for name in ("row", "family", "qualifier", "value")
-            )
-            place = CellPlace(row, family, qualifier, cell["timeStamp"])
-            yield Edit(place, cell["type"], stored, (entry["key"]["sequenceId"], at))
+        yield from edits_of(value)
+
+
+def edits_of(document: bytes) -> Iterator[Edit]:
+    """The cells of one WAL entry (JSON)."""
+    entry = json.loads(document)
+    for at, cell in enumerate(entry["edit"]["cells"]):
+        row, family, qualifier, value = (
+            base64.b64decode(cell[name]) for name in ("row", "family", "qualifier", "value")
+        )
+        place = CellPlace(row, family, qualifier, cell["timeStamp"])
+        yield Edit(place, cell["type"], value, (entry["key"]["sequenceId"], at))
 
 
 def visible(all_edits: Iterable[Edit], families: Mapping[bytes, FamilyRule], scan_ts_ms: int) -> dict[CellPlace, bytes]:
