@@ -162,6 +162,8 @@ class DecodeOptions:
             not end in ``<database>.<table>``.
         zero_dates: what becomes of dates whose month or day is zero.
         plain: the tables of topics whose records are no change events.
+        by_sequence: pairs (table of an HBase-like store, family) for families whose delete markers mask only what was
+            written before them.
         max_message_bytes: a longer value is quarantined (``too_large``), at most 1 GiB.
         max_nesting: a row image with deeper arrays or objects is quarantined (``too_deep``).
 
@@ -188,6 +190,7 @@ class DecodeOptions:
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
     zero_dates: ZeroDates = ZeroDates.NULL
     plain: tuple[PlainTopics, ...] = ()
+    by_sequence: tuple[tuple[SourceTable, str], ...] = ()
     max_message_bytes: int = 64 << 20
     max_nesting: int = 64
 

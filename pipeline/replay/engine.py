@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark import SparkContext
@@ -18,6 +18,7 @@ from pipeline.replay.runner import FILE
 from pipeline.source.dump_layout import DumpFile
 from pipeline.source.dump_read import read_dump, record_bytes
 from pipeline.source.offsets import OffsetRange
+from pipeline.source.scan_read import Scan, read_scan
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import run_shares
 from pipeline.tasks.append_parcels import append_parcels
@@ -28,13 +29,12 @@ from pipeline.tasks.write_parcels import write_parcels
 
 @dataclass(frozen=True)
 class DumpPlace:
-    """The location of a dump, for tasks. ``options``: options of the store, which are never shown."""
+    """The location of a dump, for tasks. ``options``: options of the store, which are never shown. ``scan``: its files
+    are exported scans of a table of an HBase-like store, not dumps of change events."""
 
     uri: str
-    options: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return f"DumpPlace({self.uri!r})"
+    options: Mapping[str, str] = field(repr=False)
+    scan: Scan | None = None
 
     def storage(self) -> Storage:
         """The dump's root."""
@@ -104,6 +104,10 @@ def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]
 
 def _records(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> Iterator[RawRecords]:
     storage = place.storage()
+    if place.scan is not None:
+        for file in files:
+            yield from read_scan(storage, file, place.scan, plan.chunk_records)
+        return
     for file in files:
         for records in read_dump(storage, file, plan.chunk_records):
             if records.topic == file.path and _is_ordered_by_offset(records, plan.decoding):

@@ -26,6 +26,7 @@ from pipeline.replay.runner import ReplayLake, ReplayRunner, replay_stream, repl
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from pipeline.source.dump_read import read_dump, record_bytes
+from pipeline.source.scan_read import Scan
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import Engine
 from pipeline.stream.learned.definitions import Definitions
@@ -85,6 +86,7 @@ def replay_dumps(
     *,
     rewritten: Rewritten = "refuse",
     even_too_old: bool = False,
+    scan: Scan | None = None,
     root: Storage | None = None,
     on_progress: Callable[[ProgressEvent], None] = lambda event: None,
     stop: threading.Event | None = None,
@@ -98,6 +100,7 @@ def replay_dumps(
         workers: creates the workers.
         rewritten: how to treat files that changed since they were replayed.
         even_too_old: also take hours whose deletes a table may have dropped (``age``).
+        scan: the files are exported scans of a table of an HBase-like store; None for dumps of change events.
         root: the lake's root; None for the root in the settings.
         on_progress: called after every portion.
         stop: set it to end the replay after the current portion.
@@ -106,7 +109,7 @@ def replay_dumps(
     the stream is running, StorageError; commits stay, and the next replay continues from there.
     """
     uri = _root(settings, source)
-    place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake))
+    place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake), scan)
     state = open_storage(replaying(settings).state_uri, settings.state_options())
     with StreamLease(state, replay_stream(settings.name)):
         lake = root or open_storage(settings.lake.uri, settings.lake.storage_options())
@@ -135,9 +138,11 @@ class _Replay:
         self._place, self._window, self._rewritten = place, window, rewritten
         self._even_too_old = even_too_old
         self._layout = Layout.of(settings.dump)
+        step = self._layout.step if place.scan is None else 1
         self._storage = place.storage()
         self._root = root
-        self._report = ReplayReport(self._storage.uri, self._layout.step)
+        self._report = ReplayReport(self._storage.uri, step)
+        self._covers = self._storage.uri if place.scan is None else f"{self._storage.uri}#scan={place.scan.table}"
 
     def run(
         self, workers: OpenWorkers, on_progress: Callable[[ProgressEvent], None], stop: threading.Event
@@ -151,8 +156,8 @@ class _Replay:
     def _plan(self) -> list[Portion]:
         """The portions that are left to replay; those that were begun come first."""
         settings, report = self._settings, self._report
-        report.found = self._layout.find(self._storage, self._window, (settings.dump.ddl_path,))
-        coverage = Coverage.load(settings, self._root, report.uri, settings.name, self._window)
+        report.found = self._found()
+        coverage = Coverage.load(settings, self._root, self._covers, settings.name, self._window)
         begun = self._begun(coverage)
         known = coverage.with_files(file for portion in begun for file in portion.files)
         report.rewritten = known.changed(report.found)
@@ -168,6 +173,12 @@ class _Replay:
             refuse_too_old(settings, self._root, fresh, report.step)
         sizes = {file.path: record_bytes(file) for file in fresh}
         return [*begun, *portions(fresh, settings.dump.commit_bytes, sizes)]
+
+    def _found(self) -> list[DumpFile]:
+        """The files that are asked for."""
+        if self._place.scan is not None:
+            return self._place.scan.find(self._storage)
+        return self._layout.find(self._storage, self._window, (self._settings.dump.ddl_path,))
 
     def _begun(self, coverage: Coverage) -> list[Portion]:
         """The portions that were begun and whose files are unchanged."""
@@ -199,7 +210,7 @@ class _Replay:
         engine = workers.engine(self._place, [file for portion in work for file in portion.files])
         lake, services = ReplayLake(self._root, settings), TableServices(workers.map_tasks)
         state = open_storage(settings.state_uri, settings.state_options())
-        runner = ReplayRunner(settings, lake, state, self._schemas(), services, report.uri, report.step)
+        runner = ReplayRunner(settings, lake, state, self._schemas(), services, self._covers, report.step)
         try:
             for number, portion in enumerate(work):
                 if stop.is_set():
@@ -214,7 +225,7 @@ class _Replay:
 
     def _schemas(self) -> SchemaRegistry:
         """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings."""
-        dumped = _ddl(self._storage, self._settings.dump.ddl_path)
+        dumped = [] if self._place.scan is not None else _ddl(self._storage, self._settings.dump.ddl_path)
         settings = self._settings
         if dumped:
             settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})

@@ -6,6 +6,7 @@ in the file. Its order still comes from the event.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import zlib
@@ -32,13 +33,13 @@ _CHUNK_BYTES = 64 << 20
 #: More than a Kafka record that can be applied (64 MiB) takes as text. Some bytes of gzip can be gigabytes of one line.
 _LINE_BYTES = 512 << 20
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
-_GZIP, _ZSTD, _PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
+_GZIP, _ZSTD, PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
 #: The approximate size of a file's records as a multiple of the file size; used to divide work only.
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
 
 
 #: What gzip, pyarrow and fastavro raise for damaged bytes.
-_READ_ERRORS = (
+READ_ERRORS = (
     pa.ArrowException,
     OSError,
     EOFError,
@@ -53,8 +54,12 @@ _READ_ERRORS = (
 )
 
 
-class _Bytes(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+class ByteStream(Protocol):
+    """Bytes in order."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, ``size`` at most; none at the end."""
+        ...
 
 
 def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RawRecords]:
@@ -69,12 +74,17 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
             first += len(rows.values)
     except BinlakeError:
         raise
-    except _READ_ERRORS as error:
-        raise CorruptDataError(
-            f"a dump file cannot be read: {type(error).__name__}: {error}",
-            do_next="restore the file, or move it out of the way; nothing of it was applied",
-            path=f"{storage.uri}/{file.path}",
-        ) from error
+    except READ_ERRORS as error:
+        raise unreadable(storage, file, error) from error
+
+
+def unreadable(storage: Storage, file: DumpFile, error: Exception) -> CorruptDataError:
+    """The error of a file whose bytes raised one of READ_ERRORS."""
+    return CorruptDataError(
+        f"a dump file cannot be read: {type(error).__name__}: {error}",
+        do_next="restore the file, or move it out of the way; nothing of it was applied",
+        path=f"{storage.uri}/{file.path}",
+    )
 
 
 def record_bytes(file: DumpFile) -> int:
@@ -87,43 +97,51 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Rows
         return
     magic = storage.read_range(file.path, 0, 4)
     stored = StoredFile(storage, file.path, file.size)
-    if magic == _PARQUET:
+    if magic == PARQUET:
         yield from _parquet(stored, chunk_records)
     elif magic == _AVRO:
         yield from _avro(stored, file.size, chunk_records)
-    elif magic.startswith(_GZIP):
-        with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
+    else:
+        with uncompressed(stored, magic) as opened:
             yield from _json_lines(opened, chunk_records)
+
+
+@contextlib.contextmanager
+def uncompressed(stored: StoredFile, magic: bytes) -> Iterator[ByteStream]:
+    """A file of lines, opened: gzip and zstd by their first bytes, others as they are."""
+    if magic.startswith(_GZIP):
+        with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
+            yield opened
     elif magic == _ZSTD:
         with pa.PythonFile(stored, mode="r") as below, pa.CompressedInputStream(below, "zstd") as opened:
-            yield from _json_lines(opened, chunk_records)
+            yield opened
     else:
-        yield from _json_lines(stored, chunk_records)
+        yield stored
 
 
-def _json_lines(stream: _Bytes, chunk_records: int) -> Iterator[Rows]:
+def _json_lines(stream: ByteStream, chunk_records: int) -> Iterator[Rows]:
     parse: Callable[[list[bytes]], Rows] | None = None
-    for lines in _lines(stream, chunk_records):
+    for some in lines(stream, chunk_records, _CHUNK_BYTES):
         if parse is None:
-            parse = records_of if is_record(lines[0]) else events_of
-        yield parse(lines)
+            parse = records_of if is_record(some[0]) else events_of
+        yield parse(some)
 
 
-def _lines(stream: _Bytes, chunk_records: int) -> Iterator[list[bytes]]:
-    """The non-empty lines, in chunks; a last line without a line break counts too."""
+def lines(stream: ByteStream, chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:
+    """The non-empty lines, in chunks; a last line without a line break counts too. Raises READ_ERRORS."""
     held, size = list[bytes](), 0
     for line in _each_line(stream):
         if line := line.rstrip(b"\r"):
             held.append(line)
             size += len(line)
-            if len(held) >= chunk_records or size >= _CHUNK_BYTES:
+            if len(held) >= chunk_records or size >= chunk_bytes:
                 yield held
                 held, size = [], 0
     if held:
         yield held
 
 
-def _each_line(stream: _Bytes) -> Iterator[bytes]:
+def _each_line(stream: ByteStream) -> Iterator[bytes]:
     """Raises ValueError for a line of more than ``_LINE_BYTES``."""
     pieces, size = list[bytes](), 0
     while data := stream.read(_READ_BYTES):

@@ -69,6 +69,12 @@ class SchemaRegistry:
             registry=schema_registry(settings),
             inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),
             plain=plain_topics(settings),
+            by_sequence=tuple(
+                (SourceTable(*store.source.split(".")), name)
+                for store in settings.tables.cells
+                for name, family in store.families.items()
+                if family.new_version_behavior
+            ),
         )
         self._declared = DeclaredSchemas(
             {

@@ -15,6 +15,8 @@ import typer
 
 from pipeline.cli.display import make_display
 from pipeline.cli.lake_options import LakeConf
+from pipeline.cli.option_group import options_of
+from pipeline.cli.scan_options import check_declared, scan_options
 from pipeline.cli.text import number, say, terminal
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.cli.until_stopped import until_stopped
@@ -23,6 +25,7 @@ from pipeline.replay.engine import LocalEngine, SparkEngine
 from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Rewritten, Workers, replay_dumps
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import Window, told
+from pipeline.source.scan_read import Scan
 from pipeline.spark.session import spark_session
 from pipeline.spark.tasks import map_in_tasks
 from pipeline.upsert.outcomes import OUTCOMES
@@ -43,8 +46,10 @@ Live = Annotated[bool, typer.Option("--display/--no-display", help="Show a live 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every portion, and one for the result.")]
 
 
+@options_of(scan=scan_options)
 def replay(
     conf: LakeConf,
+    scan: Scan | None,
     source: From = None,
     hour: Hour = None,
     day: Day = None,
@@ -57,9 +62,12 @@ def replay(
     live: Live = True,
     as_json: AsJson = False,
 ) -> None:
-    """Apply dumped change events to the tables, each file once. The stream may run at the same time. SIGTERM and Ctrl-C
-    finish the portion in hand, then stop."""
+    """Apply dumped change events or exported scans to the tables, each file once. The stream may run at the same time.
+    SIGTERM and Ctrl-C finish the portion in hand, then stop."""
     settings, window = _of_epoch(Settings.load(conf), epoch), window_of(hour, day, since, until)
+    if scan is not None:
+        check_declared(settings, scan)
+        _without_hours(window)
     workers = _local() if in_process else _on_spark(settings)
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
     policy = _policy(rewritten)
@@ -73,6 +81,7 @@ def replay(
                 workers,
                 rewritten=policy,
                 even_too_old=even_too_old,
+                scan=scan,
                 on_progress=display.update,
                 stop=stop,
             )
@@ -96,6 +105,11 @@ def window_of(hour: str | None, day: str | None, since: str | None, until: str |
         first = _hour(day)
         return Window(first, first + _HOURS_A_DAY)
     return Window(None if since is None else _hour(since), None if until is None else _hour(until))
+
+
+def _without_hours(window: Window) -> None:
+    if window != Window():
+        raise ConfigError("scans are not divided by hours", do_next="give --files to choose some of the files")
 
 
 def _hour(text: str) -> int:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pipeline.decode.changes import Decoded, RawRecords
-from pipeline.decode.formats import avro, canal, debezium, hbase_wal, maxwell, maxwell_schema, plain_avro, plain_json
+from pipeline.decode.formats import (
+    avro,
+    canal,
+    cell_scan,
+    debezium,
+    hbase_wal,
+    maxwell,
+    maxwell_schema,
+    plain_avro,
+    plain_json,
+)
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.format_detection import detect_format, is_avro
 from pipeline.decode.options import DecodeOptions, Format
@@ -33,6 +43,10 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
     Every record is in exactly one place of the result. Bad input raises nothing. Raises TransientError where the schema
     registry gives no answer.
     """
+    if (source := cell_scan.scanned_table(records.topic)) is not None:
+        chunk = Chunk(records, schemas, options)
+        cell_scan.read(chunk, source)
+        return _settled(chunk.decoded)
     if options.format is not Format.AUTO:
         return _settled(_read(records, schemas, options, options.format).decoded)
     decoded = Decoded()

@@ -1,0 +1,163 @@
+"""Exported scans loaded into tables of cells: every form of file, each file once, beside the stream."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli.app import app
+from pipeline.decode.changes import RawRecords
+from pipeline.errors import BadInputError, ConfigError
+from tests.hbase.cells_world import CellsWorld, cells_of, store
+from tests.hbase.recordings import RawCell, described, raw_truth, topic, truth, untold
+from tests.hbase.rules import Edit, edits, visible
+from tests.hbase.scans import FORMS, as_json, load, write
+
+ORDERS = "shop:orders"
+
+
+def visible_cells(table: str) -> list[RawCell]:
+    return [RawCell(place, "Put", value) for place, value in truth(table).items()]
+
+
+def loaded(world: CellsWorld, place: Path, table: str = ORDERS, *options: str) -> dict[str, Any]:
+    """What a replay of scans says that it did."""
+    done = load(world.conf, place, table, "--json", *options)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
+
+
+@pytest.mark.parametrize(("form", "raw"), [(form, raw) for n, form in enumerate(FORMS) for raw in (n % 2 == 0, True)])
+def test_every_form_gives_the_cells_of_the_scan(tmp_path: Path, form: str, raw: bool) -> None:
+    world = CellsWorld(tmp_path / "w", [ORDERS])
+    cells = raw_truth(ORDERS) if raw else visible_cells(ORDERS)
+    said = loaded(world, write(tmp_path / "scan", cells, f"a{form}", raw=raw))
+    assert said["taken"] == [f"a{form}"]
+    assert sorted(cells_of(world.cells("orders"))) == sorted(cells)
+
+
+def test_each_file_is_taken_once(tmp_path: Path) -> None:
+    world, cells = CellsWorld(tmp_path / "w", [ORDERS]), raw_truth(ORDERS)
+    place = write(tmp_path / "scan", cells[:50], "a.jsonl")
+    (place / "_SUCCESS").write_bytes(b"")
+    (place / "_temporary").mkdir()
+    (place / "_temporary" / "b.jsonl").write_bytes(b"{half")
+    assert loaded(world, place)["taken"] == ["a.jsonl"]
+    assert loaded(world, place)["taken"] == []
+    write(place / "more", cells[50:], "a.jsonl.gz")
+    assert loaded(world, place, ORDERS, "--files", "other/*")["taken"] == []
+    assert loaded(world, place, ORDERS, "--files", "more/*.gz")["taken"] == ["more/a.jsonl.gz"]
+    assert sorted(cells_of(world.cells("orders"))) == sorted(cells)
+    write(place, cells[:60], "a.jsonl")
+    with pytest.raises(BadInputError, match="written again"):
+        loaded(world, place)
+
+
+# -- beside the stream ----------------------------------------------------------------------------------------------
+
+
+def written_ms(value: bytes | None) -> int:
+    return int(json.loads(value or b"")["key"]["writeTime"])
+
+
+def part(records: RawRecords, chosen: Callable[[int], bool]) -> RawRecords:
+    """The entries whose write time is chosen."""
+    return records.select([at for at, value in enumerate(records.values) if chosen(written_ms(value))])
+
+
+def raw_scan(table: str, until_ms: int) -> list[RawCell]:
+    """What a raw scan has that is made at a time, of a table without flushes: of each key the last put or marker."""
+    newest: dict[Any, Edit] = {}
+    for records in topic(table, "wal").values():
+        for edit in edits(part(records, lambda ms: ms < until_ms)):
+            key = (edit.place, edit.kind)
+            if key not in newest or newest[key].order <= edit.order:
+                newest[key] = edit
+    return [RawCell(edit.place, edit.kind, edit.value) for edit in newest.values()]
+
+
+@pytest.mark.parametrize("table", [ORDERS, "shop:counters", "shop:clicks"])
+def test_a_scan_before_amid_and_after_the_stream(tmp_path: Path, table: str) -> None:
+    """The stream begins after a third of the writes, the scan is made after two thirds."""
+    times = sorted(written_ms(value) for records in topic(table, "wal").values() for value in records.values)
+    begin, scanned = times[len(times) // 3], times[2 * len(times) // 3]
+    place = write(tmp_path / "scan", raw_scan(table, scanned), "part-m-00000")
+    half = begin + (times[-1] - begin) // 2
+    halves = (range(begin, half), range(half, times[-1] + 1))
+    found: list[pa.Table] = []
+    for turn in range(3):
+        world = CellsWorld(tmp_path / str(turn), [table])
+        for number in range(2):
+            if number == turn:
+                loaded(world, place, table)
+            for records in topic(table, "wal").values():
+                mine = part(records, halves[number].__contains__)
+                world.deliver(dataclasses.replace(mine, offsets=np.arange(len(mine))))
+            world.feed()
+        if turn == 2:
+            loaded(world, place, table)
+        found.append(world.cells(table.partition(":")[2]).drop_columns(["written"]))
+    assert [table.equals(found[0]) for table in found] == [True] * 3
+    about, want = described()[table], truth(table)
+    cells = zip(cells_of(found[0]), found[0]["_binlake_order"].to_pylist(), strict=True)
+    got = visible((Edit(*cell, (order, 0)) for cell, order in cells), about.families, about.scan_ts_ms)
+    assert {p for p in got.keys() | want.keys() if got.get(p) != want.get(p) and not untold(table, p)} == set()
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+def test_bad_records_wait_in_the_quarantine(tmp_path: Path) -> None:
+    """A raw scan does not tell what a family with NEW_VERSION_BEHAVIOR shows. As any other family it is taken."""
+    family = {"d": {"new_version_behavior": True}}
+    world = CellsWorld(tmp_path / "w", [ORDERS])
+    world.start(tables={"cells": [store(ORDERS, families=family)]})
+    place = tmp_path / "scan"
+    place.mkdir()
+    raw = [(b"a", [(b"d", b"q", 5, "DeleteColumn", b""), (b"d", b"q", 4, "Put", b"x")])]
+    bad = [b'{"row": "YQ==", "cells": [["ZA==", "cQ==", 1, "Put", "?"]]}', b"[1]", b'{"row": "", "cells": []}']
+    strange = [(b"b", [(b"d:", b"q", 4, b"x")]), (b"c", [(b"d", b"q", -4, b"x")]), (b"", [(b"d", b"q", 4, b"x")])]
+    kind = [(b"d", [(b"d", b"q", 4, "Maximum", b"x")])]
+    good = [(b"e", [(b"d", b"q", 4, b"x")])]
+    (place / "a").write_bytes(b"\n".join([*bad, as_json([*raw, *strange, *kind, *good])]))
+    loaded(world, place)
+    assert [cell.place.row for cell in cells_of(world.cells("orders"))] == [b"e"]
+    waiting = json_lines("quarantine", "list", str(world.conf), "--json")
+    assert {held["table"] for held in waiting} == {"shop.orders_cells"}
+    reasons = {"unknown_message": 2, "bad_value": 3, "missing_key": 1, "unknown_op": 1}
+    assert {held["reason"]: held["waiting"] for held in waiting} == reasons
+    world.feed()
+    world.start(tables={"cells": [store(ORDERS)]})
+    json_lines("quarantine", "replay", str(world.conf), "--json")
+    assert [cell.place.row for cell in cells_of(world.cells("orders"))] == [b"a", b"a", b"e"]
+
+
+def json_lines(*arguments: str) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "says"),
+    [
+        ("shop:customers", [], "no entry of tables.cells"),
+        (ORDERS, ["--day", "2026-11-21"], "not divided by hours"),
+        ("shop:", [], "no name of a table"),
+    ],
+)
+def test_refusals(tmp_path: Path, table: str, options: list[str], says: str) -> None:
+    world = CellsWorld(tmp_path / "w", [ORDERS])
+    with pytest.raises(ConfigError, match=says):
+        loaded(world, tmp_path, table, *options)
