@@ -4,7 +4,7 @@ The rules are those of ``org.apache.hadoop.hbase.util.Bytes`` (2.5): numbers are
 own length, floats their raw IEEE 754 bits, a boolean is one byte (``toBytes`` writes 0xFF or 0, ``toBoolean`` takes
 every byte but 0 for true), a decimal is its scale as four bytes and then its unscaled number in two's complement of
 any length (``toBigDecimal``: five bytes at least). A value of another length is none of the type: it is never cut or
-padded.
+padded, although ``toLong`` and its like read the beginning of a longer one (``tests/data/golden/hbase_bytes.json``).
 """
 
 from __future__ import annotations
