@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.cells.buffers import Int64s, binary_array, bytes_of
+from pipeline.cells.buffers import Int64s, binary_array
 from pipeline.cells.piecewise import Converted, piecewise
-from pipeline.decode.types.encoded_bytes import decimals_from_twos_complement
+from pipeline.decode.types.encoded_bytes import bytes_and_bounds, decimals_from_twos_complement
 
 _SCALE_BYTES: Final = 4
 #: Digits of Arrow's widest decimal. A scale that is further from the column's than this fits for zero alone.
@@ -26,7 +26,7 @@ def decode_decimals(values: pa.Array, precision: int, scale: int) -> Converted:
         values: binary array of n without nulls.
         precision, scale: of the column, at most 38 digits.
     """
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     bad = np.diff(bounds) <= _SCALE_BYTES
     long_enough = np.flatnonzero(~bad)
     heads = bounds[:-1][long_enough, None] + np.arange(_SCALE_BYTES)
@@ -58,7 +58,7 @@ def _at_once(values: pa.Array, stored: int, kind: pa.DataType) -> pa.Array:
     shift = kind.scale - stored
     if abs(shift) > _WIDEST:
         raise ValueError(f"a scale of {stored}")
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     kept = np.ones(len(data), dtype=bool)
     kept[(bounds[:-1, None] + np.arange(_SCALE_BYTES)).ravel()] = False
     unscaled = binary_array(data[kept], np.diff(bounds) - _SCALE_BYTES, np.ones(len(values), dtype=bool))
