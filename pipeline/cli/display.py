@@ -155,6 +155,11 @@ def _table_line(part: TableProgress) -> str:
         f"read {part.events_read}, applied {part.applied}, superseded {part.superseded}, filtered {part.filtered}, "
         f"quarantined {part.quarantined}, seen before {part.already_applied}"
     )
+    if (derived := part.derived) is not None:
+        counts = (
+            f"derived {derived.rows} rows: written {derived.upserts}, deleted {derived.deletes}, "
+            f"quarantined {derived.faults}"
+        )
     if part.error is not None:
         return f"  {part.table}: {counts}; FAILED: {part.error}"
     if part.commit_instant is None:

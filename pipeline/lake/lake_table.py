@@ -251,6 +251,7 @@ class LakeTable(WritableTable):
         def extra() -> Mapping[str, str]:
             nonlocal record
             self._take_over(record.stream, context.instant)
+            self._check_derived(record, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
             counts = replacement is not None and not self.table.config.kind.hashes
             stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
@@ -291,6 +292,19 @@ class LakeTable(WritableTable):
             raise OvertakenError(
                 f"another writer has recorded that the table's rows come from {self.origin or self.source}",
                 do_next="roll it back and write again on the current state of the table",
+                instant=instant,
+                table=self.rules.path,
+            )
+
+    def _check_derived(self, record: CommitRecord, instant: str) -> None:
+        """Raise OvertakenError if another process has derived rows of this wide table since the commit's were."""
+        if (mine := record.notes.derived) is None:
+            return
+        newest = self.recorded.derived
+        if mine.follows_ms != (newest.derived_ms if newest is not None else None):
+            raise OvertakenError(
+                "another process has derived rows of this table meanwhile",
+                do_next="none needed: what it has left is derived anew",
                 instant=instant,
                 table=self.rules.path,
             )

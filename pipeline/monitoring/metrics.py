@@ -100,6 +100,8 @@ class StreamMetrics:
             return Gauge(name, text, ["table", *labels], registry=self.registry)
 
         self.records = counter("binlake_records_total", "Records by what became of them.", "fate")
+        text = "Rows of wide tables that were derived, by what became of them."
+        self.derived = counter("binlake_derived_rows_total", text, "outcome")
         self.commits = counter("binlake_commits_total", "Commits of a table.")
         self.written_bytes = counter("binlake_written_bytes_total", "Bytes of the commits' files.")
         self.errors = counter("binlake_table_errors_total", "Batches that a table could not commit.")

@@ -167,8 +167,13 @@ class Monitor:
         _add(metrics.warnings, part.warning is not None, name)
         if part.error is not None:
             return  # the table reads its records again when it is caught up
-        for fate in DELIVERED_OUTCOMES:
-            _add(metrics.records, getattr(part, fate), name, fate)
+        if part.derived is None:
+            for fate in DELIVERED_OUTCOMES:
+                _add(metrics.records, getattr(part, fate), name, fate)
+        else:
+            _add(metrics.derived, part.derived.upserts, name, "written")
+            _add(metrics.derived, part.derived.deletes, name, "deleted")
+            _add(metrics.derived, part.derived.faults, name, "quarantined")
         _add(metrics.compactions, part.compaction_instant is not None, name)
         _add(metrics.clusterings, part.clustering_instant is not None, name)
         if part.commit_instant is None:

@@ -13,8 +13,27 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedRows:
+    """What was derived for a wide table.
+
+    Args:
+        rows: rows of the store that were derived.
+        upserts: wide rows that were written.
+        deletes: rows that were deleted because none of their cells is visible.
+        faults: cells and rows without a place in the table, which went to the quarantine.
+        took_ms: the time in milliseconds.
+    """
+
+    rows: int
+    upserts: int
+    deletes: int
+    faults: int
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class TableProgress:
-    """One table's part of a batch.
+    """One table's part of a batch. A wide table has no records of its own: all counts of records are 0.
 
     Args:
         table: ``database.table`` at the source.
@@ -30,6 +49,7 @@ class TableProgress:
             the newest change applied; None where the source gives no time.
         bytes_written: size of the files of the commit.
         offsets: topic -> partition -> [first, end]: the covered offsets of the topics that brought records.
+        derived: what was derived for a wide table; None for any other table.
         compaction_instant, clustering_instant: a compaction and a clustering that completed after this commit; None if
             none did.
         error: why this table could not commit; the other tables did.
@@ -53,6 +73,13 @@ class TableProgress:
     error: str | None = None
     warning: str | None = None
     offsets: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    derived: DerivedRows | None = None
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TableProgress:
+        """The reverse of ``dataclasses.asdict``. Raises TypeError for unknown or missing fields."""
+        derived = data.get("derived")
+        return TableProgress(**{**data, "derived": None if derived is None else DerivedRows(**derived)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +128,9 @@ class ProgressEvent:
         batch_id: Spark's number of the batch.
         latency_ms: from the trigger to the last table's visible commit.
         stage_ms: time by stage, milliseconds. In sequence: ``plan`` (from the trigger on, Spark's part), ``tasks``,
-            ``commit``. Within tasks, of the longest task: ``fetch``, ``decode``, ``route``, and ``write`` if tasks
-            write. Within commit, of the longest table: ``tag`` (where rows are, if the index is looked up), ``write``
-            (merge, encode, sync), ``publish`` (metadata table, instant).
+            ``commit``, ``derive`` (wide tables). Within tasks, of the longest task: ``fetch``, ``decode``, ``route``,
+            and ``write`` if tasks write. Within commit, of the longest table: ``tag`` (where rows are, if the index is
+            looked up), ``write`` (merge, encode, sync), ``publish`` (metadata table, instant).
         tables: one entry for every table the batch touched.
         partitions: the position in every topic partition after the batch.
         filtered: records of no table that rightly change nothing (transaction, DDL, notifications), by kind.
@@ -139,7 +166,7 @@ class ProgressEvent:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ProgressEvent:
         """The reverse of ``to_json``. Raises TypeError for unknown or missing fields."""
-        tables = tuple(TableProgress(**t) for t in data["tables"])
+        tables = tuple(map(TableProgress.from_json, data["tables"]))
         partitions = tuple(PartitionProgress(**p) for p in data["partitions"])
         told = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
         told["ddl"] = tuple(DdlProgress(**ddl) for ddl in data.get("ddl", ()))

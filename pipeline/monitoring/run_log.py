@@ -73,12 +73,16 @@ def _of_ddl(ddl: DdlProgress) -> tuple[int, str, str]:
 
 def _of_table(part: TableProgress) -> Iterator[_Record]:
     counts = {name: getattr(part, name) for name in ("events_read", *DELIVERED_OUTCOMES)}
+    if (derived := part.derived) is not None:
+        counts = {"derived": derived.rows, "written": derived.upserts, "deleted": derived.deletes}
+        counts |= {"quarantined": derived.faults, "derive_ms": round(derived.took_ms, 1)}
     if part.error is not None:
         yield logging.ERROR, "table_failed", f"no commit: {part.error}", {"error": part.error, **counts}
     elif (instant := part.commit_instant) is not None:
         times = {"latency_ms": part.commit_latency_ms, "freshness_ms": part.freshness_newest_ms}
         fields = {"instant": instant, "bytes": part.bytes_written, **counts, **times}
-        yield logging.INFO, "commit", f"commit {instant}, {part.applied} rows", fields
+        rows = part.applied if derived is None else derived.upserts + derived.deletes
+        yield logging.INFO, "commit", f"commit {instant}, {rows} rows", fields
     else:
         yield logging.INFO, "no_commit", "no commit was needed", counts
     if part.compaction_instant is not None:

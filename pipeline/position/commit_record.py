@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.decode.changes import SourceTable
 from pipeline.merging.engines.heights import FactHeights
+from pipeline.position.derived_position import DerivedPosition
 from pipeline.position.record_reader import RecordKey, RecordReader
 from pipeline.position.recorded import (
     DumpHours,
@@ -47,6 +48,7 @@ class CommitNotes:
         repaired: the repair that made the commit.
         key: the record key fields that the table has since this commit, and the commit's requested time.
         backfill: the portion of a backfill that the commit holds.
+        derived: how far a wide table follows its table of cells.
     """
 
     skipped: Ranges = NO_RANGES
@@ -61,6 +63,7 @@ class CommitNotes:
     repaired: RecordedRepair | None = None
     key: tuple[tuple[str, ...], str] | None = None
     backfill: RecordedBackfill | None = None
+    derived: DerivedPosition | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -78,6 +81,7 @@ class CommitNotes:
             RecordKey.REVERTS: reverts_to_text(self.reverts) if self.reverts else None,
             RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
             RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
+            RecordKey.DERIVED: self.derived.to_text() if self.derived is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -193,6 +197,7 @@ class CommitRecord:
                 reader.repaired,
                 reader.key,
                 reader.backfill,
+                reader.derived,
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.merging.engines.heights import FactHeights
+from pipeline.position.derived_position import DerivedPosition
 from pipeline.position.recorded import (
     DumpHours,
     RecordedBackfill,
@@ -51,6 +52,7 @@ class RecordKey(StrEnum):
     REPLAYED = "binlake.replayed"
     REPAIRED = "binlake.repaired"
     BACKFILL = "binlake.backfill"
+    DERIVED = "binlake.derived"
     SOURCE_TIMES = "binlake.source_times"
     OFFSETS = "binlake.offsets"
     POSITIONS = "binlake.positions"
@@ -168,6 +170,12 @@ class RecordReader:
         """The portion of a backfill that the commit holds."""
         text = self._text(RecordKey.BACKFILL)
         return RecordedBackfill.from_text(text) if text is not None else None
+
+    @property
+    def derived(self) -> DerivedPosition | None:
+        """How far a wide table follows its table of cells."""
+        text = self._text(RecordKey.DERIVED)
+        return DerivedPosition.from_text(text) if text is not None else None
 
     @property
     def source_times(self) -> tuple[int, int] | None:

@@ -106,6 +106,16 @@ class DumpPolicy:
         """See BatchPolicy."""
         self.ledger.table_met(source, table.rules.path)
 
+    def derives(self, wide: SourceTable) -> bool:
+        """See BatchPolicy: a table that the stream holds back is derived all the same, as its cells are replayed."""
+        return True
+
+    def derived(self, wide: SourceTable, path: str) -> None:
+        """See BatchPolicy: nothing to note, because no record of a dump belongs to a wide table."""
+
+    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
+        """See BatchPolicy: the stream, or the next replay, derives what is missing."""
+
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""
 

@@ -15,7 +15,7 @@ from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.binlog_height import BinlogRestartedError
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.source.offsets import OffsetMap, Offsets, Ranges
+from pipeline.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges
 from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import Storage
 from pipeline.stream.engine import Engine
@@ -118,6 +118,8 @@ class BatchRunner:
 
         A table whose error does not pass is stopped.
         """
+        if self._settings.table_rules(source).wide is not None:
+            return self._catch_up_wide(source)
         try:
             self._lake.get(self._settings.table_rules(source))
             self._policy.notice_restore(source)
@@ -127,11 +129,36 @@ class BatchRunner:
             before = self.ledger.behind[source]
             applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
         except BinlakeError as error:
-            if self.tables.stop_if_final(source, error):
-                self.ledger.save(self._state)
-            else:
-                fields = {"event": "not_caught_up", "table": str(source), "error": error.what}
-                _log.warning("%s could not be caught up and is tried again: %s", source, error, extra=fields)
+            self._not_caught_up(source, error)
             return None
         is_stuck = self.ledger.behind.get(source) == before  # its rows wait for a statement that could not be done
         return None if applied.failed or is_stuck else applied.event
+
+    def _catch_up_wide(self, wide: SourceTable) -> ProgressEvent | None:
+        """Derive a wide table that is behind; None if it failed."""
+        try:
+            told = self._sequence.derivations.catch_up(wide)
+        except BinlakeError as error:
+            self._not_caught_up(wide, error)
+            return None
+        self.ledger.table_met(wide, self._settings.table_rules(wide).path)
+        self.ledger.caught_up(wide, NO_RANGES)
+        self.ledger.save(self._state)
+        return ProgressEvent(self.ledger.batch, 0.0, tables=(told,))
+
+    def _not_caught_up(self, source: SourceTable, error: BinlakeError) -> None:
+        """Note a table that is still behind, and stop it if its error does not pass."""
+        if self.tables.stop_if_final(source, error):
+            self.ledger.save(self._state)
+            return
+        fields = {"event": "not_caught_up", "table": str(source), "error": error.what}
+        _log.warning("%s could not be caught up and is tried again: %s", source, error, extra=fields)
+
+    def derive_missing(self) -> ProgressEvent | None:
+        """Derive what a crash, or another writer of a table of cells, has left to derive. Returns its progress, None if
+        there was nothing. Raises BinlakeError if the ledger cannot be saved."""
+        told = self._sequence.derivations.missing()
+        if not told:
+            return None
+        self.ledger.save(self._state)
+        return ProgressEvent(self.ledger.batch, 0.0, tables=tuple(told))

@@ -1,4 +1,5 @@
-"""What the stream does for single tables between two batches: requests of people, resyncs, tables that are behind."""
+"""What the stream does for single tables between two batches: requests of people, resyncs, tables that are behind, and
+wide tables whose table of cells was written by others."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from pipeline.stream.engine import Engine
 
 _CATCH_UP_EVERY_S = 30.0
 _TEND_EVERY_S = 3.0
+#: How long the commits of others to tables of cells may wait to be derived.
+_DERIVE_EVERY_S = 30.0
 #: How long the other tables wait while tables are caught up: after this time the stream's turn comes.
 _CATCH_UP_FOR_S = 2.0
 
@@ -33,16 +36,18 @@ class BetweenBatches:
         self, runner: BatchRunner, engine: Engine, tell: Callable[[ProgressEvent], None], stop: threading.Event
     ) -> None:
         self._runner, self._engine, self._tell, self._stop = runner, engine, tell, stop
-        self._tended_s = self._caught_up_s = 0.0
+        self._tended_s = self._caught_up_s = self._derived_s = 0.0
 
     def go_on(self) -> None:
         """Do what is due, for a few seconds at most. Raises BinlakeError."""
         self._tend()
+        self._derive(_DERIVE_EVERY_S)
         self._catch_up(0.0 if self._runner.waits else _CATCH_UP_EVERY_S, _CATCH_UP_FOR_S)
 
     def finish(self) -> None:
         """Do all there is to do, however long it takes. Raises BinlakeError."""
         self._runner.tend()
+        self._derive(0.0)
         self._catch_up(0.0, inf)
         self._runner.tend()  # a resync ends when its table has caught up
 
@@ -54,6 +59,15 @@ class BetweenBatches:
         self._runner.tend()
         if set(self._runner.tables.due()) - before:
             self._caught_up_s = 0.0  # a table that may go on does not wait
+
+    def _derive(self, every_s: float) -> None:
+        """Derive what a crash or another writer has left to derive, also at the start of the stream."""
+        if monotonic_s() - self._derived_s < every_s and self._derived_s:
+            return
+        event = self._runner.derive_missing()
+        self._derived_s = monotonic_s()
+        if event is not None:
+            self._tell(event)
 
     def _catch_up(self, every_s: float, for_s: float) -> None:
         """Catch up the tables that are behind, one batch after the other while they succeed; at most every ``every_s``

@@ -88,6 +88,18 @@ class BatchPolicy(Protocol):
         """Note what a table has applied now. Called in the table's thread."""
         ...
 
+    def derives(self, wide: SourceTable) -> bool:
+        """Whether a wide table is derived now, that is, not held back."""
+        ...
+
+    def derived(self, wide: SourceTable, path: str) -> None:
+        """Note a wide table that is up to date with its table of cells."""
+        ...
+
+    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
+        """Note a wide table that could not be derived."""
+        ...
+
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         """Advance the source of the batch, after every table has committed or is in ``failed``. Tables with rows that
         wait (``outcome.report.held``) have committed the records before those rows."""

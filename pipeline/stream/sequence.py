@@ -26,6 +26,7 @@ from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_RANGES
+from pipeline.stream.derivations import Derivations, took_ms
 from pipeline.stream.engine import Engine
 from pipeline.stream.learning import Lessons
 from pipeline.stream.planning import Planner
@@ -75,6 +76,7 @@ class BatchSequence:
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
         self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
         self._quarantine = QuarantineTable(settings, lake, services)
+        self.derivations = Derivations(settings, lake, services, self._quarantine, policy, self._files)
         self._ddl = DdlKeeper(settings, lake, registry, holds=policy.holds)
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
@@ -149,13 +151,16 @@ class BatchSequence:
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
         self._keep_names()
+        committed = monotonic_s()
+        derived = self.derivations.after(outcome.report.tables.keys() - failed.keys(), batch.trigger_ms)
         stages = {
             **outcome.report.stage_ms,
             "plan": max(0.0, began_ms - batch.trigger_ms),
             "tasks": (executed - started) * 1000,
-            "commit": (monotonic_s() - executed) * 1000,
+            "commit": (committed - executed) * 1000,
+            **({"derive": took_ms(derived)} if derived else {}),
         }
-        event = self._event(batch, outcome, tables, stages)
+        event = self._event(batch, outcome, [*tables, *derived], stages)
         self._policy.ledger.climb(heights)
         self._policy.advance(batch, outcome, failed)
         return Applied(event, failed)

@@ -102,6 +102,19 @@ class StreamPolicy:
         self.ledger.table_committed(source, table.rules.path, table.standing(self._settings.name))
         self._note_topics(source, table)
 
+    def derives(self, wide: SourceTable) -> bool:
+        """See BatchPolicy: a wide table that is behind is derived when it is caught up."""
+        return wide not in self.ledger.behind
+
+    def derived(self, wide: SourceTable, path: str) -> None:
+        """See BatchPolicy."""
+        self.ledger.table_met(wide, path)
+
+    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
+        """See BatchPolicy: the table is behind, and stopped if the error does not pass."""
+        self.ledger.note_behind(wide, NO_OFFSETS)
+        self._control.stop_if_final(wide, error)
+
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         """See BatchPolicy: saves the ledger; tables that could not commit, or were skipped, are noted as behind."""
         if batch.only is not None:

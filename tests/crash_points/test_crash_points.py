@@ -16,6 +16,7 @@ from tests.crash_points.ddl_work import Statements
 from tests.crash_points.points import Trial, Work, local_places
 from tests.crash_points.replay_works import Dump, DumpReplay, QuarantineReplay
 from tests.crash_points.story import Place
+from tests.crash_points.wide_work import WideBatch
 from tests.crash_points.works import (
     Batch,
     Clustered,
@@ -66,6 +67,8 @@ WORKS: dict[str, Work] = {
     "a batch of copy-on-write tables": Batch(COPIED, before=COPIED),
     "restore of copy-on-write tables": Restored(go_back, keeps=2, more=COPIED),
     "statements": Statements(),
+    "the first batch of a wide table": WideBatch(first=True),
+    "a batch of a wide table, compaction and clean": WideBatch(more=_COMPACTED),
 }
 #: Those that are tried in other stores: one of them in a usual run.
 ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]

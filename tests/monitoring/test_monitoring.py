@@ -22,7 +22,14 @@ from pipeline.cli.commands.run import run as run_settings
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.monitoring.monitor import Monitor
-from pipeline.monitoring.progress import DdlProgress, OnProgress, PartitionProgress, ProgressEvent, TableProgress
+from pipeline.monitoring.progress import (
+    DdlProgress,
+    DerivedRows,
+    OnProgress,
+    PartitionProgress,
+    ProgressEvent,
+    TableProgress,
+)
 from pipeline.monitoring.server import MonitoringServer
 from pipeline.monitoring.watched import monitored
 from pipeline.position.held_tables import Stop
@@ -204,6 +211,7 @@ METRICS = {
     "binlake_batches_total": ("counter", set()),
     "binlake_commit_seconds": ("histogram", set()),
     "binlake_commits_total": ("counter", {"table"}),
+    "binlake_derived_rows_total": ("counter", {"table", "outcome"}),
     "binlake_compactions_total": ("counter", {"table"}),
     "binlake_clusterings_total": ("counter", {"table"}),
     "binlake_freshness_seconds": ("gauge", {"table", "change"}),
@@ -230,6 +238,9 @@ METRICS = {
 }
 
 
+OUTCOMES = ("written", "deleted", "quarantined")
+
+
 def kinds(monitor: Monitor) -> dict[str, str]:
     """The type of every metric that Kafka's answer makes complete."""
     monitor.kafka_said(NO_OFFSETS)
@@ -241,6 +252,10 @@ def test_the_metrics_there_are(tmp_path: Path) -> None:
     lake.feed(2)
     lake.runner.ledger.note_behind(SourceTable("shop", "b"), {"s.shop.b": {0: 0}})
     lake.monitor.attach(lake.runner._lake, lake.runner.ledger)
+    wide = TableProgress("shop.wide", derived=DerivedRows(3, 2, 1, 1, 5.0))
+    lake.monitor.update(ProgressEvent(3, 1.0, tables=(wide,)))
+    written = [value(lake.monitor, "binlake_derived_rows_total", table="shop.wide", outcome=o) for o in OUTCOMES]
+    assert written == [2, 1, 1]
     types = kinds(lake.monitor)
     labels: dict[str, set[str]] = {}
     for name, said in read(lake.monitor.render()):

@@ -17,6 +17,7 @@ import pipeline
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
 from pipeline.position.commit_record import CommitNotes, CommitRecord
+from pipeline.position.derived_position import CellsMoment, DerivedPosition
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
 from pipeline.position.recorded import (
     PassedTransactions,
@@ -124,6 +125,7 @@ def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_te
         "binlake.repaired",
         "binlake.key",
         "binlake.backfill",
+        "binlake.derived",
         "binlake.heights",
     }
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
@@ -148,6 +150,7 @@ def ranges_of(places: Iterable[tuple[str, int]]) -> Ranges:
 
 RANGES = st.sets(st.tuples(NAMES, st.integers(0, 9)), max_size=4).map(ranges_of)
 PASSED = st.builds(PassedTransactions, SMALL, st.lists(NAMES).map(tuple), st.lists(NAMES).map(tuple))
+MOMENTS = st.builds(CellsMoment, NAMES, NAMES, st.lists(NAMES, max_size=2).map(tuple))
 NOTES = st.builds(
     CommitNotes,
     skipped=RANGES,
@@ -167,6 +170,8 @@ NOTES = st.builds(
     portion_table=st.none() | TABLES,
     backfill=st.none()
     | st.builds(RecordedBackfill, NAMES, NAMES, NAMES, SMALL, SMALL, NAMES, st.lists(NAMES, max_size=2).map(tuple)),
+    derived=st.none()
+    | st.builds(DerivedPosition, st.none() | MOMENTS, NAMES, SMALL, SMALL, st.none() | SMALL, SMALL, st.booleans()),
     reverts=st.lists(st.builds(Revert, NAMES, NAMES, st.lists(NAMES).map(tuple), SMALL, SMALL, NAMES)).map(tuple),
     hours=st.none() | st.dictionaries(NAMES, st.lists(st.tuples(SMALL, SMALL), max_size=2), max_size=2),
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),

@@ -1,0 +1,296 @@
+"""One run of a derivation: the wide rows of the rows that commits of the table of cells have touched.
+
+position -> touched rows -> all cells of these rows, as stored now -> visible cells -> wide rows -> commit with the new
+position. A run of several portions commits the new position with the last one, so a crash in the middle leaves the old
+one, and the next run derives the same rows again: a wide row is written whole, so that changes nothing.
+
+Two processes may derive at the same time. Each commit names the note that it follows (``DerivedPosition``), and is
+refused under the table's lock if another one has come between. The refused run begins again on the new position.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.cells.rules import Moment, visible
+from pipeline.cells.wide import WideRows, wide_rows, wide_schema
+from pipeline.clock import monotonic_s, now_ms
+from pipeline.decode.changes import Column, SourceTable, TableSchema
+from pipeline.derive.faults import quarantined_cells
+from pipeline.derive.pairs import DerivedPair
+from pipeline.derive.portions import PORTION_ROWS, every_row, portions, rows_before, with_last
+from pipeline.derive.row_cells import RowCells
+from pipeline.derive.touched import Touched, newest_moment, touched_since
+from pipeline.derive.wide_batch import accepted, change_batch
+from pipeline.errors import TransientError
+from pipeline.hudi.actions.commit import OvertakenError
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.services.table_services import TableServices, TableServicesOutcome
+from pipeline.lake.table_commit import TableInput, commit_without_rows, write_and_commit
+from pipeline.position.commit_record import CommitNotes
+from pipeline.position.derived_position import DerivedPosition
+from pipeline.source.offsets import NO_RANGES
+from pipeline.storage.base import StorageNotFoundError
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.route import Counts
+from pipeline.upsert.target import make_target
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 4
+#: A run of several portions whose newest commit is older than this is taken for dead.
+_ALIVE_MS: Final = 60_000
+
+
+def derive_stream(name: str) -> str:
+    """The stream name in the commits of wide tables. No stream of the settings can have this name."""
+    return f"{name}.derive"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a derivation did.
+
+    Args:
+        wide: the wide table.
+        rows: the rows that were derived.
+        upserts: the wide rows that were written.
+        gone: the deletes that were written, of rows without visible cells.
+        faults: cells and rows that went to the quarantine.
+        instants: the commits with rows.
+        why: why every row was derived; empty if only touched rows were.
+        bytes_written: the size of the commits' files.
+        visible_ms: when the newest commit became visible, in ms since the epoch; 0 for none.
+        services: the outcome of the table services after the newest commit.
+        took_ms: the time in milliseconds.
+    """
+
+    wide: SourceTable
+    rows: int = 0
+    upserts: int = 0
+    gone: int = 0
+    faults: int = 0
+    instants: tuple[str, ...] = ()
+    why: str = ""
+    bytes_written: int = 0
+    visible_ms: int = 0
+    services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
+    took_ms: float = 0.0
+
+
+@dataclass
+class _Run:
+    """A run under way. ``note``: of its newest commit, or of the commit before it; None for a new table."""
+
+    pair: DerivedPair
+    cells: LakeTable
+    wide: LakeTable
+    order: int
+    began_ms: int
+    note: DerivedPosition | None
+    done: Derived = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = Derived(self.pair.wide)
+
+
+@dataclass
+class Deriver:
+    """Derives the wide tables of a stream. Not for the same table from several threads at once.
+
+    Args:
+        stream: of the settings.
+        lake: the tables.
+        services: compaction, cleaning and archival of the wide tables.
+        quarantine: takes cells that have no place in a wide table.
+        pool: reads and writes files.
+    """
+
+    stream: str
+    lake: Lake
+    services: TableServices
+    quarantine: QuarantineTable
+    pool: Executor
+    portion_rows: int = PORTION_ROWS
+    _mine: set[int] = field(default_factory=set)
+
+    def derive(self, pair: DerivedPair, *, anew: str = "") -> Derived:
+        """Bring a wide table up to date with its table of cells.
+
+        Args:
+            pair: the wide table.
+            anew: why every row shall be derived; empty to derive the rows that were touched.
+
+        Raises TransientError if other processes derive the table too, and as ``write_and_commit``.
+        """
+        return self._attempts(pair, lambda: self._derive(pair, anew))
+
+    def derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None = None) -> Derived:
+        """Derive some rows again, though nothing has touched them. The position stays.
+
+        Args:
+            pair: the wide table.
+            rows: portions of rows, string arrays in text form; those of an array are distinct.
+            swept_ms: up to when expired cells are taken out of all rows after this; None to leave what is recorded.
+
+        A table that is not derived yet, or by another declaration, is derived anew instead. Errors as ``derive``.
+        """
+        return self._attempts(pair, lambda: self._derive_rows(pair, rows, swept_ms))
+
+    def _attempts(self, pair: DerivedPair, attempt: Callable[[], Derived]) -> Derived:
+        started = monotonic_s()
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return dataclasses.replace(attempt(), took_ms=(monotonic_s() - started) * 1000)
+            except (OvertakenError, StorageNotFoundError) as error:  # a reader's file may have been cleaned
+                if not left:
+                    raise
+                _log.info("%s is derived again: %s", pair.wide, error.what)
+                wide = self.lake.opened(pair.wide_rules.path)
+                if wide is not None:
+                    wide.refresh(derive_stream(self.stream))
+        raise AssertionError("unreachable")
+
+    def _derive(self, pair: DerivedPair, anew: str) -> Derived:
+        cells = self.lake.get(pair.cells_rules)
+        if cells is None:
+            return Derived(pair.wide)
+        cells.table.refresh()
+        if newest_moment(cells.table) is None:
+            return Derived(pair.wide)
+        run = self._begin(pair, cells)
+        known = run.note
+        if not anew and known is not None and known.until is not None and known.fingerprint != pair.fingerprint:
+            anew = "the declaration of the wide table has changed"
+        since = known.until if known is not None and not anew else None
+        found = touched_since(cells.table, since, self.pool)
+        if found is None:
+            return run.done
+        run.order = max(run.order, int(found.until.completed))
+        if found.rows is None:
+            self._every_row(run, dataclasses.replace(found, why=anew or found.why))
+        else:
+            self._rows(run, found)
+        return run.done
+
+    def _begin(self, pair: DerivedPair, cells: LakeTable) -> _Run:
+        wide = self._wide(pair)
+        note, began_ms = wide.recorded.derived, now_ms()
+        foreign = note is not None and note.under_way and note.derived_ms not in self._mine
+        if note is not None and foreign and began_ms - note.derived_ms < _ALIVE_MS:
+            raise TransientError(
+                "another process derives this wide table anew",
+                do_next="none needed: it is tried again until that process has ended",
+                table=str(pair.wide),
+            )
+        return _Run(pair, cells, wide, note.order if note is not None else 0, began_ms, note)
+
+    def _wide(self, pair: DerivedPair) -> LakeTable:
+        known = self.lake.get(pair.wide_rules)
+        schema = wide_schema(pair.declared)
+        columns = tuple(Column(f.name, "", f.type) for f in schema)
+        described = TableSchema(pair.wide, columns, (pair.declared.key.name,))
+        target = make_target(described, pair.wide_rules, None, known.own_bucketing if known is not None else None)
+        free = pa.schema([f.with_nullable(True) for f in schema])
+        return self.lake.get_or_create(pair.wide_rules, target, free)
+
+    def _rows(self, run: _Run, found: Touched) -> None:
+        """Derive the rows that commits have touched. Rows are none only where commits wrote none."""
+        assert found.rows is not None
+        parts = with_last(portions(found.rows, self.portion_rows))
+        for rows, last in parts if len(found.rows) else [(found.rows, True)]:
+            self._commit(run, len(rows), self._made(run, rows), self._next(run, found if last else None))
+
+    def _every_row(self, run: _Run, found: Touched) -> None:
+        fields = {"event": "derived_anew", "table": str(run.pair.wide), "why": found.why}
+        _log.warning("every row of %s is derived: %s", run.pair.wide, found.why, extra=fields)
+        run.done = dataclasses.replace(run.done, why=found.why)
+        for rows in every_row(run.cells.table, self.portion_rows):
+            self._commit(run, len(rows), self._made(run, rows), self._next(run, None))
+        first = run.done.instants[0] if run.done.instants else None
+        nothing = wide_schema(run.pair.declared).empty_table()
+        for keys in rows_before(run.wide.table, run.pair, first, self.portion_rows):
+            self._commit(run, len(keys), [(nothing, keys)], self._next(run, None))
+        self._commit(run, 0, [], self._next(run, found))
+
+    def _derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None) -> Derived:
+        cells = self.lake.get(pair.cells_rules)
+        if cells is None:
+            return Derived(pair.wide)
+        cells.table.refresh()
+        run = self._begin(pair, cells)
+        if run.note is None or run.note.until is None or run.note.fingerprint != pair.fingerprint:
+            return self._derive(pair, "")
+        for some, last in with_last(iter(rows)):
+            note = dataclasses.replace(self._next(run, None), under_way=not last)
+            note = dataclasses.replace(note, swept_ms=swept_ms) if last and swept_ms is not None else note
+            self._commit(run, len(some), self._made(run, some), note)
+        return run.done
+
+    def _made(self, run: _Run, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
+        """The wide rows of some rows, as (upserts, keys of rows without visible cells); faults are quarantined."""
+        made = list(self._wide_rows(run, rows))
+        faults = [entry for one in made for entry in quarantined_cells(one.faults, run.pair)]
+        self.quarantine.write(faults, NO_RANGES, 0, self.pool)
+        run.done = dataclasses.replace(run.done, faults=run.done.faults + len(faults))
+        return [(one.upserts, one.gone) for one in made]
+
+    def _wide_rows(self, run: _Run, rows: pa.Array) -> Iterator[WideRows]:
+        cells = RowCells(run.cells.table).of(rows)
+        shown = cells.filter(visible(cells, run.pair.kept, Moment(run.began_ms)))
+        yield wide_rows(shown, rows, run.pair.declared)
+
+    def _next(self, run: _Run, ended: Touched | None) -> DerivedPosition:
+        """The note of the run's next commit; ``ended``: what is derived with it, for the last one."""
+        before = run.note
+        derived_ms = max(now_ms(), before.derived_ms + 1 if before is not None else 0)
+        swept_ms = before.swept_ms if before is not None else 0
+        if ended is None:
+            until, declared = (before.until, before.fingerprint) if before is not None else (None, "")
+        else:
+            until, declared = ended.until, run.pair.fingerprint
+            swept_ms = run.began_ms if ended.rows is None else swept_ms
+        follows = before.derived_ms if before is not None else None
+        return DerivedPosition(until, declared, run.order, derived_ms, follows, swept_ms, ended is None)
+
+    def _commit(self, run: _Run, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition) -> None:
+        """Commit wide rows with a note. Errors as ``write_and_commit``."""
+        pair, wide, stream = run.pair, run.wide, derive_stream(self.stream)
+        nothing = wide_schema(pair.declared).empty_table()
+        upserts = pa.concat_tables([nothing, *(table for table, _ in made)])
+        key = nothing.schema.field(pair.declared.key.name)
+        gone = pa.concat_arrays([pa.array([], key.type), *(keys for _, keys in made)])
+        found = accepted(change_batch(pair, upserts, gone, run.order), pair, wide)
+        report = wide.report(pair.wide)
+        parcels: Sequence[Parcel] = ()
+        if found is not None:
+            counts = dataclasses.replace(found.counts, read=len(upserts) + len(gone))
+            report = TableReport(found.schema, found.target, found.columns, counts=counts)
+            parcels = found.parcels
+        table_input = TableInput(report, NO_RANGES, parcels, notes=CommitNotes(derived=note))
+        outcome = write_and_commit(wide, table_input, stream, 0, self.pool, self.services)
+        if outcome.instant is None:
+            commit_without_rows(wide, table_input, Counts(), stream, 0)
+        run.note = note
+        self._mine.add(note.derived_ms)
+        done = run.done
+        run.done = dataclasses.replace(
+            done,
+            rows=done.rows + count,
+            upserts=done.upserts + len(upserts),
+            gone=done.gone + len(gone),
+            instants=(*done.instants, *([outcome.instant] if outcome.instant is not None else [])),
+            bytes_written=done.bytes_written + outcome.bytes_written,
+            visible_ms=outcome.visible_ms or done.visible_ms,
+            services=outcome.services,
+        )

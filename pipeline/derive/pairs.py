@@ -1,0 +1,74 @@
+"""A wide table with the table of cells that it is derived from, by the settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from pipeline.decode.changes import SourceTable
+from pipeline.settings import Settings, TableRules
+from pipeline.settings.cells.rules import CellsRule, WideRule
+
+
+@dataclass(frozen=True)
+class DerivedPair:
+    """A wide table and its table of cells.
+
+    Args:
+        wide: the name of the wide table.
+        wide_rules: its rules.
+        cells: the name of the table of cells.
+        cells_rules: its rules.
+        declared: columns and what becomes of undeclared cells.
+        kept: what the families keep.
+    """
+
+    wide: SourceTable
+    wide_rules: TableRules
+    cells: SourceTable
+    cells_rules: TableRules
+    declared: WideRule
+    kept: CellsRule
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs for another declaration by which other wide rows are derived from the same cells."""
+        said = {
+            "columns": [asdict(column) for column in self.declared.columns],
+            "undeclared": self.declared.undeclared,
+            "families": sorted((asdict(family) for family in self.kept.families), key=lambda one: str(one["name"])),
+        }
+        return hashlib.blake2b(json.dumps(said, sort_keys=True, default=bytes.hex).encode(), digest_size=16).hexdigest()
+
+
+def derived_pairs(settings: Settings, of_cells: Iterable[SourceTable] | None = None) -> list[DerivedPair]:
+    """The wide tables of the settings, in their order.
+
+    ``of_cells``: only those derived from these tables of cells.
+    """
+    wanted = None if of_cells is None else set(of_cells)
+    pairs = [_pair(settings, _named(store.cells_table)) for store in settings.tables.cells if store.wide is not None]
+    return [pair for pair in pairs if pair is not None and (wanted is None or pair.cells in wanted)]
+
+
+def pair_of_wide(settings: Settings, wide: SourceTable) -> DerivedPair | None:
+    """The pair of a wide table; None if the settings derive no such table."""
+    return next((pair for pair in derived_pairs(settings) if pair.wide == wide), None)
+
+
+def _pair(settings: Settings, cells: SourceTable) -> DerivedPair | None:
+    cells_rules = settings.table_rules(cells)
+    if cells_rules.cells is None or cells_rules.cells.wide is None:
+        return None
+    wide = _named(cells_rules.cells.wide)
+    wide_rules = settings.table_rules(wide)
+    if wide_rules.wide is None:
+        return None
+    return DerivedPair(wide, wide_rules, cells, cells_rules, wide_rules.wide, cells_rules.cells)
+
+
+def _named(name: str) -> SourceTable:
+    database, _, table = name.partition(".")
+    return SourceTable(database, table)

@@ -1,0 +1,119 @@
+"""The wide tables of a stream: derived after their tables of cells have committed, each for itself.
+
+A wide table that cannot be derived is noted as behind and does not delay its table of cells. It goes on as other tables
+that are behind do: by itself after an error that passes, else after ``binlake table resume``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pipeline.clock import now_ms
+from pipeline.decode.changes import SourceTable
+from pipeline.derive.pairs import DerivedPair, derived_pairs, pair_of_wide
+from pipeline.errors import BinlakeError
+from pipeline.lake.lake import Lake
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.services.table_services import TableServices
+from pipeline.monitoring.progress import DerivedRows, TableProgress
+from pipeline.settings import Settings
+from pipeline.stream.policy import BatchPolicy
+
+if TYPE_CHECKING:
+    from pipeline.derive.derivation import Derived, Deriver
+
+_log = logging.getLogger(__name__)
+
+
+class Derivations:
+    """Derives the wide tables of the settings, one after the other.
+
+    Args:
+        settings: of the stream.
+        lake: the tables.
+        services: their upkeep.
+        quarantine: takes cells that have no place in a wide table.
+        policy: of the batches: which wide tables are held back.
+        pool: reads and writes files.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        lake: Lake,
+        services: TableServices,
+        quarantine: QuarantineTable,
+        policy: BatchPolicy,
+        pool: Executor,
+    ) -> None:
+        self._settings, self._lake, self._policy = settings, lake, policy
+        self._services, self._quarantine, self._pool = services, quarantine, pool
+
+    @cached_property
+    def _deriver(self) -> Deriver:
+        from pipeline.derive.derivation import Deriver  # most streams have no wide table, and its rules are compiled
+
+        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool)
+
+    def after(self, committed: Collection[SourceTable], trigger_ms: int) -> list[TableProgress]:
+        """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no
+        BinlakeError."""
+        pairs = derived_pairs(self._settings, committed) if committed else []
+        return [told for pair in pairs if (told := self._one(pair, trigger_ms)) is not None]
+
+    def missing(self) -> list[TableProgress]:
+        """Derive what a crash, or another writer of a table of cells, has left to derive. As ``after``."""
+        pairs, began_ms = derived_pairs(self._settings), now_ms()
+        told = [self._one(pair, began_ms) for pair in pairs]
+        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
+
+    def catch_up(self, wide: SourceTable) -> TableProgress:
+        """Derive a wide table that is behind. Raises BinlakeError; ConfigError if the settings derive no such table."""
+        pair = pair_of_wide(self._settings, wide)
+        assert pair is not None
+        began_ms = now_ms()
+        try:
+            return _progress(self._deriver.derive(pair), began_ms)
+        except BinlakeError:
+            self._lake.forget(pair.wide_rules.path)
+            raise
+
+    def _one(self, pair: DerivedPair, trigger_ms: int) -> TableProgress | None:
+        """Derive a wide table unless it is held back."""
+        if not self._policy.derives(pair.wide):
+            return None
+        try:
+            done = self._deriver.derive(pair)
+        except BinlakeError as error:
+            self._lake.forget(pair.wide_rules.path)
+            fields = {"event": "not_derived", "table": str(pair.wide), "error": error.what, "next": error.do_next}
+            _log.error("%s could not be derived: %s", pair.wide, error, extra=fields)
+            self._policy.not_derived(pair.wide, error)
+            return TableProgress(str(pair.wide), error=str(error))
+        if self._lake.opened(pair.wide_rules.path) is not None:
+            self._policy.derived(pair.wide, pair.wide_rules.path)
+        return _progress(done, trigger_ms)
+
+
+def took_ms(tables: Sequence[TableProgress]) -> float:
+    """The time of derivations in milliseconds."""
+    return sum(one.derived.took_ms for one in tables if one.derived is not None)
+
+
+def _progress(done: Derived, trigger_ms: int) -> TableProgress:
+    committed = bool(done.instants)
+    why = f"every row was derived: {done.why}" if done.why else None
+    return TableProgress(
+        table=str(done.wide),
+        commit_instant=done.instants[-1] if committed else None,
+        commit_latency_ms=float(done.visible_ms - trigger_ms) if committed else None,
+        bytes_written=done.bytes_written,
+        compaction_instant=done.services.compacted,
+        clustering_instant=done.services.clustered,
+        warning=why or done.services.warning,
+        derived=DerivedRows(done.rows, done.upserts, done.gone, done.faults, done.took_ms),
+    )

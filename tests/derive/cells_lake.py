@@ -1,0 +1,165 @@
+"""A lake with a table of cells that any writer changes, and its wide table; what the wide table must hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.cells.rules import Moment, visible
+from pipeline.cells.wide import wide_rows
+from pipeline.clock import now_ms
+from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA, CellKind
+from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from pipeline.derive.derivation import Deriver
+from pipeline.derive.pairs import DerivedPair, derived_pairs
+from pipeline.hudi.read.slice import read_table
+from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.lake import Lake, locking
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.table_commit import TableInput, write_and_commit
+from pipeline.settings import Settings
+from pipeline.source.offsets import NO_RANGES
+from pipeline.storage import Storage, open_storage
+from pipeline.tasks.plan import TableReport
+from pipeline.upsert.prepare import TableFacts, prepare
+from tests.stream.topic_log import services
+
+CELLS, WIDE = SourceTable("shop", "orders_cells"), SourceTable("shop", "orders")
+COLUMNS = {"order_id": ":key", "user_id": "d:user_id long", "status": "d:status", "attributes": "m: utf8"}
+#: A cell: row, family, qualifier, timestamp, kind, value.
+Cell = tuple[str, str, str, int, str, bytes | None]
+
+
+def put(row: str, column: str, timestamp: int, value: bytes | str) -> Cell:
+    """A value; a column is ``family:qualifier``."""
+    family, _, qualifier = column.partition(":")
+    return row, family, qualifier, timestamp, CellKind.PUT, value.encode() if isinstance(value, str) else value
+
+
+def delete(row: str, column: str, timestamp: int) -> Cell:
+    """A marker of all versions of a column, or of a family, up to a timestamp."""
+    family, _, qualifier = column.partition(":")
+    kind = CellKind.DELETE_COLUMN if qualifier else CellKind.DELETE_FAMILY
+    return row, family, qualifier, timestamp, kind, None
+
+
+def number(value: int) -> bytes:
+    """As ``Bytes.toBytes(long)``."""
+    return value.to_bytes(8, "big", signed=True)
+
+
+def document(
+    uri: str,
+    columns: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    **store: Any,  # noqa: ANN401 - any YAML value
+) -> dict[str, Any]:
+    """Settings of a stream of one store's table."""
+    rules = {"buckets": 1, "compaction": {"mode": "off"}, **(defaults or {})}
+    wide = {"columns": dict(columns or COLUMNS), **store.pop("wide", {})}
+    return {
+        "name": "shop",
+        "lake": {"uri": uri, "options": {"fsync": "false"}},
+        "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": ["hbase.shop.orders"]},
+        "tables": {"defaults": rules, "cells": [{"source": "shop.orders", "wide": wide, **store}]},
+        "locking": {"lock": "process"},
+    }
+
+
+@dataclass
+class CellsLake:
+    """The lake, through one process's eyes. ``sequence``: the last sequence id of its writers."""
+
+    settings: Settings
+    root: Storage
+    sequence: int = 0
+    written: dict[tuple[Any, ...], tuple[int, bytes | None]] = field(default_factory=dict)
+
+    @staticmethod
+    def at(uri: str, root: Storage | None = None, **said: Any) -> CellsLake:  # noqa: ANN401 - any YAML value
+        """A lake at a place; ``said`` as for ``document``."""
+        settings = Settings.parse(json.dumps(document(uri, **said)))
+        return CellsLake(settings, root or open_storage(uri, {"fsync": "false"}))
+
+    def __post_init__(self) -> None:
+        self.pool = ThreadPoolExecutor(2)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """A new process: nothing is open."""
+        self.lake = Lake(self.root, locking(self.settings.locking, "tests"))
+        self.services = services()
+        quarantine = QuarantineTable(self.settings, self.lake, self.services)
+        self.deriver = Deriver(self.settings.name, self.lake, self.services, quarantine, self.pool)
+
+    def change(self, **said: Any) -> None:  # noqa: ANN401 - any YAML value
+        """A new process with other settings."""
+        self.settings = Settings.parse(json.dumps(document(self.settings.lake.uri, **said)))
+        self.reopen()
+
+    @property
+    def pair(self) -> DerivedPair:
+        """The wide table."""
+        (pair,) = derived_pairs(self.settings)
+        return pair
+
+    def write(self, *cells: Cell, stream: str = "shop") -> None:
+        """Commit cells to the table of cells, as the stream or another writer does, and derive nothing."""
+        self.sequence += 1
+        batch = cells_batch(cells, self.sequence)
+        rules = self.pair.cells_rules
+        known = self.lake.get(rules)
+        facts = TableFacts() if known is None else TableFacts(bucketing=known.own_bucketing)
+        found = prepare(batch, rules, None, facts).accepted
+        assert found is not None
+        table = self.lake.get_or_create(rules, found.target, found.columns)
+        table.table.refresh()
+        report = TableReport(found.schema, found.target, found.columns, origins={CELLS}, counts=found.counts)
+        table_input = TableInput(report, NO_RANGES, found.parcels)
+        write_and_commit(table, table_input, stream, 0, self.pool, self.services)
+        for *key, value in cells:
+            self.written[tuple(key)] = (self.sequence, value)
+
+    def hudi(self, table: SourceTable) -> HudiTable:
+        """A table, opened anew."""
+        return HudiTable.open(self.root.sub(self.settings.table_rules(table).path))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The wide rows, by their key."""
+        names = [column.name for column in self.pair.declared.columns]
+        parts = read_table(self.root.sub(self.pair.wide_rules.path), names)
+        return sorted((row for part in parts for row in part.to_pylist()), key=lambda row: str(row["order_id"]))
+
+    def wanted(self, at_ms: int | None = None) -> list[dict[str, Any]]:
+        """What the rules make of all cells ever written."""
+        cells = cells_table(self.written)
+        shown = cells.filter(visible(cells, self.pair.kept, Moment(at_ms or now_ms())))
+        rows = pa.array(sorted({row for row, *_ in self.written}), pa.string())
+        found = wide_rows(shown, rows, self.pair.declared).upserts.to_pylist()
+        return sorted(found, key=lambda row: str(row["order_id"]))
+
+
+def cells_table(written: Mapping[tuple[Any, ...], tuple[int, bytes | None]]) -> pa.Table:
+    """Cells by their keys, with the sequence id and the value of each, as stored."""
+    rows = [dict(zip(CELL_KEY, key, strict=True)) | {"value": value} for key, (_, value) in written.items()]
+    table = pa.Table.from_pylist(rows, schema=CELL_SCHEMA)
+    return table.append_column("_binlake_order", pa.array([order for order, _ in written.values()], pa.int64()))
+
+
+def cells_batch(cells: Iterable[Cell], sequence: int) -> ChangeBatch:
+    """Cells of one WAL entry as a change batch."""
+    rows = [dict(zip((*CELL_KEY, "value"), cell, strict=True)) for cell in cells]
+    table = pa.Table.from_pylist(rows, schema=CELL_SCHEMA)
+    numbers = {"__op": int(Op.UPSERT), "__order": sequence, "__place": sequence, "__offset": sequence}
+    for extra in META_FIELDS:
+        values = np.full(len(rows), numbers.get(extra.name, 0))
+        values = np.arange(len(rows)) if extra.name == "__row" else values
+        table = table.append_column(extra, pa.array(values, extra.type))
+    columns = tuple(Column(f.name, "", f.type) for f in CELL_SCHEMA)
+    return ChangeBatch(TableSchema(CELLS, columns, CELL_KEY), "hbase.shop.orders", table)
