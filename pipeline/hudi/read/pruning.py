@@ -34,7 +34,7 @@ from pipeline.hudi.read.lookups import (
     run_tasks,
 )
 from pipeline.hudi.read.plan import PlanStep, ScanWarning
-from pipeline.hudi.read.record_keys import KeyLookup, key_lookup
+from pipeline.hudi.read.record_keys import KeyBuckets, KeyLookup, index_buckets, key_lookup
 from pipeline.hudi.read.slice_files import SliceFiles
 from pipeline.hudi.read.window import COMMIT_TIME_FIELD, CommitWindow
 
@@ -105,8 +105,8 @@ class Pruning:
         """Bucket pruning; returns the record keys that the condition binds."""
         is_key_theirs = all(first_instant(one) >= keyed_since(self.config) for one in self.slices.slices)
         lookup = key_lookup(self.condition, self.config, self.schema, by_fields=is_key_theirs)
-        buckets = None if lookup is None or not is_key_theirs else lookup.buckets(self.config)
-        if lookup is None or buckets is None:
+        buckets = self._buckets(lookup) if is_key_theirs else None
+        if buckets is None:
             return lookup
         keep = np.ones(len(self.slices.slices), dtype=np.bool_)
         held = total = 0
@@ -120,8 +120,16 @@ class Pruning:
                 return lookup
             keep[mine] = np.isin(numbers, [-1, *wanted])
             held, total = max(held, len(wanted)), max(total, count)
-        self.narrow("bucket", f"record keys: {len(lookup.keys)}, in {held} of {total} buckets", keep)
+        self.narrow(
+            "bucket", f"{'record' if lookup else 'index'} keys: {len(buckets.keys)}, in {held} of {total} buckets", keep
+        )
         return lookup
+
+    def _buckets(self, lookup: KeyLookup | None) -> KeyBuckets | None:
+        """The buckets that may hold rows: of the record keys, or of the part of the key that is hashed."""
+        if lookup is None:
+            return index_buckets(self.condition, self.config, self.schema)
+        return lookup.buckets(self.config)
 
     def warn(self, step: str, what: str) -> None:
         """Record that a step failed."""

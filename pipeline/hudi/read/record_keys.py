@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 
@@ -36,19 +37,17 @@ class KeyLookup:
 
     def buckets(self, config: TableConfig) -> KeyBuckets | None:
         """The buckets of the keys; None for a table without this bucket index."""
-        properties = config.properties()
-        if not says_key(config):
-            return None
-        if not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
-            return None
-        if (
-            properties.get(BUCKET_ENGINE) != config.kind.properties().get(BUCKET_ENGINE)
-            or PARTITION_BUCKETS in config.extra
-        ):
-            return None
-        if properties.get(_HASH_FIELD) != ",".join(config.hash_fields):
-            return None
-        return KeyBuckets(self.keys, config.hash_fields, config.bucketing)
+        return KeyBuckets(self.keys, config.hash_fields, config.bucketing) if _says_buckets(config) else None
+
+
+def _says_buckets(config: TableConfig) -> bool:
+    """Whether the properties name the bucket index as binlake reads it."""
+    properties = config.properties()
+    if not says_key(config) or not config.bucket_count or properties.get("hoodie.index.type") != "BUCKET":
+        return False
+    if properties.get(BUCKET_ENGINE) != config.kind.properties().get(BUCKET_ENGINE):
+        return False
+    return PARTITION_BUCKETS not in config.extra and properties.get(_HASH_FIELD) == ",".join(config.hash_fields)
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,34 @@ def key_lookup(part: Filter, config: TableConfig, schema: pa.Schema, *, by_field
         return _lookup(members(pa.string(), tuple(direct)))
     if not by_fields or not says_key(config):
         return None
+    columns = _bound_texts(part, config.record_key_fields, schema)
+    return None if columns is None else _lookup(_spelled(config, columns))
+
+
+def index_buckets(part: Filter, config: TableConfig, schema: pa.Schema) -> KeyBuckets | None:
+    """The buckets of the rows that a filter may pass, if it binds the fields that are hashed and not the whole key.
+
+    Arguments and errors as ``key_lookup``. None also where a value holds a comma, by which Hudi may read another value
+    out of the record key than was written.
+    """
+    if not config.index_fields or not _says_buckets(config):
+        return None
+    columns = _bound_texts(part, config.index_fields, schema)
+    if columns is None or any(pc.any(pc.match_substring(column, ",")).as_py() for column in columns):
+        return None
+    return KeyBuckets(_combined(config.index_fields, columns), config.index_fields, config.bucketing)
+
+
+def _bound_texts(part: Filter, names: Sequence[str], schema: pa.Schema) -> list[pa.Array] | None:
+    """The texts of the values that a filter binds some columns to; None if it does not, or binds too many."""
     columns = []
-    for name in config.record_key_fields:
+    for name in names:
         values = bound_values(part, name)
         if values is None or name not in schema.names or not _has_known_texts(schema.field(name).type):
             return None
         columns.append(_texts(members(schema.field(name).type, tuple(values))))
-    sizes = [len(column) for column in columns]
-    if not columns or np.prod(sizes, dtype=float) > MAX_KEYS:
-        return None
-    return _lookup(_spelled(config, columns))
+    many = np.prod([len(column) for column in columns], dtype=float) > MAX_KEYS
+    return None if many or not columns else columns
 
 
 def _lookup(keys: pa.Array) -> KeyLookup | None:
@@ -123,13 +140,18 @@ def _texts(values: pa.Array) -> pa.Array:
 
 def _spelled(config: TableConfig, columns: list[pa.Array]) -> pa.Array:
     """The record keys of all combinations of the columns' texts, in every form the table may use."""
-    rows = list(itertools.product(*(range(len(column)) for column in columns)))
-    picked = [column.take(pa.array([row[i] for row in rows], pa.int64())) for i, column in enumerate(columns)]
-    keys = record_keys(pa.Table.from_arrays(picked, names=list(config.record_key_fields)), config.record_key_fields)
+    keys = _combined(config.record_key_fields, columns)
     if len(columns) > 1 or config.properties().get(_KEYGENERATOR) in _BARE:
         return keys
     (name,) = config.record_key_fields
     return pa.concat_arrays([keys, pc.binary_join_element_wise(pa.scalar(f"{name}:"), keys, "")])
+
+
+def _combined(names: Sequence[str], columns: list[pa.Array]) -> pa.Array:
+    """The record keys of all combinations of the columns' texts."""
+    rows = list(itertools.product(*(range(len(column)) for column in columns)))
+    picked = [column.take(pa.array([row[i] for row in rows], pa.int64())) for i, column in enumerate(columns)]
+    return record_keys(pa.Table.from_arrays(picked, names=list(names)), names)
 
 
 def bound_values(part: Filter, column: str) -> set[Value] | None:

@@ -16,7 +16,7 @@ from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.read import And, Eq, Filter, Ge, In, IsNull, Ne, Or, Unknown
 from pipeline.hudi.read.filters.expressions import FALSE, normalised
-from pipeline.hudi.read.record_keys import MAX_KEYS, bound_values, key_lookup
+from pipeline.hudi.read.record_keys import MAX_KEYS, bound_values, index_buckets, key_lookup
 from tests.hudi.read.oracle import filters, rows, truth
 
 CONFIG = TableConfig(
@@ -122,6 +122,32 @@ def test_the_buckets_are_those_of_the_writer(ids: list[int], text: str) -> None:
     assert found is not None
     assert (buckets := found.buckets(config)) is not None
     assert buckets.of("") == set(bucket_ids(written, ("id", "name"), 8).tolist())
+
+
+@given(
+    names=st.lists(st.text("a,:é", max_size=3), min_size=1, max_size=4, unique=True), other=st.text("a,:", max_size=3)
+)
+def test_a_part_of_the_key_decides_the_bucket(names: list[str], other: str) -> None:
+    config = replace(CONFIG, record_key_fields=("name", "id"), index_fields=("name",))
+    assert TableConfig.from_properties(config.to_properties()).hash_fields == ("name",)
+    found = index_buckets(normalised(In("name", tuple(names))), config, SCHEMA)
+    if any("," in name for name in names):
+        assert found is None
+        return
+    rows = pa.table({"name": names, "id": [other] * len(names)})
+    assert found is not None
+    assert found.of("") == set(bucket_ids(record_keys(rows, ("name", "id")), ("name",), 8).tolist())
+    whole = key_lookup(normalised(And((In("name", tuple(names)), Eq("id", 1)))), config, SCHEMA)
+    assert whole is not None
+    assert (buckets := whole.buckets(config)) is not None
+    assert buckets.of("") == found.of("")
+
+
+def test_a_condition_that_does_not_bind_the_hashed_part_has_no_buckets() -> None:
+    config = replace(CONFIG, record_key_fields=("name", "id"), index_fields=("name",))
+    assert index_buckets(Eq("id", 1), config, SCHEMA) is None
+    assert index_buckets(Ge("name", "a"), config, SCHEMA) is None
+    assert index_buckets(Eq("name", "a"), replace(CONFIG, record_key_fields=("name", "id")), SCHEMA) is None
 
 
 @pytest.mark.parametrize(
