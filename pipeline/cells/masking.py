@@ -23,7 +23,7 @@ from pipeline.cells.ordered import (
 )
 from pipeline.compiled import LONG, LONGS, NOTHING, OUT_BYTES, compiled
 
-_Bytes = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[np.uint8]
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 _LEAST: Final = np.int64(np.iinfo(np.int64).min)
 
@@ -56,7 +56,7 @@ def _has_version(timestamp: Longs, kind: Longs, at: int, end: int, wanted: int) 
 
 @compiled(NOTHING(LONGS, LONGS, LONGS, LONG, LONG, LONG, LONG, OUT_BYTES))
 def _mask_column(
-    timestamp: Longs, kind: Longs, start: Longs, first: int, markers: int, at: int, end: int, masked: _Bytes
+    timestamp: Longs, kind: Longs, start: Longs, first: int, markers: int, at: int, end: int, masked: Bytes
 ) -> None:
     """Sets ``masked`` of a column's values, ``at`` to ``end``; the family's markers are ``first`` to ``markers``."""
     family = _LEAST
@@ -99,7 +99,7 @@ def _matches(kind: int, marker: int, start: int, timestamp: int) -> int:
 
 
 @compiled(LONG(LONGS, LONGS, LONG, LONG, OUT_BYTES))
-def _trim(live: Longs, written: Longs, count: int, versions: int, masked: _Bytes) -> int:
+def _trim(live: Longs, written: Longs, count: int, versions: int, masked: Bytes) -> int:
     """Masks the values of ``live`` that have ``versions`` newer ones, and returns how many are left.
 
     HBase counts the sequence ids of the newer ones: values that were written by one entry count once.
@@ -133,7 +133,7 @@ def _mask_by_sequence(
     at: int,
     end: int,
     versions: int,
-    masked: _Bytes,
+    masked: Bytes,
 ) -> None:
     """As ``_mask_column``, but a marker masks only what was written before it or by the same entry.
 
@@ -185,7 +185,7 @@ def mask(
     order: Longs,
     by_sequence: Longs,
     versions: Longs,
-    masked: _Bytes,
+    masked: Bytes,
 ) -> None:
     """Sets ``masked`` (uint8 of n, zeros) to 1 for each value that a marker masks. Rules are by family."""
     first = 0
@@ -212,11 +212,11 @@ def show(
     family: Longs,
     timestamp: Longs,
     kind: Longs,
-    masked: _Bytes,
+    masked: Bytes,
     versions: Longs,
     oldest: Longs,
     min_versions: Longs,
-    shown: _Bytes,
+    shown: Bytes,
 ) -> None:
     """Sets ``shown`` (uint8 of n, zeros) to 1 for the values that a read has. Masked values are no versions."""
     at = 0

@@ -59,6 +59,11 @@ class Ordered:
     start: Longs
     order: Longs
 
+    def chosen(self, flags: Bools) -> Ordered:
+        """Some of the cells; ``flags``: bool of n."""
+        parts = (self.at, self.group, self.column, self.family, self.timestamp, self.kind, self.start, self.order)
+        return Ordered(*(part[flags] for part in parts))
+
 
 @dataclass(frozen=True, slots=True)
 class FamilyRules:
@@ -80,9 +85,15 @@ class FamilyRules:
     by_sequence: Longs
     keep_deleted: Bools
 
+    def of(self, cells: pa.Table) -> Longs:
+        """The index of each cell's family, int64 of n."""
+        found: Longs = pc.index_in(cells[FAMILY].combine_chunks(), self.names).to_numpy().astype(np.int64)
+        return found
 
-def family_rules(names: pa.Array, rule: CellsRule, now_ms: int) -> FamilyRules:
-    """The rules of the families in ``names`` (string array, each once), for reads at the wall time ``now_ms``."""
+
+def family_rules(cells: pa.Table, rule: CellsRule, now_ms: int) -> FamilyRules:
+    """The rules of the families of the cells, for reads at the wall time ``now_ms``."""
+    names = cells[FAMILY].combine_chunks().unique()
     rules = [rule.family(name) for name in names.to_pylist()]
     return FamilyRules(
         names,
@@ -94,12 +105,11 @@ def family_rules(names: pa.Array, rule: CellsRule, now_ms: int) -> FamilyRules:
     )
 
 
-def ordered(cells: pa.Table, kept: Bools, families: FamilyRules) -> Ordered:
-    """The cells that are ``kept`` (bool of n), put in order.
+def ordered(cells: pa.Table, families: FamilyRules) -> Ordered:
+    """The cells put in order.
 
     Args:
         cells: n rows with the columns of ``CELL_KEY`` and ``ORDER``, each key once, in any order.
-        kept: which of them.
         families: of the cells.
 
     Raises:
@@ -107,15 +117,14 @@ def ordered(cells: pa.Table, kept: Bools, families: FamilyRules) -> Ordered:
     """
     kind, start = _kinds(cells[KIND].combine_chunks())
     row = cells[ROW].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    family = pc.index_in(cells[FAMILY].combine_chunks(), families.names).to_numpy().astype(np.int64)
+    family = families.of(cells)
     words = cells[QUALIFIER].combine_chunks().dictionary_encode()
     qualifier = np.where(kind <= DELETE_FAMILY_VERSION, 0, words.indices.to_numpy().astype(np.int64) + 1)
     group = row * max(len(families.names), 1) + family
     column = _numbered(group, qualifier, len(words.dictionary) + 1)
     timestamp = cells[TIMESTAMP].combine_chunks().to_numpy()
     order = cells[ORDER].combine_chunks().cast(pa.int64()).to_numpy()
-    chosen = np.flatnonzero(kept)
-    at = chosen[np.lexsort((kind[chosen], ~timestamp[chosen], column[chosen]))]
+    at = np.lexsort((kind, ~timestamp, column))
     return Ordered(at, group[at], column[at], family[at], timestamp[at], kind[at], start[at], order[at])
 
 

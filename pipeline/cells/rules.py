@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipeline.cells.masking import mask, show
-from pipeline.cells.ordered import Bools, FamilyRules, Ordered, family_rules, ordered
-from pipeline.decode.cells import FAMILY, KIND, TIMESTAMP, CellKind
+from pipeline.cells.masking import Bytes, mask, show
+from pipeline.cells.ordered import PUT, Bools, FamilyRules, Ordered, family_rules, ordered
 from pipeline.settings.cells.rules import CellsRule
 
 
@@ -47,41 +45,34 @@ def visible(cells: pa.Table, rule: CellsRule, moment: Moment) -> pa.BooleanArray
     Raises:
         CorruptDataError: a cell's kind is not known.
     """
-    families = family_rules(cells[FAMILY].combine_chunks().unique(), rule, moment.now_ms)
+    families = family_rules(cells, rule, moment.now_ms)
     found = np.zeros(len(cells), dtype=np.bool_)
-    cut = ordered(cells, _read(cells, rule, moment, families), families)
-    found[cut.at] = _shown(cut, families)
+    cut = ordered(cells, families)
+    cut = cut.chosen(_read(cut, rule, moment, families))
+    found[cut.at] = shown_of(cut, families, masked_of(cut, families))
     return pa.array(found)
 
 
-def _read(cells: pa.Table, rule: CellsRule, moment: Moment, families: FamilyRules) -> Bools:
+def masked_of(cut: Ordered, families: FamilyRules) -> Bytes:
+    """1 for each value that a marker masks, 0 for other cells; uint8 of n."""
+    masked = np.zeros(len(cut.at), dtype=np.uint8)
+    sequence, versions = families.by_sequence, families.versions
+    mask(cut.group, cut.column, cut.family, cut.timestamp, cut.kind, cut.start, cut.order, sequence, versions, masked)
+    return masked
+
+
+def shown_of(cut: Ordered, families: FamilyRules, masked: Bytes) -> Bools:
+    """Which cells a read has; bool of n. ``masked``: of ``masked_of``."""
+    shown = np.zeros(len(cut.at), dtype=np.uint8)
+    limits = (families.versions, families.oldest, families.min_versions)
+    show(cut.column, cut.family, cut.timestamp, cut.kind, masked, *limits, shown)
+    return shown.astype(np.bool_)
+
+
+def _read(cut: Ordered, rule: CellsRule, moment: Moment, families: FamilyRules) -> Bools:
     """Which cells count at the moment: bool of n."""
     if moment.as_of_ms is None:
-        return np.ones(len(cells), dtype=np.bool_)
+        return np.ones(len(cut.at), dtype=np.bool_)
     newest = min(moment.as_of_ms * rule.ticks_per_ms + rule.ticks_per_ms - 1, np.iinfo(np.int64).max)
-    kept = families.keep_deleted[pc.index_in(cells[FAMILY].combine_chunks(), families.names).to_numpy()]
-    marker = pc.not_equal(cells[KIND].combine_chunks(), CellKind.PUT.value).to_numpy(zero_copy_only=False)
-    early: Bools = cells[TIMESTAMP].combine_chunks().to_numpy() <= newest
-    read: Bools = early | (marker & ~kept)
+    read: Bools = (cut.timestamp <= newest) | ((cut.kind != PUT) & ~families.keep_deleted[cut.family])
     return read
-
-
-def _shown(cut: Ordered, families: FamilyRules) -> Bools:
-    masked = np.zeros(len(cut.at), dtype=np.uint8)
-    shown = np.zeros(len(cut.at), dtype=np.uint8)
-    by_sequence, versions = families.by_sequence, families.versions
-    mask(
-        cut.group, cut.column, cut.family, cut.timestamp, cut.kind, cut.start, cut.order, by_sequence, versions, masked
-    )
-    show(
-        cut.column,
-        cut.family,
-        cut.timestamp,
-        cut.kind,
-        masked,
-        versions,
-        families.oldest,
-        families.min_versions,
-        shown,
-    )
-    return shown.astype(np.bool_)

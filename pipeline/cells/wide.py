@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.cells.buffers import Int64s, Mask
+from pipeline.cells.buffers import Int64s, Mask, mask_of
 from pipeline.cells.faults import FAULT_SCHEMA, key_faults, undeclared_faults, value_faults
 from pipeline.cells.newest import Newest, newest_cells
+from pipeline.cells.piecewise import Converted
 from pipeline.cells.places import NOWHERE, place_of_columns
 from pipeline.cells.text_form import bytes_of_text
 from pipeline.cells.values import decode_values, value_type
@@ -62,7 +64,7 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
     Raises ValueError if a cell is of another row, or a key has no text form.
     """
     newest = newest_cells(cells, rows)
-    keys = decode_values(bytes_of_text(rows), rule.key)
+    keys = _keys(rows, rule.key)
     visible = np.zeros(len(rows), dtype=bool)
     visible[newest.row] = True
     lost = visible & keys.bad
@@ -89,6 +91,16 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
         gone,
         pa.concat_tables(faults) if faults else FAULT_SCHEMA.empty_table(),
     )
+
+
+def _keys(rows: pa.Array, key: WideColumn) -> Converted:
+    """Row keys, each another value: a number in another spelling than its own (007) is bad."""
+    stored = bytes_of_text(rows)
+    decoded = decode_values(stored, key)
+    if not key.as_text or key.type == "utf8":
+        return decoded
+    strange = ~mask_of(pc.equal(decoded.values.cast(pa.string()).cast(pa.binary()), stored))
+    return Converted(pc.if_else(pa.array(~strange), decoded.values, pa.scalar(None, decoded.values.type)), strange)
 
 
 def _column(

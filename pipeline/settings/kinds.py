@@ -1,11 +1,12 @@
-"""What tables of a kind cannot have."""
+"""What tables of a kind, and stitched tables, cannot have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.settings.table_rules import ClusteringSettings
+from pipeline.settings.merging import StitchedSettings
+from pipeline.settings.table_rules import ClusteringSettings, TableRules
 
 
 def kind_problem(rules: Mapping[str, Any]) -> str | None:
@@ -49,3 +50,19 @@ def _of_lookup(rules: Mapping[str, Any]) -> str | None:
     elif index.endswith("record_index") and not rules["metadata"].enabled:
         why = "it is kept in the metadata table, which metadata.enabled: false leaves out"
     return None if why is None else f"index.type: {index}: {why}"
+
+
+def stitched_problem(rules: TableRules, stitched: StitchedSettings) -> str | None:
+    """Which of its rules a stitched table cannot have; None if it can have them all."""
+    if rules.partition is not None and rules.partition.column not in stitched.key:
+        column = rules.partition.column
+        return f"its partition column {column} must be one of its key, because every source must know a row's partition"
+    if rules.columns is not None and rules.columns.computed:
+        return "it can have no columns.computed: give expressions in the columns of its sources"
+    if rules.merge.engine != "newest":
+        return "it can have no merge engine of its own"
+    if rules.index.looks_up:
+        return f"it cannot have index.type: {rules.index.type}, because its rows are merged bucket by bucket"
+    if rules.kind == "append":
+        return "it cannot be an append table: rows of an append table are never put together"
+    return None

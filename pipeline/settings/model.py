@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
+from pipeline.errors import ConfigError
 from pipeline.settings.document import KeyPath, document_of, read_text
 from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.fanout import Destination
@@ -117,7 +118,10 @@ class Settings(Section):
     @model_validator(mode="after")
     def _plain_topics_fit_their_tables(self) -> Self:
         for entry in self.source.plain:
-            rules = self.plain_rules(entry)
+            try:
+                rules = self.plain_rules(entry)
+            except ConfigError as error:
+                raise mistake(f"source.plain: {error.what}") from error
             if rules is not None and (problem := plain_table_problem(entry, rules)):
                 raise mistake(f"source.plain, table {entry.table}: {problem}")
         return self

@@ -79,7 +79,7 @@ def translate(error: ValidationError, model: type[BaseModel], document: Document
 
 
 def _problem(details: Any, model: type[BaseModel], document: Document) -> Problem:  # noqa: ANN401 - ErrorDetails
-    path: KeyPath = tuple(details["loc"])
+    path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")  # how pydantic marks a wrong name
     return Problem(path, _message(details, path, model), document.line_of(path))
 
 

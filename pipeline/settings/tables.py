@@ -7,11 +7,14 @@ from typing import Any, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from pipeline.errors import ConfigError
 from pipeline.policies import Conflicts, FileSizePolicy, TableType
+from pipeline.settings.cells.allowed import cells_problem, shared_name, wide_problem
+from pipeline.settings.cells.lake_tables import cells_table_of, has_table, rules_of, split_name
 from pipeline.settings.cells.tables import CellsSettings
 from pipeline.settings.fanout import ColumnsSettings, Destination, RouteSettings
 from pipeline.settings.index import IndexSettings, RowsKind
-from pipeline.settings.kinds import kind_problem
+from pipeline.settings.kinds import kind_problem, stitched_problem
 from pipeline.settings.merging import MergeSettings, StitchedSettings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, numbered, path_name
@@ -146,8 +149,21 @@ class TablesSettings(Section):
         if len(set(names)) != len(names):
             raise mistake("two stitched tables have one name")
         for stitched in self.stitched:
-            if problem := _not_stitchable(self.rules(Destination(*stitched.name)), stitched):
+            if problem := stitched_problem(self.rules(Destination(*stitched.name)), stitched):
                 raise mistake(f"stitched table {stitched.table}: {problem}")
+        return self
+
+    @model_validator(mode="after")
+    def _tables_of_stores(self) -> Self:
+        if problem := shared_name(self.cells, [stitched.table for stitched in self.stitched]):
+            raise mistake(f"cells: {problem}")
+        for store in self.cells:
+            if problem := cells_problem(self.rules(Destination(*split_name(store.cells_table)))):
+                raise mistake(f"table of cells {store.cells_table}: {problem}")
+            if store.wide_table is not None:
+                wide = Destination(*split_name(store.wide_table))
+                if problem := wide_problem(self.rules(wide), self._given(wide)["key"]):
+                    raise mistake(f"wide table {store.wide_table}: {problem}")
         return self
 
     @property
@@ -172,13 +188,23 @@ class TablesSettings(Section):
         return taken and (not self.fans_out or self.destination(source) is not None)
 
     def destination(self, source: SourceName) -> Destination | None:
-        """The lake table of a source table's rows: the first stitched table that has it as a source, else by the first
-        route that matches; None if the route leaves the table out."""
+        """The lake table of a source table's rows: the table of cells of a store's table, else the first stitched table
+        that has it as a source, else by the first route that matches; None if the route leaves the table out.
+
+        Raises ConfigError for a source table that would be written into a store's tables.
+        """
+        if (cells := cells_table_of(self.cells, f"{source.database}.{source.table}")) is not None:
+            return Destination(*cells)
+        found = self._routed(source)
+        if found is not None and has_table(self.cells, _plain_name(found)):
+            raise ConfigError(
+                f"{source.database}.{source.table} would be written into {_plain_name(found)}, a table of tables.cells",
+                do_next="route it to another table, or leave it out (tables.exclude)",
+            )
+        return found
+
+    def _routed(self, source: SourceName) -> Destination | None:
         table, number = numbered(source.table)
-        for store in self.cells:
-            if store.source == f"{source.database}.{source.table}":
-                database, name = store.cells_table.split(".")
-                return Destination(database, name)
         for stitched in self.stitched:
             if (group := stitched.group_of(f"{source.database}.{table}")) is not None:
                 return Destination(*stitched.name, group)
@@ -196,8 +222,7 @@ class TablesSettings(Section):
     def rules(self, source: SourceName) -> TableRules:
         """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
         override."""
-        taken = self.override_of(source)
-        given = self._effective(self.overrides[taken] if taken is not None else None)
+        given = self._given(source)
         if given["kind"] == "append":
             given["schema_changes"] = given["schema_changes"].without_changed_rows()
         given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()
@@ -210,13 +235,13 @@ class TablesSettings(Section):
         path = self.path.format(database=path_name(source.database), table=spelled)
         if (stitched := self._stitched(source)) is not None:
             given |= {"key": stitched.key, "groups": stitched.groups()}
-        for store in self.cells:
-            name = f"{source.database}.{source.table}"
-            if name == store.cells_table:
-                given |= {"cells": store.cells_rule()}
-            elif (wide := store.wide_rule()) is not None and name == store.wide_table:
-                given |= {"key": (wide.key.name,), "wide": wide}
+        given |= rules_of(self.cells, f"{source.database}.{source.table}")
         return TableRules(path=path, **given)
+
+    def _given(self, source: SourceName) -> dict[str, Any]:
+        """The values of the settings for a lake table."""
+        taken = self.override_of(source)
+        return self._effective(self.overrides[taken] if taken is not None else None)
 
     def _effective(self, override: TableOverride | None) -> dict[str, Any]:
         """The values of the defaults, with those that an override gives in their place."""
@@ -233,22 +258,6 @@ class TablesSettings(Section):
 def _plain_name(source: SourceName) -> str:
     """``database.table`` as patterns match it: later tables of a name have the rules of that name."""
     return f"{source.database}.{numbered(source.table)[0]}"
-
-
-def _not_stitchable(rules: TableRules, stitched: StitchedSettings) -> str | None:
-    """Which of its rules a stitched table cannot have; None if it can have them all."""
-    if rules.partition is not None and rules.partition.column not in stitched.key:
-        column = rules.partition.column
-        return f"its partition column {column} must be one of its key, because every source must know a row's partition"
-    if rules.columns is not None and rules.columns.computed:
-        return "it can have no columns.computed: give expressions in the columns of its sources"
-    if rules.merge.engine != "newest":
-        return "it can have no merge engine of its own"
-    if rules.index.looks_up:
-        return f"it cannot have index.type: {rules.index.type}, because its rows are merged bucket by bucket"
-    if rules.kind == "append":
-        return "it cannot be an append table: rows of an append table are never put together"
-    return None
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -31,7 +31,7 @@ from pipeline.upsert.prepare import TableFacts, prepare
 from tests.stream.topic_log import services
 
 CELLS, WIDE = SourceTable("shop", "orders_cells"), SourceTable("shop", "orders")
-COLUMNS = {"order_id": ":key", "user_id": "d:user_id long", "status": "d:status", "attributes": "m: utf8"}
+COLUMNS = {"order_id": ":key", "user_id": "d:user_id#b long", "status": "d:status", "attributes": "m: utf8"}
 #: A cell: row, family, qualifier, timestamp, kind, value.
 Cell = tuple[str, str, str, int, str, bytes | None]
 

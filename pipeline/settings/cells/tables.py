@@ -2,82 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.settings.cells.columns import CELL_TYPES, WideColumn
 from pipeline.settings.cells.families import FamilySettings
-from pipeline.settings.cells.rules import CellsRule, Undeclared, WideRule
-from pipeline.validation import Count, Section, Text, mistake
+from pipeline.settings.cells.rules import CellsRule, WideRule
+from pipeline.settings.cells.wide_table import WideSettings
+from pipeline.validation import Section, Text, mistake
 
-_DECLARED: Final = re.compile(
-    r"(?P<place>:key|[^\s:#]+:[^\s#]*)(?:#(?P<storage>[bs-]))?"
-    r"(?:\s+(?P<type>[a-z0-9]+)(?:\((?P<precision>\d+)(?:,\s*(?P<scale>\d+))?\))?)?"
-)
 _MS_PER_HOUR: Final = 3_600_000
-
-
-def wide_column(name: str, declared: str) -> WideColumn | None:
-    """A column by its declaration (``d:user_id#b long``, ``:key``, ``m: utf8``); None if the text is none."""
-    found = _DECLARED.fullmatch(declared)
-    if found is None:
-        return None
-    type_ = next((known for known in CELL_TYPES if known == (found["type"] or "utf8")), None)
-    if type_ is None:
-        return None
-    family, _, qualifier = found["place"].partition(":")
-    return WideColumn(
-        name,
-        family or None,
-        qualifier if family and qualifier else None,
-        type_,
-        found["storage"] == "s",
-        int(found["precision"] or 38),
-        int(found["scale"] or 0),
-    )
-
-
-class WideSettings(Section):
-    """A wide table: a row for each row of the store, columns by declaration."""
-
-    table: Text | None = None
-    """The ``database.table`` in the lake; null takes the store's own name of the table."""
-    columns: Mapping[Text, Text] = Field(min_length=1)
-    """Column in the lake: where its value is in the store, and its type. ``:key`` is the row key, ``cf:col`` a column,
-    ``cf:`` a map of the family's undeclared columns, as Hive's HBase handler writes them; ``#b`` for values as HBase's
-    ``Bytes`` writes them (the default), ``#s`` for values as text. Types: ``utf8``, ``long``, ``int``, ``short``,
-    ``double``, ``float``, ``boolean``, ``decimal(p,s)``, ``bytes``."""
-    undeclared: Undeclared = "quarantine"
-    """What becomes of a value that no column holds: ``drop`` leaves it out, ``quarantine`` reports it. The table of
-    cells has it in any case."""
-    sweep_seconds: Count = 60
-    """How often the rows are derived anew whose cells have expired (``ttl_seconds``)."""
-
-    @model_validator(mode="after")
-    def _columns(self) -> Self:
-        parsed = self.parsed()
-        if sum(column.is_key for column in parsed) != 1:
-            raise mistake("exactly one column must be :key")
-        places = [(column.family, column.qualifier) for column in parsed]
-        if len(set(places)) != len(places):
-            raise mistake("two columns have one place in the store")
-        return self
-
-    @field_validator("columns")
-    @classmethod
-    def _declared(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
-        for name, declared in columns.items():
-            if wide_column(name, declared) is None:
-                raise mistake(f"{name}: must be :key, family:column or family: with #b or #s and a type behind it")
-        return columns
-
-    def parsed(self) -> tuple[WideColumn, ...]:
-        """The columns, the row key first."""
-        found = [column for name, text in self.columns.items() if (column := wide_column(name, text)) is not None]
-        return tuple(sorted(found, key=lambda column: not column.is_key))
 
 
 class CellsSettings(Section):
@@ -97,13 +32,17 @@ class CellsSettings(Section):
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        names = [self.source, self.cells_table, *([self.wide_table] if self.wide_table else [])]
-        for name in names:
+        for name in (self.source, *self.lake_tables):
             if name.count(".") != 1 or not all(name.split(".")):
-                raise mistake("names must be database.table")
-        if len(set(names[1:])) != len(names[1:]):
+                raise mistake("names must be database.table; a table without a namespace is default.table")
+        if len({name.lower() for name in self.lake_tables}) != len(self.lake_tables):
             raise mistake("the table of cells and the wide table have one name")
         return self
+
+    @property
+    def lake_tables(self) -> tuple[str, ...]:
+        """The names of its tables in the lake."""
+        return (self.cells_table,) if self.wide_table is None else (self.cells_table, self.wide_table)
 
     @property
     def cells_table(self) -> str:

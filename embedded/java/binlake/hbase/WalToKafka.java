@@ -30,13 +30,13 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Topics: PREFIX.NAMESPACE.TABLE.wal has one JSON document a WAL entry, PREFIX.NAMESPACE.TABLE.events one Avro
  * record a cell. The configuration of the peer: "bootstrap.servers"; "topic.prefix" (default "hbase"); "formats"
- * (default "wal"; "wal,events" for both); "kafka.NAME" for any other setting NAME of Kafka's producer.
+ * (default "wal"; "wal,events" for both); "producer.NAME" for any other setting NAME of Kafka's producer.
  */
 public class WalToKafka extends BaseReplicationEndpoint {
   private static final Logger LOG = LoggerFactory.getLogger(WalToKafka.class);
   private static final List<String> FORMATS = Arrays.asList("wal", "events");
   private static final AtomicLong SENT = new AtomicLong();
-  private static final String PRODUCER_SETTING = "kafka.";
+  private static final String PRODUCER_SETTING = "producer.";
 
   private KafkaProducer<byte[], byte[]> producer;
   private String prefix;
