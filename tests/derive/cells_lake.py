@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import wide_rows
 from pipeline.clock import now_ms
 from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA, CellKind
-from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, SourceTable
+from pipeline.decode.formats.cell_rows import table_of_cells
 from pipeline.derive.derivation import Deriver
 from pipeline.derive.pairs import DerivedPair, derived_pairs
 from pipeline.hudi.read.slice import read_table
@@ -31,7 +32,7 @@ from pipeline.upsert.prepare import TableFacts, prepare
 from tests.stream.topic_log import services
 
 CELLS, WIDE = SourceTable("shop", "orders_cells"), SourceTable("shop", "orders")
-COLUMNS = {"order_id": ":key", "user_id": "d:user_id#b long", "status": "d:status", "attributes": "m: utf8"}
+COLUMNS = {"order_id": ":key", "user_id": "d:user_id#b long", "status": "d:status#b utf8", "attributes": "m:#b utf8"}
 #: A cell: row, family, qualifier, timestamp, kind, value.
 Cell = tuple[str, str, str, int, str, bytes | None]
 
@@ -61,7 +62,7 @@ def document(
     **store: Any,  # noqa: ANN401 - any YAML value
 ) -> dict[str, Any]:
     """Settings of a stream of one store's table."""
-    rules = {"buckets": 1, "compaction": {"mode": "off"}, **(defaults or {})}
+    rules = {"buckets": 2, "compaction": {"mode": "off"}, **(defaults or {})}
     wide = {"columns": dict(columns or COLUMNS), **store.pop("wide", {})}
     return {
         "name": "shop",
@@ -112,7 +113,11 @@ class CellsLake:
     def write(self, *cells: Cell, stream: str = "shop") -> None:
         """Commit cells to the table of cells, as the stream or another writer does, and derive nothing."""
         self.sequence += 1
-        batch = cells_batch(cells, self.sequence)
+        self._commit(cells_batch(cells, self.sequence), stream)
+        for *key, value in cells:
+            self.written[tuple(key)] = (self.sequence, value)
+
+    def _commit(self, batch: ChangeBatch, stream: str) -> None:
         rules = self.pair.cells_rules
         known = self.lake.get(rules)
         facts = TableFacts() if known is None else TableFacts(bucketing=known.own_bucketing)
@@ -123,8 +128,24 @@ class CellsLake:
         report = TableReport(found.schema, found.target, found.columns, origins={CELLS}, counts=found.counts)
         table_input = TableInput(report, NO_RANGES, found.parcels)
         write_and_commit(table, table_input, stream, 0, self.pool, self.services)
-        for *key, value in cells:
-            self.written[tuple(key)] = (self.sequence, value)
+
+    def remove(self, *keys: tuple[Any, ...]) -> None:
+        """Delete cells, as a writer of another kind may."""
+        self.sequence += 1
+        batch = cells_batch([(*key, None) for key in keys], self.sequence)
+        ops = pa.array(np.full(len(keys), int(Op.DELETE)), pa.int8())
+        at = batch.rows.column_names.index("__op")
+        batch = replace(batch, rows=batch.rows.set_column(at, batch.rows.schema.field(at), ops))
+        self._commit(batch, "shop")
+        for key in keys:
+            del self.written[key]
+
+    def quarantined(self) -> list[tuple[str, str, bytes, str]]:
+        """(topic, row, value, reason) of what waits."""
+        names = ["topic", "key", "value", "reason"]
+        parts = read_table(self.root.sub(self.settings.quarantine_path), names)
+        rows = [tuple(row[name] for name in names) for part in parts for row in part.to_pylist()]
+        return sorted((topic, key.decode(), value, reason) for topic, key, value, reason in rows)
 
     def hudi(self, table: SourceTable) -> HudiTable:
         """A table, opened anew."""
@@ -161,5 +182,4 @@ def cells_batch(cells: Iterable[Cell], sequence: int) -> ChangeBatch:
         values = np.full(len(rows), numbers.get(extra.name, 0))
         values = np.arange(len(rows)) if extra.name == "__row" else values
         table = table.append_column(extra, pa.array(values, extra.type))
-    columns = tuple(Column(f.name, "", f.type) for f in CELL_SCHEMA)
-    return ChangeBatch(TableSchema(CELLS, columns, CELL_KEY), "hbase.shop.orders", table)
+    return ChangeBatch(table_of_cells(CELLS), "hbase.shop.orders", table)
