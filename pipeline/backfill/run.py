@@ -21,9 +21,11 @@ from pipeline.backfill.request import BackfillRequest
 from pipeline.backfill.stored_plan import StoredPlan
 from pipeline.backfill.work import Work, WorkPlanner
 from pipeline.backfill.workers import LocalWorkers, Workers
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.catalog import CatalogTable, catalog_table
 from pipeline.lake.lake import locking
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.store_tables import refuse_of_store
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.lease import StreamLease
 from pipeline.settings import Settings, TableRules
@@ -130,7 +132,9 @@ class Backfill:
     def _found(self) -> CatalogTable:
         lake = self.settings.lake
         root = self.root or open_storage(lake.uri, lake.storage_options())
-        return catalog_table(self.settings, root, self.table)
+        found = catalog_table(self.settings, root, self.table)
+        refuse_of_store(found.rules, Operation.BACKFILL, found.name)
+        return found
 
     def _state(self, found: CatalogTable) -> Storage:
         root = open_storage(self.settings.state_uri, self.settings.state_options())

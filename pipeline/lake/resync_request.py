@@ -14,6 +14,7 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.names import TableNames
+from pipeline.lake.store_tables import refuse_of_store
 from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
@@ -37,6 +38,7 @@ def resync_request(
     CorruptDataError, StorageError.
     """
     debezium = settings.source.debezium
+    refuse_of_store(settings.table_rules(table), Operation.RESYNC, str(table))
     if settings.source.format in ("canal", "maxwell", "json", "avro"):
         raise UnsupportedError(
             f"a table of format {settings.source.format} cannot be fetched anew by a signal",

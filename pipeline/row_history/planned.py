@@ -8,10 +8,12 @@ from enum import StrEnum
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.store_tables import refuse_of_store
 from pipeline.position.lease import StreamLease
 from pipeline.row_history.commits import CommitLog, revert_stream
 from pipeline.row_history.lake_images import changes_in_lake
@@ -82,10 +84,12 @@ def plan_revert(settings: Settings, places: Sequence[CatalogTable], selection: S
         selection: not empty.
         means: where the changes are found.
 
-    Errors as ``changes_in_kafka`` or ``changes_in_lake``, CorruptDataError, StorageError.
+    Errors as ``changes_in_kafka`` or ``changes_in_lake``, UnsupportedError for a table of a store (``store_tables``),
+    CorruptDataError, StorageError.
     """
     tables: dict[SourceTable, OpenTable] = {}
     for place in places:
+        refuse_of_store(place.rules, Operation.REVERT, place.name)
         table = LakeTable.look(place.storage, place.rules)
         tables[place.source] = OpenTable(table, CommitLog.of(table.table, settings.name))
     if means.before is BeforeImages.LAKE:

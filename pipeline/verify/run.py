@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.store_tables import refuse_of_store, store_refusal
 from pipeline.settings import Settings
 from pipeline.settings.database import ReplicaSettings
 from pipeline.settings.fanout import ShardRule
@@ -101,11 +103,15 @@ class Verifier:
         if table.rules.groups and not named:
             yield TableResult(table.name, skipped=_STITCHED)
             return
+        if not named and (refused := store_refusal(table.rules, Operation.VERIFY)) is not None:
+            yield TableResult(table.name, skipped=refused.why)
+            return
         for origin in self.origins(table):
             yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
 
     def resync(self, table: CatalogTable) -> list[Resynced]:
         """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
+        refuse_of_store(table.rules, Operation.RESYNC, table.name)
         repairer = self._repairer or Repairer(self.settings)
         return [resync_from_source(self.check(table, origin), repairer) for origin in self.origins(table)]
 

@@ -12,7 +12,9 @@ from pipeline.cli.lake_options import LakeConf, chosen_one
 from pipeline.cli.text import number, say
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.names import TableNames, source_of
+from pipeline.lake.store_tables import refuse_of_store
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import NO_REQUEST, TableRequest, change_request, load_requests, paused, resumed
 from pipeline.settings import Settings
@@ -68,8 +70,10 @@ def resync(
 def _resync_from_source(settings: Settings, name: str) -> None:
     from pipeline.verify.run import Verifier, VerifyOptions  # needs the database's client and compiled loops
 
+    found = chosen_one(settings, name)
+    refuse_of_store(found.rules, Operation.RESYNC, name)
     with Verifier(settings, VerifyOptions(wait_s=None)) as verifier:
-        for done in verifier.resync(chosen_one(settings, name)):
+        for done in verifier.resync(found):
             counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
             say(f"{name}: {counts}, as of {done.position} of the source")
 

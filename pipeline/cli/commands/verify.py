@@ -12,7 +12,9 @@ from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
 from pipeline.cli.option_group import options_of
 from pipeline.cli.text import duration, number, say
 from pipeline.errors import CorruptDataError, TransientError
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.store_tables import without_stores
 from pipeline.settings import Settings
 from pipeline.settings.database import ReplicaSettings
 from pipeline.verify.result import RowDifference, TableResult
@@ -53,6 +55,7 @@ def verify(
     """Compare tables with the live source at one position of its binlog, and repair them on demand."""
     settings = Settings.load(conf)
     found = chosen(settings, tables)
+    without_stores(found, Operation.VERIFY, named=bool(tables))
     with Verifier(settings, options) as verifier:
 
         def act(place: CatalogTable) -> int:

@@ -16,7 +16,9 @@ from pipeline.cli.option_group import options_of
 from pipeline.cli.text import epoch_ms, number, say, terminal
 from pipeline.decode.order import binlog_order
 from pipeline.errors import ConfigError
+from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.catalog import BrokenTable, CatalogTable
+from pipeline.lake.store_tables import without_stores
 from pipeline.row_history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
 from pipeline.row_history.records import KafkaRecords
 from pipeline.row_history.revert import RowRevert, TablePlan
@@ -109,7 +111,7 @@ def revert(
 
 def _places(settings: Settings, names: list[str] | None) -> list[CatalogTable]:
     places = []
-    for found in chosen(settings, names):
+    for found in without_stores(chosen(settings, names), Operation.REVERT, named=bool(names)):
         if isinstance(found, BrokenTable):
             raise found.error
         places.append(found)

@@ -1,0 +1,111 @@
+"""A small store whose events feed a table of cells and a wide table, the commands on it, and what both must hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from typer.testing import CliRunner, Result
+
+from pipeline.cli.app import app
+from pipeline.decode.changes import RawRecords
+from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.lake.audit import audit
+from pipeline.lake.lake import Lake
+from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.names import SourceTable
+from pipeline.storage import Storage, open_storage
+from tests.hbase.cells_world import CellsWorld, cells_of
+from tests.hbase.recordings import RawCell, topic
+from tests.hbase.rules import edits
+from tests.hbase.test_wide_tables import entry, wanted_rows, wide_rows
+
+#: No TTL, nothing compacted: the lake equals its final scan. 479 cells of 20 rows.
+STORE: Final = "shop:counters"
+CELLS: Final = SourceTable("shop", "counters_cells")
+WIDE: Final = SourceTable("shop", "counters")
+PARTS: Final = 4
+
+
+class Store:
+    """A stream of the recorded entries of ``STORE``, delivered in ``PARTS`` parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.world = CellsWorld(path, ())
+        defaults = {"buckets": 3, "compaction": {"mode": "off"}, "retention": {"commits": 3}}
+        self.world.start(tables={"cells": [entry(STORE)], "defaults": defaults})
+        self.delivered = 0
+
+    @property
+    def lake(self) -> Path:
+        """The root of the lake."""
+        return self.world.path / "lake"
+
+    def parts(self, number: int) -> list[RawRecords]:
+        """The records of one of the parts, of each partition."""
+        steps = [(records, -(-len(records) // PARTS)) for records in topic(STORE, "wal").values()]
+        return [
+            records.select(range(number * step, min((number + 1) * step, len(records)))) for records, step in steps
+        ]
+
+    def deliver(self) -> None:
+        """The next part in a batch of the stream."""
+        for records in self.parts(self.delivered):
+            self.world.deliver(records)
+        self.world.feed()
+        self.delivered += 1
+        runner = self.world.runner
+        for source in list(runner.ledger.behind):
+            while source in runner.ledger.behind:
+                assert runner.catch_up(source, self.world.engine) is not None
+
+    def deliver_all(self) -> None:
+        """All parts that are left."""
+        while self.delivered < PARTS:
+            self.deliver()
+
+    def restart(self) -> None:
+        """A new process of the stream."""
+        self.world.start()
+
+    # -- the tables ---------------------------------------------------------------------------------------------------
+
+    def storage(self, table: SourceTable) -> Storage:
+        """Where a table is."""
+        return open_storage(str(self.lake / table.database / table.table), {"fsync": "false"})
+
+    def opened(self, table: SourceTable) -> LakeTable:
+        """A table, open for writing."""
+        found = Lake(open_storage(str(self.lake), {"fsync": "false"})).get(self.world.settings.table_rules(table))
+        assert found is not None
+        return found
+
+    def wrong(self) -> list[str]:
+        """What is wrong once all parts are delivered: hudi-rs shows the store's final scan, and the tables are sound."""
+        self.deliver_all()
+        newest: dict[Any, Any] = {}
+        for edit in (edit for records in topic(STORE, "wal").values() for edit in edits(records)):
+            key = (edit.place, edit.kind)
+            newest[key] = max(edit, newest.get(key, edit), key=lambda one: one.order)
+        want = {RawCell(edit.place, edit.kind, edit.value) for edit in newest.values()}
+        found = [] if set(cells_of(self.world.cells("counters"))) == want else ["the cells are not those of the store"]
+        found += [] if wide_rows(self.world, STORE) == wanted_rows(STORE) else ["the wide table is not the final scan"]
+        for table in (CELLS, WIDE):
+            findings = [*fsck(self.storage(table), grace_ms=0).findings, *audit(self.storage(table)).findings]
+            found += [f"{table}: {one.what}" for one in findings if one.severity == Severity.ERROR]
+        return found
+
+    # -- commands -----------------------------------------------------------------------------------------------------
+
+    def run(self, command: str, *arguments: str) -> Result:
+        """A command on the lake; ``command`` may have several words. Raises its error."""
+        done = CliRunner().invoke(app, [*command.split(), str(self.world.conf), *arguments])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return done
+
+    def json(self, command: str, *arguments: str) -> list[dict[str, Any]]:
+        """The lines that a command prints with ``--json``."""
+        return [json.loads(line) for line in self.run(command, *arguments, "--json").stdout.splitlines()]
