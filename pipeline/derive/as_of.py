@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import wide_rows
 from pipeline.decode.cells import ROW
-from pipeline.derive.row_cells import STORED_SCHEMA, RowCells
+from pipeline.derive.cell_runs import STORED_SCHEMA
+from pipeline.derive.row_cells import RowCells
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.services.compaction.horizon import recorded_horizon

@@ -45,9 +45,7 @@ class Store:
     def parts(self, number: int) -> list[RawRecords]:
         """The records of one of the parts, of each partition."""
         steps = [(records, -(-len(records) // PARTS)) for records in topic(STORE, "wal").values()]
-        return [
-            records.select(range(number * step, min((number + 1) * step, len(records)))) for records, step in steps
-        ]
+        return [records.select(range(number * step, min((number + 1) * step, len(records)))) for records, step in steps]
 
     def deliver(self) -> None:
         """The next part in a batch of the stream."""
