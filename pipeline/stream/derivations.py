@@ -24,7 +24,8 @@ from pipeline.settings import Settings
 from pipeline.stream.policy import BatchPolicy
 
 if TYPE_CHECKING:
-    from pipeline.derive.derivation import Derived, Deriver
+    from pipeline.derive.derivation import Deriver
+    from pipeline.derive.run import Derived
 
 _log = logging.getLogger(__name__)
 
