@@ -23,6 +23,7 @@ from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import WideRows, wide_rows, wide_schema
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import Column, SourceTable, TableSchema
+from pipeline.derive.cell_store import CellStore
 from pipeline.derive.faults import quarantined_cells
 from pipeline.derive.pairs import DerivedPair
 from pipeline.derive.portions import PORTION_ROWS, every_row, portions, rows_before, with_last
@@ -114,6 +115,7 @@ class Deriver:
         services: compaction, cleaning and archival of the wide tables.
         quarantine: takes cells that have no place in a wide table.
         pool: reads and writes files.
+        kept: what this process keeps of tables of cells; None to read them anew each time.
     """
 
     stream: str
@@ -121,6 +123,7 @@ class Deriver:
     services: TableServices
     quarantine: QuarantineTable
     pool: Executor
+    kept: CellStore | None = None
     portion_rows: int = PORTION_ROWS
     _mine: set[int] = field(default_factory=set)
 
@@ -246,7 +249,7 @@ class Deriver:
         return [(one.upserts, one.gone) for one in made]
 
     def _wide_rows(self, run: _Run, rows: pa.Array) -> Iterator[WideRows]:
-        cells = RowCells(run.cells.table).of(rows)
+        cells = RowCells(run.cells.table, self.kept).of(rows)
         shown = cells.filter(visible(cells, run.pair.kept, Moment(run.began_ms)))
         yield wide_rows(shown, rows, run.pair.declared)
 
