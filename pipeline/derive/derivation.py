@@ -18,14 +18,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import WideRows, wide_rows, wide_schema
 from pipeline.clock import monotonic_s, now_ms
+from pipeline.decode.cells import ROW
 from pipeline.decode.changes import Column, TableSchema
+from pipeline.derive.cell_store import CellStore
 from pipeline.derive.faults import quarantined_cells
 from pipeline.derive.pairs import DerivedPair
-from pipeline.derive.portions import PORTION_ROWS, every_row, portions, rows_before, with_last
+from pipeline.derive.portions import PORTION_ROWS, every_row, in_pieces, portions, rows_before, with_last
 from pipeline.derive.row_cells import RowCells
 from pipeline.derive.run import Derived, Run
 from pipeline.derive.touched import Touched, newest_moment, touched_since
@@ -68,6 +71,7 @@ class Deriver:
         services: compaction, cleaning and archival of the wide tables.
         quarantine: takes cells that have no place in a wide table.
         pool: reads and writes files.
+        kept: what this process keeps of tables of cells; None to read them anew each time.
     """
 
     stream: str
@@ -75,6 +79,7 @@ class Deriver:
     services: TableServices
     quarantine: QuarantineTable
     pool: Executor
+    kept: CellStore | None = None
     portion_rows: int = PORTION_ROWS
     _mine: set[int] = field(default_factory=set)
 
@@ -201,9 +206,11 @@ class Deriver:
         return [(one.upserts, one.gone) for one in made]
 
     def _wide_rows(self, run: Run, rows: pa.Array) -> Iterator[WideRows]:
-        cells = RowCells(run.cells.table).of(rows)
-        shown = cells.filter(visible(cells, run.pair.kept, Moment(run.began_ms)))
-        yield wide_rows(shown, rows, run.pair.declared)
+        cells = RowCells(run.cells.table, self.kept).of(rows)
+        for some in in_pieces(rows, cells.nbytes):
+            mine = cells if len(some) == len(rows) else cells.filter(pc.is_in(cells.column(ROW), value_set=some))
+            shown = mine.filter(visible(mine, run.pair.kept, Moment(run.began_ms)))
+            yield wide_rows(shown, some, run.pair.declared)
 
     def _commit(self, run: Run, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition) -> None:
         """Commit wide rows with a note. Errors as ``write_and_commit``."""

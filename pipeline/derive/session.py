@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from pipeline.derive.cell_store import store_of
 from pipeline.derive.derivation import Deriver, derive_stream
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.quarantine import QuarantineTable
@@ -31,6 +32,6 @@ def deriving(settings: Settings, root: Storage | None = None) -> Iterator[Derive
     own = settings.model_copy(update={"name": derive_stream(settings.name), "quarantine": quarantine})
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-derive") as pool:
         try:
-            yield Deriver(settings.name, lake, services, QuarantineTable(own, lake, services), pool)
+            yield Deriver(settings.name, lake, services, QuarantineTable(own, lake, services), pool, store_of(settings))
         finally:
             services.close()

@@ -56,9 +56,11 @@ class Derivations:
 
     @cached_property
     def _deriver(self) -> Deriver:
+        from pipeline.derive.cell_store import store_of
         from pipeline.derive.derivation import Deriver  # most streams have no wide table, and its rules are compiled
 
-        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool)
+        kept = store_of(self._settings)
+        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool, kept)
 
     def after(self, committed: Collection[SourceTable], trigger_ms: int) -> list[TableProgress]:
         """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no

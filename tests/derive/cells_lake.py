@@ -17,6 +17,7 @@ from pipeline.clock import now_ms
 from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA, CellKind
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, SourceTable
 from pipeline.decode.formats.cell_rows import table_of_cells
+from pipeline.derive.cell_store import store_of
 from pipeline.derive.derivation import Deriver
 from pipeline.derive.pairs import DerivedPair, derived_pairs
 from pipeline.derive.wide_batch import accepted, change_batch
@@ -98,7 +99,9 @@ class CellsLake:
         self.lake = Lake(self.root, locking(self.settings.locking, "tests"))
         self.services = services()
         quarantine = QuarantineTable(self.settings, self.lake, self.services)
-        self.deriver = Deriver(self.settings.name, self.lake, self.services, quarantine, self.pool)
+        self.deriver = Deriver(
+            self.settings.name, self.lake, self.services, quarantine, self.pool, store_of(self.settings)
+        )
 
     def change(self, **said: Any) -> None:  # noqa: ANN401 - any YAML value
         """A new process with other settings."""
