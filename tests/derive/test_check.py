@@ -57,3 +57,25 @@ def test_the_command(here: CellsLake, tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["derive", str(conf), "--all", "--json"])
     assert json.loads(run.stdout)["why"] == "it was asked for"
     assert here.rows() == here.wanted()
+
+
+def test_status_tells_how_far_it_is_derived(here: CellsLake, tmp_path: Path) -> None:
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(json.dumps(document(here.settings.lake.uri)))
+
+    def told() -> str:
+        """What status says of the wide table."""
+        run = CliRunner().invoke(app, ["status", str(conf), "--no-kafka"])
+        assert run.exit_code == 0
+        (line,) = [line for line in run.output.splitlines() if "derived from" in line]
+        return line.strip()
+
+    until = here.hudi(CELLS).timeline.newest_first()[0].completion_time
+    assert told() == f"shop.orders: derived from shop.orders_cells up to {until}; up to date"
+    here.write(put("d", "d:status", 20, "new"))
+    assert "1 commits, " in told()
+    run = CliRunner().invoke(app, ["status", str(conf), str(WIDE), "--no-kafka", "--json"])
+    (table,) = [json.loads(line) for line in run.stdout.splitlines() if "table" in json.loads(line)]
+    assert (table["derived"]["until"], table["derived"]["commits"], table["derived"]["state"]) == (until, 1, "behind")
+    conf.write_text(json.dumps(document(here.settings.lake.uri, {"order_id": ":key", "user_id": "d:user_id#b long"})))
+    assert told().endswith("by another declaration; every row will be derived")
