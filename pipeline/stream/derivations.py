@@ -24,7 +24,8 @@ from pipeline.settings import Settings
 from pipeline.stream.policy import BatchPolicy
 
 if TYPE_CHECKING:
-    from pipeline.derive.derivation import Derived, Deriver
+    from pipeline.derive.derivation import Deriver
+    from pipeline.derive.run import Derived
     from pipeline.derive.sweep import Sweeper
 
 _log = logging.getLogger(__name__)
@@ -56,9 +57,11 @@ class Derivations:
 
     @cached_property
     def _deriver(self) -> Deriver:
+        from pipeline.derive.cell_store import store_of
         from pipeline.derive.derivation import Deriver  # most streams have no wide table, and its rules are compiled
 
-        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool)
+        kept = store_of(self._settings)
+        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool, kept)
 
     @cached_property
     def _sweeper(self) -> Sweeper:
