@@ -25,8 +25,8 @@ _WIDTH = 120
 _INTRODUCTION = """# Configuration
 
 One YAML file configures a stream. `conf/minimal.yaml` is the least that a stream needs; `conf/reference.yaml` shows
-every setting with an example value; `conf/append.yaml` and `conf/copy_on_write.yaml` are examples of other kinds of
-tables.
+every setting with an example value; `conf/append.yaml`, `conf/copy_on_write.yaml` and `conf/hbase.yaml` are examples of
+other kinds of tables.
 `binlake config-schema` prints the JSON schema of the file, `binlake check CONF --show` prints all settings in effect
 with secrets masked. binlake reports all mistakes of a file at once, each with its path and line, and ends with exit
 code 2.

@@ -39,7 +39,10 @@ _SETTINGS: Final = {
     "hbase.regionserver.info.port": "-1",
     "hbase.regionserver.handler.count": "6",
     "hbase.master.procedure.threads": "2",
+    # Both region servers are there soon, and no other one comes: the master need not look whether one does.
     "hbase.master.wait.on.regionservers.mintostart": "2",
+    "hbase.master.wait.on.regionservers.maxtostart": "2",
+    "hbase.regionserver.msginterval": "300",
     # Regions move and compact when a test says so.
     "hbase.balancer.period": "3600000",
     "hbase.hregion.majorcompaction": "0",

@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.cells.buffers import Int64s, binary_array, bytes_of
+from pipeline.cells.buffers import Int64s, binary_array
 from pipeline.cells.piecewise import Converted, piecewise
-from pipeline.decode.types.encoded_bytes import decimals_from_twos_complement
+from pipeline.decode.types.encoded_bytes import bytes_and_bounds, decimals_from_twos_complement
 
 _SCALE_BYTES: Final = 4
 #: Digits of Arrow's widest decimal. A scale that is further from the column's than this fits for zero alone.
@@ -25,7 +26,7 @@ def decode_decimals(values: pa.Array, precision: int, scale: int) -> Converted:
         values: binary array of n without nulls.
         precision, scale: of the column, at most 38 digits.
     """
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     bad = np.diff(bounds) <= _SCALE_BYTES
     long_enough = np.flatnonzero(~bad)
     heads = bounds[:-1][long_enough, None] + np.arange(_SCALE_BYTES)
@@ -53,16 +54,30 @@ def _of_one_scale(values: pa.Array, stored: int, kind: pa.DataType) -> Converted
 
 
 def _at_once(values: pa.Array, stored: int, kind: pa.DataType) -> pa.Array:
-    """Raises ValueError if one of the numbers does not fit, or is longer than Arrow computes with."""
-    if abs(stored) > _WIDEST:
+    """Null for a number that does not fit. Raises ValueError if one is longer than Arrow computes with."""
+    shift = kind.scale - stored
+    if abs(shift) > _WIDEST:
         raise ValueError(f"a scale of {stored}")
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     kept = np.ones(len(data), dtype=bool)
     kept[(bounds[:-1, None] + np.arange(_SCALE_BYTES)).ravel()] = False
-    numbers = binary_array(data[kept], np.diff(bounds) - _SCALE_BYTES, np.ones(len(values), dtype=bool))
-    wide = decimals_from_twos_complement(numbers, _WIDEST, stored)
-    wide.validate(full=True)
-    return wide.cast(kind)
+    unscaled = binary_array(data[kept], np.diff(bounds) - _SCALE_BYTES, np.ones(len(values), dtype=bool))
+    numbers = decimals_from_twos_complement(unscaled, _WIDEST, max(0, -shift))
+    numbers.validate(full=True)
+    fits = pc.less(pc.abs(numbers), _power(kind.precision - max(0, shift), numbers.type))
+    if shift < 0:
+        fits = pc.and_(fits, pc.equal(pc.round(numbers), numbers))
+    fitting = pc.if_else(fits, numbers, pa.scalar(None, numbers.type))
+    shifted = fitting.cast(pa.decimal256(_WIDEST, max(0, shift)))
+    in_scale = pa.Array.from_buffers(pa.decimal256(_WIDEST, kind.scale), len(values), shifted.buffers())
+    return in_scale.cast(kind)
+
+
+def _power(digits: int, kind: pa.DataType) -> pa.Scalar:
+    """The least number of more than so many digits; if the type has none, its greatest number, which is not whole."""
+    if max(0, digits) < _WIDEST - kind.scale:
+        return pa.scalar(decimal.Decimal(10) ** max(0, digits), kind)
+    return pa.scalar(decimal.Decimal("9" * _WIDEST).scaleb(-kind.scale, _CONTEXT), kind)
 
 
 def _exact(value: bytes, stored: int, kind: pa.DataType) -> decimal.Decimal:

@@ -76,24 +76,22 @@ class _Aged:
         return found
 
 
-def needed(cells: pa.Table, rule: CellsRule, now_ms: int) -> pa.BooleanArray:
+def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray:
     """Which cells a compaction keeps, boolean of n.
 
     Args:
         cells: n cells as ``rules.visible`` takes them, and ``WRITTEN``; a cell that does not say when it was written is
             kept.
         rule: of the table of cells.
-        now_ms: the changes that the store made up to then have come, but for those that are late; wall time in
-            milliseconds since 1970.
+        horizon_ms: wall time in milliseconds since 1970; all changes that the store made up to then have come.
 
     Raises:
         CorruptDataError: a cell's kind is not known.
     """
-    horizon = now_ms - rule.lateness_ms
-    families = family_rules(cells, rule, horizon)
+    families = family_rules(cells, rule, horizon_ms)
     cut = ordered(cells, families)
-    written = pc.less_equal(cells[WRITTEN].combine_chunks().cast(pa.int64()), horizon * 1000).fill_null(False)
-    early: Bools = cut.timestamp < (horizon + 1) * rule.ticks_per_ms
+    written = pc.less_equal(cells[WRITTEN].combine_chunks().cast(pa.int64()), horizon_ms * 1000).fill_null(False)
+    early: Bools = cut.timestamp < (horizon_ms + 1) * rule.ticks_per_ms
     aged = _Aged(cut, families, written.to_numpy(zero_copy_only=False)[cut.at], early)
     gone = _values_gone(aged)
     gone |= _markers_gone(aged, gone)

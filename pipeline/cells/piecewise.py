@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from pipeline.cells.buffers import Mask
+from pipeline.cells.buffers import Mask, mask_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,10 @@ def piecewise(convert: Callable[[pa.Array], pa.Array], values: pa.Array, kind: p
     """Every value of n converted, or null.
 
     Args:
-        convert: a whole array; raises ValueError (as pyarrow's errors are) if one of its values is refused.
+        convert: a whole array; gives null for a value that it refuses, or raises ValueError (as pyarrow's errors are).
         values: array of n without nulls.
         kind: the type of the result.
     """
-    bad = np.zeros(len(values), dtype=bool)
     parts: list[pa.Array] = []
     waiting = [(0, len(values))]
     while waiting:
@@ -44,6 +42,6 @@ def piecewise(convert: Callable[[pa.Array], pa.Array], values: pa.Array, kind: p
                 middle = (start + end) // 2
                 waiting += [(middle, end), (start, middle)]
             else:
-                bad[start] = True
                 parts.append(pa.nulls(1, kind))
-    return Converted(pa.concat_arrays(parts) if len(parts) > 1 else parts[0], bad)
+    made = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+    return Converted(made, ~mask_of(made.is_valid()))

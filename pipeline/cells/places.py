@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline.cells.buffers import Int64s, mask_of
 from pipeline.cells.newest import Newest
-from pipeline.cells.text_form import bytes_of_text
+from pipeline.decode.types.cell_text import bytes_of
 from pipeline.settings.cells.columns import WideColumn
 
 #: The place of a cell that no column holds.
@@ -21,7 +21,7 @@ def place_of_columns(newest: Newest, columns: Sequence[WideColumn]) -> Int64s:
     """For each of m cells the place in ``columns`` of the column that holds it, or NOWHERE."""
     table = np.full((len(newest.families), len(newest.qualifiers)), NOWHERE, dtype=np.int64)
     families = {name: at for at, name in enumerate(newest.families.to_pylist())}
-    names = bytes_of_text(newest.qualifiers)
+    names = bytes_of(newest.qualifiers)
     numbered = sorted(enumerate(columns), key=lambda item: _rank(item[1]))
     for at, column in numbered:
         family = families.get(column.family or "")

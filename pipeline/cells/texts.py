@@ -23,7 +23,7 @@ _SHORTS: Final = np.iinfo(np.int16)
 
 
 def converter_of_text(type_: CellType, kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    """What reads an array of texts as values of a type, and raises ValueError for a text that is none.
+    """What reads an array of texts as values of a type: null for a text that is none, or ValueError.
 
     Args:
         type_: any but ``utf8`` and ``bytes``.
@@ -39,30 +39,28 @@ def converter_of_text(type_: CellType, kind: pa.DataType) -> Callable[[pa.Array]
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:
-    if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
-        raise ValueError("a text that is no value of its type")
-    return texts
+    return _where(pc.match_substring_regex(texts, pattern), texts)
+
+
+def _where(good: pa.Array, values: pa.Array) -> pa.Array:
+    """The values, null where they are not good."""
+    return pc.if_else(good, values, pa.scalar(None, values.type))
 
 
 def _integers(texts: pa.Array, kind: pa.DataType, *, short: bool) -> pa.Array:
     """The pattern is needed, since Arrow reads 0x10 as 16; Arrow refuses the plus sign that Java takes."""
     numbers = pc.replace_substring_regex(_matching(texts, _INTEGER), _PLUS, "").cast(kind)
-    if short and len(numbers):
-        extremes = pc.min_max(numbers)
-        if extremes["min"].as_py() < _SHORTS.min or extremes["max"].as_py() > _SHORTS.max:
-            raise ValueError("a number beyond two bytes")
-    return numbers
+    if not short:
+        return numbers
+    low, high = pa.scalar(_SHORTS.min, kind), pa.scalar(_SHORTS.max, kind)
+    return _where(pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high)), numbers)
 
 
 def _floats(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Arrow makes an infinity of a number beyond the range; only the word is one."""
     words = pc.match_substring_regex(texts, _NO_NUMBER)
-    if not pc.all(pc.or_(words, pc.match_substring_regex(texts, _NUMBER)), min_count=0).as_py():
-        raise ValueError("a text that is no number")
-    numbers = texts.cast(kind)
-    if pc.any(pc.and_(pc.is_inf(numbers), pc.invert(words)), min_count=0).as_py():
-        raise ValueError("a number beyond the range of its type")
-    return numbers
+    numbers = _where(pc.or_(words, pc.match_substring_regex(texts, _NUMBER)), texts).cast(kind)
+    return _where(pc.or_(words, pc.invert(pc.is_inf(numbers))), numbers)
 
 
 def _booleans(texts: pa.Array) -> pa.Array:

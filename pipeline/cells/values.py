@@ -4,7 +4,7 @@ The rules are those of ``org.apache.hadoop.hbase.util.Bytes`` (2.5): numbers are
 own length, floats their raw IEEE 754 bits, a boolean is one byte (``toBytes`` writes 0xFF or 0, ``toBoolean`` takes
 every byte but 0 for true), a decimal is its scale as four bytes and then its unscaled number in two's complement of
 any length (``toBigDecimal``: five bytes at least). A value of another length is none of the type: it is never cut or
-padded.
+padded, although ``toLong`` and its like read the beginning of a longer one (``tests/data/golden/hbase_bytes.json``).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.cells.buffers import Int64s, Mask, bytes_of, validity
+from pipeline.cells.buffers import Int64s, Mask, validity
 from pipeline.cells.decimals import decode_decimals
 from pipeline.cells.piecewise import Converted, piecewise
 from pipeline.cells.texts import converter_of_text
+from pipeline.decode.types.encoded_bytes import bytes_and_bounds
 from pipeline.settings.cells.columns import CellType, WideColumn
 
 _NUMBERS: Final[dict[CellType, tuple[str, str]]] = {
@@ -107,7 +108,7 @@ def _texts(values: pa.Array) -> Converted:
 
 
 def _numbers(values: pa.Array, stored: str, made: str, kind: pa.DataType) -> Converted:
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     size = np.dtype(stored).itemsize
     fits = np.diff(bounds) == size
     if fits.all():
@@ -125,7 +126,7 @@ def _array(numbers: npt.NDArray[np.generic], kind: pa.DataType, valid: Mask) -> 
 
 
 def _booleans(values: pa.Array) -> Converted:
-    data, bounds = bytes_of(values)
+    data, bounds = bytes_and_bounds(values)
     fits = np.diff(bounds) == 1
     true = np.zeros(len(values), dtype=bool)
     true[fits] = data[bounds[:-1][fits]] != 0

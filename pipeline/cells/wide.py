@@ -17,9 +17,9 @@ from pipeline.cells.faults import FAULT_SCHEMA, key_faults, undeclared_faults, v
 from pipeline.cells.newest import Newest, newest_cells
 from pipeline.cells.piecewise import Converted
 from pipeline.cells.places import NOWHERE, place_of_columns
-from pipeline.cells.text_form import bytes_of_text
 from pipeline.cells.values import decode_values, value_type
 from pipeline.decode.cells import TIMESTAMP, VALUE
+from pipeline.decode.types.cell_text import bytes_of
 from pipeline.settings.cells.columns import WideColumn
 from pipeline.settings.cells.rules import WideRule
 
@@ -95,7 +95,7 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
 
 def _keys(rows: pa.Array, key: WideColumn) -> Converted:
     """Row keys, each another value: a number in another spelling than its own (007) is bad."""
-    stored = bytes_of_text(rows)
+    stored = bytes_of(rows)
     decoded = decode_values(stored, key)
     if not key.as_text or key.type == "utf8":
         return decoded

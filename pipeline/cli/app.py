@@ -155,6 +155,12 @@ COMMANDS = (
         "revert",
         "Undo transactions of the source in the lake, each table in a commit. Later changes are kept.",
     ),
+    Lazy(
+        "cells",
+        "pipeline.cli.commands.rows.cells",
+        "cells",
+        "Print the visible cells of a table of cells, or its wide rows, now or as of a timestamp of the store.",
+    ),
     Lazy("savepoint", "pipeline.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
     Lazy(
         "quarantine",

@@ -24,6 +24,7 @@ class Format(StrEnum):
     JSON = "json"
     AVRO = "avro"
     HBASE_WAL = "hbase_wal"
+    HBASE_AVRO = "hbase_avro"
 
 
 class MaxwellOrder(StrEnum):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings, TableRules
+from pipeline.settings.cells.fingerprint import fingerprint
 from pipeline.settings.cells.rules import CellsRule, WideRule
 
 
@@ -35,12 +34,7 @@ class DerivedPair:
     @property
     def fingerprint(self) -> str:
         """Differs for another declaration by which other wide rows are derived from the same cells."""
-        said = {
-            "columns": [asdict(column) for column in self.declared.columns],
-            "undeclared": self.declared.undeclared,
-            "families": sorted((asdict(family) for family in self.kept.families), key=lambda one: str(one["name"])),
-        }
-        return hashlib.blake2b(json.dumps(said, sort_keys=True, default=bytes.hex).encode(), digest_size=16).hexdigest()
+        return fingerprint(self.declared, self.kept)
 
 
 def derived_pairs(settings: Settings, of_cells: Iterable[SourceTable] | None = None) -> list[DerivedPair]:

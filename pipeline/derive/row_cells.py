@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode.cells import CELL_SCHEMA, ROW
+from pipeline.decode.cells import ROW
+from pipeline.derive.cell_runs import STORED_SCHEMA, AskedRows, newest_cells
+from pipeline.derive.cell_store import CellStore
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.table.table import HudiTable
 from pipeline.upsert.target import ORDER_FIELD
 
-#: The columns of stored cells: those of a cell, and its sequence id.
-STORED_SCHEMA: Final = CELL_SCHEMA.append(pa.field(ORDER_FIELD, pa.int64()))
+#: File groups that are looked at side by side.
+_THREADS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,11 @@ class RowCells:
 
     Args:
         table: a table of cells, open.
+        store: what this process keeps of tables of cells; None to read file slices whole.
     """
 
     table: HudiTable
+    store: CellStore | None = None
 
     def of(self, rows: pa.Array) -> pa.Table:
         """All cells of some rows, in no promised order.
@@ -37,13 +43,29 @@ class RowCells:
 
         Returns the columns of ``STORED_SCHEMA``. Raises CorruptDataError, UnsupportedError, StorageError.
         """
-        return pa.concat_tables([STORED_SCHEMA.empty_table(), *self._parts(rows)])
+        asked = list(self._asked(rows))
+        if len(asked) < 2:
+            parts = [self._of_slice(*one) for one in asked]
+        else:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                parts = list(pool.map(lambda one: self._of_slice(*one), asked))
+        return pa.concat_tables([STORED_SCHEMA.empty_table(), *parts])
 
-    def _parts(self, rows: pa.Array) -> Iterator[pa.Table]:
-        table = self.table
-        reader = SliceReader(table.storage, STORED_SCHEMA, ORDER_FIELD, table.timeline)
-        for piece in table.file_slices():
-            yield cells_of_slice(reader, piece, rows)
+    def _asked(self, rows: pa.Array) -> Iterator[tuple[FileSlice, AskedRows]]:
+        """The file slices that may have cells of the rows, with these rows."""
+        asked = AskedRows.of(rows)
+        for piece in self.table.file_slices():
+            yield piece, asked
+
+    @cached_property
+    def _reader(self) -> SliceReader:
+        return SliceReader(self.table.storage, STORED_SCHEMA, ORDER_FIELD, self.table.timeline)
+
+    def _of_slice(self, piece: FileSlice, asked: AskedRows) -> pa.Table:
+        runs = self.store.runs(self._reader, piece) if self.store is not None else None
+        if runs is None:
+            return cells_of_slice(self._reader, piece, asked.rows)
+        return newest_cells(asked, [run.find(asked) for run in runs])
 
 
 def cells_of_slice(reader: SliceReader, piece: FileSlice, rows: pa.Array) -> pa.Table:

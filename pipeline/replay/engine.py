@@ -124,6 +124,6 @@ def _is_ordered_by_offset(records: RawRecords, options: DecodeOptions) -> bool:
     form = options.format
     if form is Format.AUTO:
         form = detect_format(next((value for value in records.values if value is not None), b""))
-    return form in (Format.CANAL, Format.JSON, Format.AVRO) or (
+    return form in (Format.CANAL, Format.JSON, Format.AVRO, Format.HBASE_AVRO) or (
         form is Format.MAXWELL and options.maxwell_order is MaxwellOrder.OFFSET
     )

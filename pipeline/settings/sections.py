@@ -177,11 +177,13 @@ class MaxwellSettings(Section):
 class SourceSettings(Section):
     """How to read the records."""
 
-    format: Literal["auto", "debezium", "canal", "maxwell", "debezium_avro", "json", "avro", "hbase_wal"] = "auto"
+    format: Literal[
+        "auto", "debezium", "canal", "maxwell", "debezium_avro", "json", "avro", "hbase_wal", "hbase_avro"
+    ] = "auto"
     """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
-    (with ``registry``), ``hbase_wal`` (WAL entries of HBase as JSON: ``tables.cells``); ``auto`` recognises the format
-    of each message. ``json`` and ``avro`` are records that are no change events, each a row: ``plain`` names their
-    tables."""
+    (with ``registry``), ``hbase_wal`` (WAL entries of HBase as JSON), ``hbase_avro`` (events of HBase's Kafka proxy);
+    ``auto`` recognises the format of each message, but not ``hbase_avro``. ``json`` and ``avro`` are records that are
+    no change events, each a row: ``plain`` names their tables."""
     epoch: int = Field(default=0, ge=0, lt=2048)
     """Events of a higher epoch win. Raise it by one after a failover that restarted the binlog's file numbers; after a
     topic was created again, where Kafka's offset is the order (Canal); and when you change to a format with another

@@ -91,7 +91,9 @@ def _from_text(column: WideColumn, text: str) -> Any:  # noqa: ANN401
     if column.type == "utf8":
         return text
     if column.type == "boolean":
-        return {"true": True, "false": False}[text.lower()] if text.isascii() else int("x")
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
     if column.type in _WHOLE:
         if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
             raise ValueError(text)

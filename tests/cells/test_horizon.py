@@ -19,7 +19,7 @@ _LATER_ORDER = 13
 
 
 def _kept(cells: list[Cell], rule: CellsRule, now_ms: int = NOW_MS) -> list[Cell]:
-    flags = needed(table_of(cells), rule, now_ms).to_pylist()
+    flags = needed(table_of(cells), rule, now_ms - rule.lateness_ms).to_pylist()
     return [cell for cell, is_kept in zip(cells, flags, strict=True) if is_kept]
 
 

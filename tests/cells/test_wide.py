@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,3 +189,21 @@ def test_a_row_whose_key_does_not_decode_is_in_no_wide_table() -> None:
 def test_cells_of_other_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="not asked for"):
         wide_rows(cells_table(dict([cell(b"r1", "d:q", b"x")])), pa.array(["r2"]), rule(KEY))
+
+
+def test_two_keys_of_the_store_are_never_one_row() -> None:
+    stored = [b"7", b"007", b"+7", b"-0", b"0", b"-5"]
+    cells = dict([cell(row, "d:q", row) for row in stored])
+    key = WideColumn("id", None, None, "int", as_text=True)
+
+    made = wide_rows(cells_table(cells), pa.array([text_form(row) for row in stored]), rule(key))
+
+    assert made.upserts.column("id").to_pylist() == [7, 0, -5]
+    lost = made.faults.filter(pc.is_null(made.faults.column("family")))
+    assert lost.column("row").to_pylist() == ["007", "+7", "-0"]
+
+
+def test_nothing_asked_for() -> None:
+    made = wide_rows(cells_table({}), pa.array([], pa.string()), rule(*ORDERS))
+    assert (made.upserts.num_rows, len(made.gone), made.faults.num_rows) == (0, 0, 0)
+    assert made.upserts.schema == wide_schema(rule(*ORDERS))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.hbase.cells_world import CellsWorld, cells_of
 from tests.hbase.recordings import TABLES, CellPlace, RawCell, described, raw_truth, topic, truth, untold
 from tests.hbase.rules import Edit, edits, visible
+from tests.hypothesis_profile import scaled
 
 #: Tables whose regions were compacted (a split, the ``quirks``' major compaction), so that HBase has dropped cells.
 COMPACTED = ("shop:orders", "shop:quirks")
@@ -54,3 +59,22 @@ def _shown(table: str, cells: list[RawCell]) -> set[CellPlace]:
     told = [edit for records in topic(table, "wal").values() for edit in edits(records)]
     assert {RawCell(edit.place, edit.kind, edit.value) for edit in told} >= set(cells)
     return set(visible(told, described()[table].families, described()[table].scan_ts_ms))
+
+
+@given(data=st.data())
+@settings(max_examples=scaled(20))
+def test_no_order_of_delivery_makes_a_difference(played: CellsWorld, data: st.DataObject) -> None:
+    """Entries shuffled, doubled, over two partitions and cut into batches anyhow give the same rows."""
+    entries = [value for records in topic("shop:counters", "wal").values() for value in records.values]
+    again = data.draw(st.lists(st.integers(0, len(entries) - 1), max_size=100), "delivered again")
+    chance = data.draw(st.randoms(use_true_random=False), "order")
+    order = [*range(len(entries)), *again]
+    chance.shuffle(order)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(order)), min_size=1, max_size=3), "batches"))
+    with tempfile.TemporaryDirectory() as place:
+        world = CellsWorld(Path(place), ["shop:counters"])
+        for start, end in zip([0, *cuts], [*cuts, len(order)], strict=True):
+            for i in order[start:end]:
+                world.log.add("hbase.shop.counters.wal", entries[i], None, chance.randrange(2))
+            world.feed()
+        assert world.cells("counters").equals(played.cells("counters"))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline.cells.text_form import bytes_of_text
+from pipeline.decode.types.cell_text import bytes_of
 from pipeline.errors import ConfigError
 from pipeline.settings import Settings
 from pipeline.settings.cells.columns import WideColumn
@@ -113,7 +113,7 @@ def test_the_default_of_the_table_holds_where_a_column_says_nothing(default: Sto
 def test_the_text_form_of_a_qualifier_is_one_of_its_spellings(data: bytes) -> None:
     text = text_form(data)
     assert qualifier_bytes(text) == data
-    assert bytes_of_text(pa.array([text])).to_pylist() == [data]
+    assert bytes_of(pa.array([text])).to_pylist() == [data]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +218,16 @@ def test_mistakes_have_their_lines() -> None:
         Settings.parse(yaml.safe_dump(document, sort_keys=False))
 
 
+def test_the_store_decides_what_deletes_mask_and_how_time_is_counted() -> None:
+    families = {"d": {"versions": 2}}
+    for store, by_sequence, ticks in (("hbase", False, 1), ("bigtable", True, 1000)):
+        (settings,) = tables_of(cells=[{**STORE, "store": store, "families": families}]).cells
+        rule = settings.cells_rule()
+        assert rule.family("d") == FamilyRule("d", versions=2, by_sequence=by_sequence)
+        assert rule.family("undeclared") == FamilyRule("undeclared", by_sequence=by_sequence)
+        assert rule.ticks_per_ms == ticks
+
+
 KEY = WideColumn("id", None, None, "utf8")
 QTY = WideColumn("qty", "d", "qty", "int")
 MAP = WideColumn("rest", "m", None, "utf8", prefix=b"\xff")
@@ -242,5 +252,6 @@ def test_what_counts_in_a_declaration() -> None:
         (replace(WIDE, undeclared="drop"), CELLS),
         (WIDE, replace(CELLS, families=CELLS.families[:1])),
         (WIDE, replace(CELLS, ticks_per_ms=1000)),
+        (WIDE, replace(CELLS, by_sequence=True)),
     ]
     assert len({said, *(fingerprint(*one) for one in others)}) == len(others) + 1

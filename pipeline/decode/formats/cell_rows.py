@@ -1,19 +1,40 @@
-"""Cells of HBase-like stores -> change batches: each cell, also each delete marker, is one row of a table of cells."""
+"""Cells of HBase-like stores -> change batches: each cell, also each delete marker, is one row of a table of cells.
+
+A reader builds the cells of many messages at once, and raises if one of them is bad. ``in_halves`` then finds the bad
+messages, so that only these are quarantined.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.decode.cells import CELL_FIELDS, CELL_KEY, CELL_WIRE
+from pipeline.decode.cells import CELL_FIELDS, CELL_KEY, CELL_SCHEMA, CELL_WIRE, CellKind
 from pipeline.decode.changes import META_FIELDS, UNKNOWN_PLACE, ChangeBatch, Column, Op, SourceTable, TableSchema
 from pipeline.decode.messages.chunk import Chunk
+from pipeline.decode.quarantine import Fault, Reason
+from pipeline.decode.types.cell_text import text_of
 
+_I64 = npt.NDArray[np.int64]
 #: The namespace of HBase tables that are named without one.
 DEFAULT_NAMESPACE = "default"
+#: What a build of cells raises if one of them is bad.
+BAD_CELLS = (ValueError, pa.ArrowException)
+_FAMILY_MARKERS = pa.array([CellKind.DELETE_FAMILY.value, CellKind.DELETE_FAMILY_VERSION.value])
+_MAX_DETAIL = 300
+
+
+class Refused(ValueError):
+    """A cell that cannot be applied."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        self.fault = Fault(reason, detail)
+        super().__init__(detail)
 
 
 @dataclass(frozen=True)
@@ -29,10 +50,15 @@ class CellRows:
     """
 
     cells: pa.Table
-    at: npt.NDArray[np.int64]
+    at: _I64
     number: npt.NDArray[np.int32]
-    orders: npt.NDArray[np.int64]
-    source_ms: npt.NDArray[np.int64]
+    orders: _I64
+    source_ms: _I64
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> CellRows:
+        """Some of the cells: ``kept`` is a mask of n."""
+        columns = (self.at[kept], self.number[kept], self.orders[kept], self.source_ms[kept])
+        return CellRows(self.cells.filter(pa.array(kept)), *columns)
 
 
 def table_of_cells(source: SourceTable) -> TableSchema:
@@ -46,6 +72,73 @@ def store_table(name: str) -> SourceTable | None:
     if not table or (colon and not namespace) or ":" in namespace:
         return None
     return SourceTable(namespace or DEFAULT_NAMESPACE, table)
+
+
+def cell_table(
+    rows: pa.Array,
+    families: pa.Array,
+    qualifiers: pa.Array,
+    timestamps: pa.Array,
+    kinds: pa.Array,
+    values: pa.Array,
+    written: pa.Array,
+) -> pa.Table:
+    """n cells as a table of CELL_SCHEMA; the values of markers become null.
+
+    Args:
+        rows, families, qualifiers: binary arrays without nulls.
+        timestamps: int64 array without nulls, of which negative ones are refused.
+        kinds: string array of ``CellKind``.
+        values: binary array, without nulls for values.
+        written: of the column's type.
+
+    Raises Refused for what no cell of a store has.
+    """
+    for column, name in ((rows, "row"), (families, "family")):
+        require(pc.greater(pc.binary_length(column), 0), Reason.MISSING_KEY, f"a cell has an empty {name}")
+    require(pc.greater_equal(timestamps, 0), Reason.BAD_VALUE, "a timestamp is negative", timestamps)
+    try:
+        names = families.cast(pa.string())
+    except pa.ArrowException as error:
+        raise Refused(Reason.BAD_VALUE, "a family is no text") from error
+    require(pc.invert(pc.match_substring(names, ":")), Reason.BAD_VALUE, "a family has a colon in its name", names)
+    of_family = pc.is_in(kinds, _FAMILY_MARKERS)
+    whole = pc.or_(pc.invert(of_family), pc.equal(pc.binary_length(qualifiers), 0))
+    require(whole, Reason.BAD_VALUE, "a delete marker of a family names a qualifier")
+    values = pc.if_else(pc.equal(kinds, CellKind.PUT.value), values, pa.scalar(None, pa.binary()))
+    columns = [text_of(rows), names, text_of(qualifiers), timestamps, kinds, values, written]
+    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, CELL_FIELDS, strict=True)], schema=CELL_SCHEMA)
+
+
+def require(good: pa.Array, reason: Reason, what: str, shown: pa.Array | None = None) -> None:
+    """Raise Refused for the first cell that is not good; ``shown``: a column whose value the message shows."""
+    if len(good) and not pc.all(good).as_py():
+        at = pc.index(good, pa.scalar(False)).as_py()
+        value = "" if shown is None else f": {str(shown[at].as_py())[:100]}"
+        place = f" (cell {at} of {len(good)}, from 0)" if len(good) > 1 else ""
+        raise Refused(reason, f"{what}{value}{place}")
+
+
+def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, Fault], None]) -> None:
+    """Take n messages together; if one of them is bad, each half by itself, until the bad ones are alone.
+
+    Args:
+        count: n.
+        take: takes some of the messages as a whole, or raises one of BAD_CELLS and takes none.
+        refuse: is told the number of a bad message, and what is wrong with it.
+    """
+    waiting = [slice(0, count)] if count else []
+    while waiting:
+        part = waiting.pop()
+        try:
+            take(part)
+        except BAD_CELLS as error:
+            if part.stop - part.start == 1:
+                told = error.fault if isinstance(error, Refused) else Fault(Reason.BAD_VALUE, str(error)[:_MAX_DETAIL])
+                refuse(part.start, told)
+            else:
+                half = (part.start + part.stop) // 2
+                waiting += [slice(half, part.stop), slice(part.start, half)]
 
 
 def add_cells(chunk: Chunk, source: SourceTable, rows: CellRows) -> None:

@@ -17,22 +17,20 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from pipeline.decode import order
-from pipeline.decode.cells import CELL_SCHEMA, CellKind
+from pipeline.decode.cells import CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.formats.cell_rows import CellRows, add_cells, store_table
+from pipeline.decode.formats.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, require, store_table
 from pipeline.decode.messages.chunk import IGNORED, Chunk
 from pipeline.decode.messages.duplicates import with_duplicate_members
 from pipeline.decode.messages.envelopes import TOMBSTONE, Long
 from pipeline.decode.messages.invalid import reject_invalid
 from pipeline.decode.options import Format
 from pipeline.decode.quarantine import Fault, Reason, json_fault
-from pipeline.decode.types.cell_text import text_of
 from pipeline.decode.types.encoded_bytes import decode_base64
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
 
 _I64 = npt.NDArray[np.int64]
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-_BAD_CELLS = (ValueError, pa.ArrowException)
 #: Cells of messages that are parsed at once, in bytes of JSON. A single message may have more.
 _PORTION_BYTES = 32 << 20
 #: The last moment that readers show, 9999-12-31, in milliseconds.
@@ -53,7 +51,6 @@ _PARSE = pj.ParseOptions(
     explicit_schema=pa.schema([pa.field("cells", pa.list_(_CELL))]), unexpected_field_behavior="ignore"
 )
 _TYPES = pa.array([kind.value for kind in CellKind if kind is not CellKind.DELETE_RANGE])
-_FAMILY_MARKERS = pa.array([CellKind.DELETE_FAMILY.value, CellKind.DELETE_FAMILY_VERSION.value])
 #: The family of HBase's own notes in the WAL, and the qualifier of those about files that were added to a table.
 _NOTES, _BULK_LOAD = b"METAFAMILY", b"HBASE::BULK_LOAD"
 _NO_CELLS = "no_cells"
@@ -73,14 +70,6 @@ class _Edit(msgspec.Struct, gc=False):
 class _Entry(msgspec.Struct, gc=False):
     key: _Key
     edit: _Edit
-
-
-class _Refused(ValueError):
-    """Cells that cannot be applied."""
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        self.fault = Fault(reason, detail)
-        super().__init__(detail)
 
 
 _ENTRY = msgspec.json.Decoder(_Entry).decode
@@ -181,51 +170,39 @@ def _portions(group: _Entries) -> Iterable[_Entries]:
 
 
 def _decode(chunk: Chunk, portion: _Entries) -> None:
-    """Add the cells of the entries. If one of them is bad, the halves are tried, until the bad ones are alone."""
-    try:
-        rows = _rows(chunk, portion)
-    except _BAD_CELLS as error:
-        if len(portion.at) > 1:
-            half = len(portion.at) // 2
-            _decode(chunk, portion.part(slice(None, half)))
-            _decode(chunk, portion.part(slice(half, None)))
-        else:
-            value = chunk.records.values[int(portion.at[0])] or b""
-            fault = error.fault if isinstance(error, _Refused) else Fault(Reason.BAD_VALUE, str(error)[:300])
-            chunk.refuse(int(portion.at[0]), json_fault(value, chunk.options.max_nesting) or fault, portion.source)
-        return
-    add_cells(chunk, portion.source, rows)
-    if empty := len(portion.at) - len(np.unique(rows.at)):
-        chunk.decoded.count_filtered(portion.source, _NO_CELLS, empty)
+    """Add the cells of the entries; bad entries are refused."""
+
+    def take(part: slice) -> None:
+        rows = _rows(chunk, portion.part(part))
+        add_cells(chunk, portion.source, rows)
+        if empty := part.stop - part.start - len(np.unique(rows.at)):
+            chunk.decoded.count_filtered(portion.source, _NO_CELLS, empty)
+
+    def refuse(number: int, fault: Fault) -> None:
+        at = int(portion.at[number])
+        of_text = json_fault(chunk.records.values[at] or b"", chunk.options.max_nesting)
+        chunk.refuse(at, of_text or fault, portion.source)
+
+    in_halves(len(portion.at), take, refuse)
 
 
 def _rows(chunk: Chunk, portion: _Entries) -> CellRows:
-    """The cells of the entries. Raises ValueError or ArrowException if one of them is bad."""
+    """The cells of the entries. Raises one of BAD_CELLS if one of them is bad."""
     counts, parsed = _parsed(portion.cells)
-    row, family, qualifier, timestamps, kinds, value = parsed
-    of = np.repeat(np.arange(len(counts)), counts)
     _check(parsed)
-    names, qualifiers = decode_base64(family), decode_base64(qualifier)
-    cells = [text_of(decode_base64(row)), names, text_of(qualifiers), timestamps, kinds, decode_base64(value)]
-    noted = pc.equal(names, pa.scalar(_NOTES))
+    row, family, qualifier, timestamps, kinds, value = parsed
+    families, qualifiers = decode_base64(family), decode_base64(qualifier)
+    noted = pc.equal(families, pa.scalar(_NOTES))
     if pc.any(pc.and_(noted, pc.starts_with(qualifiers, _BULK_LOAD))).as_py():
-        raise _Refused(Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells")
-    _check_names(names, qualifiers, kinds)
+        raise Refused(Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells")
+    of = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    written = portion.written_ms[of]
+    logged = pa.array(written * 1000).cast(UTC_MICROSECONDS)
+    cells = cell_table(decode_base64(row), families, qualifiers, timestamps, kinds, decode_base64(value), logged)
     orders = order.offset_orders(np.full(len(counts), chunk.options.epoch), portion.sequences)
-    written = portion.written_ms
-    markers = pc.not_equal(kinds, CellKind.PUT.value)
-    cells[-1] = pc.if_else(markers, pa.scalar(None, pa.binary()), cells[-1])
-    cells.append(pa.array(written[of] * 1000).cast(UTC_MICROSECONDS))
-    starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    kept = ~noted.to_numpy(zero_copy_only=False)
-    found = pa.table([column.cast(field.type) for column, field in zip(cells, CELL_SCHEMA, strict=True)], CELL_SCHEMA)
-    return CellRows(
-        found.filter(pa.array(kept)),
-        portion.at[of][kept],
-        (np.arange(len(of)) - starts[of]).astype(np.int32)[kept],
-        orders[of][kept],
-        written[of][kept],
-    )
+    numbers = (np.arange(len(of)) - starts[of]).astype(np.int32)
+    return CellRows(cells, portion.at[of], numbers, orders[of], written).where(~noted.to_numpy(zero_copy_only=False))
 
 
 def _parsed(cells: list[msgspec.Raw]) -> tuple[_I64, list[pa.Array]]:
@@ -235,40 +212,17 @@ def _parsed(cells: list[msgspec.Raw]) -> tuple[_I64, list[pa.Array]]:
     table = pj.read_json(pa.BufferReader(texts), reading, _PARSE)
     lists = table.column("cells").combine_chunks()
     if len(lists) != len(cells) or lists.null_count:
-        raise _Refused(Reason.UNKNOWN_MESSAGE, "edit.cells is no list")
+        raise Refused(Reason.UNKNOWN_MESSAGE, "edit.cells is no list")
     counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return counts, lists.flatten().flatten()
 
 
 def _check(columns: list[pa.Array]) -> None:
-    """Raise for cells that lack a member, or whose timestamp or type does not exist."""
-    row, family, _, timestamps, kinds, value = columns
+    """Raise Refused for cells that lack a member, or whose timestamp or type does not exist."""
+    *_, timestamps, kinds, values = columns
     for column, field in zip(columns[:-1], _CELL, strict=False):
-        _require(column.is_valid(), Reason.UNKNOWN_MESSAGE, f"a cell has no {field.name}")
+        require(column.is_valid(), Reason.UNKNOWN_MESSAGE, f"a cell has no {field.name}")
     puts = pc.equal(kinds, CellKind.PUT.value)
-    _require(pc.or_(pc.invert(puts), value.is_valid()), Reason.UNKNOWN_MESSAGE, "a Put has no value")
-    in_range = pc.and_(pc.greater_equal(timestamps, 0), pc.less(timestamps, pa.scalar(_NO_TIMESTAMP)))
-    _require(in_range, Reason.BAD_VALUE, "a timeStamp is out of range", timestamps)
-    _require(pc.is_in(kinds, _TYPES), Reason.UNKNOWN_OP, "a cell has an unknown type", kinds)
-    for column, name in ((row, "row"), (family, "family")):
-        _require(pc.greater(pc.binary_length(column), 0), Reason.MISSING_KEY, f"a cell has an empty {name}")
-
-
-def _check_names(families: pa.Array, qualifiers: pa.Array, kinds: pa.Array) -> None:
-    """Raise for families that are no names, and for markers of a family that name a column."""
-    try:
-        names = families.cast(pa.string())
-    except pa.ArrowException as error:
-        raise _Refused(Reason.BAD_VALUE, "a family is no text") from error
-    _require(pc.invert(pc.match_substring(names, ":")), Reason.BAD_VALUE, "a family has a colon in its name", names)
-    of_family = pc.is_in(kinds, _FAMILY_MARKERS)
-    whole = pc.or_(pc.invert(of_family), pc.equal(pc.binary_length(qualifiers), 0))
-    _require(whole, Reason.BAD_VALUE, "a delete marker of a family names a qualifier")
-
-
-def _require(good: pa.Array, reason: Reason, what: str, shown: pa.Array | None = None) -> None:
-    """Raise for the first cell that is not good; ``shown``: a column whose value the message shows."""
-    if len(good) and not pc.all(good).as_py():
-        at = pc.index(good, pa.scalar(False)).as_py()
-        value = "" if shown is None else f": {str(shown[at].as_py())[:100]}"
-        raise _Refused(reason, f"{what}{value} (cell {at} of {len(good)}, from 0)")
+    require(pc.or_(pc.invert(puts), values.is_valid()), Reason.UNKNOWN_MESSAGE, "a Put has no value")
+    require(pc.not_equal(timestamps, pa.scalar(_NO_TIMESTAMP)), Reason.BAD_VALUE, "a timestamp is out of range")
+    require(pc.is_in(kinds, _TYPES), Reason.UNKNOWN_OP, "a cell has an unknown type", kinds)

@@ -11,6 +11,7 @@ from pipeline.decode.formats import (
     canal,
     cell_scan,
     debezium,
+    hbase_avro,
     hbase_wal,
     maxwell,
     maxwell_schema,
@@ -33,6 +34,7 @@ _READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
         Format.JSON: plain_json.read,
         Format.AVRO: plain_avro.read,
         Format.HBASE_WAL: hbase_wal.read,
+        Format.HBASE_AVRO: hbase_avro.read,
     }
 )
 

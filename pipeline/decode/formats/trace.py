@@ -48,6 +48,8 @@ class Trace:
 
 
 NO_TRACE = Trace()
+#: No change events of MySQL: members of these names would mean something else.
+_UNTRACED = frozenset({Format.JSON, Format.AVRO, Format.HBASE_WAL, Format.HBASE_AVRO})
 #: The operation of a row that a snapshot has read.
 SNAPSHOT_ROW = "r"
 #: Debezium's letters for the operations of Maxwell and Canal.
@@ -56,7 +58,7 @@ _OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": SNAPSHO
 
 def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
     """The trace of one message of any format; an empty one for a message that cannot be read."""
-    if options.format in (Format.JSON, Format.AVRO):  # no change events: members of these names mean something else
+    if options.format in _UNTRACED:
         return NO_TRACE
     document = _document(value, options) if value is not None else None
     if document is None:

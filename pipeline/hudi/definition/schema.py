@@ -18,6 +18,7 @@ META_FIELDS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+COMMIT_TIME_FIELD = "_hoodie_commit_time"
 RECORD_KEY_FIELD = "_hoodie_record_key"
 
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")

@@ -25,6 +25,7 @@ from pipeline.hudi.rewrite.base_sink import BaseFileSink, Written
 from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.rewrite.merge import NotSortedError, SortedLog, merge_any, merge_sorted
 from pipeline.hudi.rewrite.ordered import OrderedRows, merge_in_order
+from pipeline.hudi.rewrite.retention import KeptRows
 from pipeline.storage.base import Storage
 
 
@@ -80,6 +81,7 @@ def write_bases(
     outline: BaseOutline,
     file_id: Callable[[int], str],
     directory: Path,
+    kept: KeptRows | None = None,
 ) -> list[MadeBase]:
     """Write the base files of a file group into ``directory``, in the order of the outline, even if the old one has
     another one.
@@ -91,9 +93,11 @@ def write_bases(
         outline: of the files.
         file_id: gives the file id of the first file (0), the group's own, and of further ones.
         directory: an empty one on local disk.
+        kept: leaves live rows out; None for none.
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
+    counted = None if kept is None else _counted(kept, log)
     with _opened(storage, base, outline) as old:
         stored = old.num_rows if old is not None else 0
 
@@ -102,11 +106,13 @@ def write_bases(
 
         if outline.order is None:
             try:
-                return _filled(sink(), merge_sorted(_rows(old, outline.schema), log))
+                merged = merge_sorted(_rows(old, outline.schema), log)
+                return _filled(sink(), merged if counted is None else counted(merged))
             except NotSortedError:
                 log.forget()
         aside, stored_rows = directory / "aside", _rows(old, outline.schema)
-        return _filled(sink(), merge_in_order(stored_rows, log, aside, outline.order, outline.form.at_once))
+        order, at_once = outline.order, outline.form.at_once
+        return _filled(sink(), merge_in_order(stored_rows, log, aside, order, at_once, counted))
 
 
 def write_joined(
@@ -148,6 +154,22 @@ def merge_in_any_order(
     ``write_bases``."""
     with _opened(storage, base, outline) as old:
         yield from merge_any(_rows(old, outline.schema), log)
+
+
+def _counted(kept: KeptRows, log: SortedLog) -> KeptRows:
+    """Also counts the rows that it leaves out."""
+
+    def merged(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for some in rows:
+            log.counts.dropped += some.num_rows
+            yield some
+
+    def counted(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for some in kept(merged(rows)):
+            log.counts.dropped -= some.num_rows
+            yield some
+
+    return counted
 
 
 def _laid_out(rows: Iterable[pa.Table], outline: BaseOutline, aside: Path) -> Iterator[pa.Table]:

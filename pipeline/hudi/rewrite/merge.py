@@ -32,11 +32,13 @@ class NotSortedError(Exception):
 
 @dataclass
 class Counts:
-    """Counts of the merged rows of the base file and the log, for the commit."""
+    """Counts of the merged rows of the base file and the log, for the commit. ``dropped``: live rows that a compaction
+    left out (``retention``)."""
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
+    dropped: int = 0
 
 
 class SortedLog:

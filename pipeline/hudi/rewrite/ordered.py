@@ -19,6 +19,7 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.log_rows import Longs
 from pipeline.hudi.layout.order import Order, places, sort_keys
 from pipeline.hudi.rewrite.merge import SortedLog, gathered, merge_any
+from pipeline.hudi.rewrite.retention import KeptRows
 
 #: The rows of a file by which values are numbered. The ranges need be fine for the row groups of one file only.
 _SAMPLE_ROWS: Final = 32_768
@@ -84,7 +85,12 @@ def _places_of(order: Order, parts: Sequence[pa.Table]) -> Longs:
 
 
 def merge_in_order(
-    base: Iterable[pa.Table], log: SortedLog, aside: Path, order: Order | None, at_once: tuple[int, int]
+    base: Iterable[pa.Table],
+    log: SortedLog,
+    aside: Path,
+    order: Order | None,
+    at_once: tuple[int, int],
+    kept: KeptRows | None = None,
 ) -> Iterator[pa.Table]:
     """The live rows in an order, for a base file in any order.
 
@@ -92,8 +98,20 @@ def merge_in_order(
         base, log: as ``merge.merge_sorted``.
         aside, order: as ``OrderedRows``.
         at_once: as ``OrderedRows.in_order``.
+        kept: leaves rows out; they then go aside twice if the order is not that of the record keys.
     """
-    with closing(OrderedRows(aside, log.rows.table.schema, order)) as ordered:
-        for rows in merge_any(base, log):
-            ordered.add(rows)
+    schema, merged = log.rows.table.schema, merge_any(base, log)
+    if kept is None:
+        yield from _through(aside, schema, order, merged, at_once)
+        return
+    by_key = kept(_through(aside.with_name(f"{aside.name}-by-key"), schema, None, merged, at_once))
+    yield from by_key if order is None else _through(aside, schema, order, by_key, at_once)
+
+
+def _through(
+    aside: Path, schema: pa.Schema, order: Order | None, rows: Iterable[pa.Table], at_once: tuple[int, int]
+) -> Iterator[pa.Table]:
+    with closing(OrderedRows(aside, schema, order)) as ordered:
+        for some in rows:
+            ordered.add(some)
     yield from ordered.in_order(at_once)

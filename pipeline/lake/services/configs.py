@@ -7,6 +7,7 @@ from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.lake.definition import bloom_fpp, order_of_files
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.services.kept_cells import KeptCells
 from pipeline.position.record_reader import RecordKey
 from pipeline.settings import ClusteringSettings, CompactionSettings, RetentionSettings, TableRules
 
@@ -44,13 +45,14 @@ def clustering_config(rules: TableRules) -> ClusteringConfig:
 
 
 def compaction_config(rules: TableRules, rule: CompactionSettings) -> CompactionConfig:
-    """The compaction configuration of a rule, with the table's codec."""
+    """The compaction configuration of a rule, with the table's codec and, of a table of cells, what it keeps."""
     return CompactionConfig.of(
         rule.model_copy(
             update={"bloom_filter_fpp": bloom_fpp(rules, rule), "order_by": order_of_files(rules, rule)},
         ),
         compression=rules.compression,
         compression_level=rules.compression_level if rules.compression == "zstd" else None,
+        row_retention=KeptCells(rules.cells) if rules.cells is not None else None,
     )
 
 

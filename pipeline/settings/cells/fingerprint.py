@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict
 from typing import Final
 
-from pipeline.settings.cells.families import FamilyRule
 from pipeline.settings.cells.rules import CellsRule, WideRule
 
 #: Raised when a version of binlake reads the same declaration in another way.
@@ -21,12 +20,14 @@ def fingerprint(wide: WideRule, cells: CellsRule) -> str:
     sweeps do not count.
     """
     columns = sorted((asdict(column) for column in wide.columns), key=lambda column: str(column["name"]))
-    families = sorted((one for one in cells.families if one != FamilyRule(one.name)), key=lambda one: one.name)
+    kept = CellsRule(by_sequence=cells.by_sequence)
+    families = sorted((one for one in cells.families if one != kept.family(one.name)), key=lambda one: one.name)
     said = {
         "reading": _READING,
         "columns": columns,
         "undeclared": wide.undeclared,
         "families": [asdict(family) for family in families],
+        "by_sequence": cells.by_sequence,
         "ticks": cells.ticks_per_ms,
     }
     text = json.dumps(said, sort_keys=True, default=bytes.hex)

@@ -17,20 +17,23 @@ class CellsRule:
     """The rules of a table of cells.
 
     Args:
-        families: as declared. A family that is not declared has the defaults of ``FamilyRule``.
+        families: as declared. Any other family has the defaults of ``FamilyRule``, but for ``by_sequence``.
         lateness_ms: masked, surplus and expired cells go at compaction once they are older than this.
         wide: the name (``database.table``) of the wide table that is derived from it; None for none.
+        by_sequence: of families that are not declared.
         ticks_per_ms: how many units of the store's timestamps a millisecond has: HBase 1, Bigtable 1,000.
     """
 
     families: tuple[FamilyRule, ...] = ()
     lateness_ms: int = 86_400_000
     wide: str | None = None
+    by_sequence: bool = False
     ticks_per_ms: int = 1
 
     def family(self, name: str) -> FamilyRule:
         """The rule of a family."""
-        return next((one for one in self.families if one.name == name), FamilyRule(name))
+        undeclared = FamilyRule(name, by_sequence=self.by_sequence)
+        return next((one for one in self.families if one.name == name), undeclared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Self
+from dataclasses import replace
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +14,7 @@ from pipeline.settings.cells.wide_table import WideSettings
 from pipeline.validation import Section, Text, mistake
 
 _MS_PER_HOUR: Final = 3_600_000
+_MICROSECONDS_PER_MS: Final = 1_000
 
 
 class CellsSettings(Section):
@@ -20,6 +22,9 @@ class CellsSettings(Section):
 
     source: Text
     """The store's table as ``namespace.table`` (HBase: ``default.table`` without a namespace)."""
+    store: Literal["hbase", "bigtable"] = "hbase"
+    """Which store it is: Bigtable counts its timestamps in microseconds, and its deletes mask what was written before
+    them; HBase counts milliseconds."""
     table: Text | None = None
     """The ``database.table`` of the cells in the lake; null takes the store's name with ``_cells`` behind it."""
     families: Mapping[Text, FamilySettings] = Field(default_factory=dict)
@@ -57,7 +62,11 @@ class CellsSettings(Section):
     def cells_rule(self) -> CellsRule:
         """The rule of the table of cells."""
         families = tuple(settings.rule(name) for name, settings in self.families.items())
-        return CellsRule(families, int(self.lateness_hours * _MS_PER_HOUR), self.wide_table)
+        lateness = int(self.lateness_hours * _MS_PER_HOUR)
+        if self.store == "hbase":
+            return CellsRule(families, lateness, self.wide_table)
+        families = tuple(replace(one, by_sequence=True) for one in families)
+        return CellsRule(families, lateness, self.wide_table, by_sequence=True, ticks_per_ms=_MICROSECONDS_PER_MS)
 
     def wide_rule(self) -> WideRule | None:
         """The rule of the wide table."""

@@ -14,6 +14,7 @@ import org.apache.hadoop.hbase.LocalHBaseCluster;
 import org.apache.hadoop.hbase.util.JVMClusterUtil;
 import org.apache.hadoop.hbase.zookeeper.MiniZooKeeperCluster;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
+import org.apache.zookeeper.ZooKeeper;
 
 /**
  * HBase in one process: ZooKeeper, a master and two region servers. Arguments: a directory for ZooKeeper's data, and
@@ -22,6 +23,7 @@ import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
  */
 public final class Server {
   private static final int REGION_SERVERS = 2;
+  private static final int SESSION_MS = 10_000;
 
   private final Configuration configuration;
   private final LocalHBaseCluster cluster;
@@ -42,6 +44,7 @@ public final class Server {
       throw new IOException("Address already in use: " + wanted);
     }
     ServerSocket orders = new ServerSocket(Integer.parseInt(arguments[1]), 8, InetAddress.getLoopbackAddress());
+    forgetDeadServers(configuration, wanted);
     Server server = new Server(configuration);
     server.start();
     System.out.println("HBase serves");
@@ -53,6 +56,27 @@ public final class Server {
       } catch (IOException | RuntimeException problem) {
         System.out.println("an order failed: " + problem);
       }
+    }
+  }
+
+  /** Removes the marks of servers that were killed; they would be waited for until their sessions expire. */
+  private static void forgetDeadServers(Configuration configuration, int port) throws Exception {
+    String root = configuration.get("zookeeper.znode.parent", "/hbase");
+    ZooKeeper zooKeeper = new ZooKeeper("127.0.0.1:" + port, SESSION_MS, event -> {});
+    try {
+      for (String parent : new String[] {root, root + "/rs", root + "/backup-masters"}) {
+        if (zooKeeper.exists(parent, false) == null) {
+          continue;
+        }
+        for (String child : zooKeeper.getChildren(parent, false)) {
+          String path = parent + "/" + child;
+          if (zooKeeper.exists(path, false).getEphemeralOwner() != 0) {
+            zooKeeper.delete(path, -1);
+          }
+        }
+      }
+    } finally {
+      zooKeeper.close();
     }
   }
 

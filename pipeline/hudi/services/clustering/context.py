@@ -13,7 +13,6 @@ from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.services.clustering.config import ClusteringConfig
 from pipeline.hudi.services.compaction.task import CompactionContext
 
-COMMIT_TIME: Final = "_hoodie_commit_time"
 PARTITION_PATH: Final = "_hoodie_partition_path"
 FILE_NAME: Final = "_hoodie_file_name"
 

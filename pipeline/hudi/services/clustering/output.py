@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.hudi.definition.new_file_id import new_file_id
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.definition.schema import COMMIT_TIME_FIELD, RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import KeyChanges, WriteResult
 from pipeline.hudi.files.names import BaseFileName, in_partition, marker_path
 from pipeline.hudi.files.parquet_file import encode_parquet
@@ -22,7 +22,7 @@ from pipeline.hudi.rewrite.aside import AsideRows
 from pipeline.hudi.rewrite.base_sink import BaseFileSink, mapped
 from pipeline.hudi.rewrite.group_writer import NO_KEYS
 from pipeline.hudi.rewrite.merge import STRETCH_ROWS
-from pipeline.hudi.services.clustering.context import COMMIT_TIME, FILE_NAME, PARTITION_PATH, LayOutContext
+from pipeline.hudi.services.clustering.context import FILE_NAME, PARTITION_PATH, LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.services.clustering.spill import Longs, Spilled
 from pipeline.storage.base import Storage
@@ -86,8 +86,9 @@ class _Output:
         times = pa.array(self.rows.times, pa.string())
         constant = pa.array(np.zeros(len(places), dtype=np.int32))
         same = pa.DictionaryArray.from_arrays(constant, pa.array([self.unit.partition_path]))
+        coded = rows.column(COMMIT_TIME_FIELD)
         given = {
-            COMMIT_TIME: pa.chunked_array([times.take(code) for code in rows.column(COMMIT_TIME).chunks], pa.string()),
+            COMMIT_TIME_FIELD: pa.chunked_array([times.take(code) for code in coded.chunks], pa.string()),
             PARTITION_PATH: same,
             FILE_NAME: same,  # the sink knows the name
         }

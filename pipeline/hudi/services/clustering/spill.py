@@ -15,11 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.hudi.definition.schema import COMMIT_TIME_FIELD
 from pipeline.hudi.files.base_file import rows_at_once
 from pipeline.hudi.layout.order import places, sort_keys
 from pipeline.hudi.rewrite.form import BaseFileForm
 from pipeline.hudi.rewrite.merge import STRETCH_ROWS
-from pipeline.hudi.services.clustering.context import COMMIT_TIME, LayOutContext
+from pipeline.hudi.services.clustering.context import LayOutContext
 from pipeline.hudi.services.clustering.plan import Unit
 from pipeline.hudi.services.clustering.sources import rows_of
 from pipeline.storage.base import Storage
@@ -100,8 +101,8 @@ class _Lane:
 
     def fill(self, storage: Storage, context: LayOutContext, unit: Unit, numbers: Iterable[int], times: _Times) -> None:
         """Put the rows of some sources aside, one source after the other."""
-        coded = context.stored.set(context.stored.get_field_index(COMMIT_TIME), pa.field(COMMIT_TIME, _CODE))
-        at = coded.get_field_index(COMMIT_TIME)
+        at = context.stored.get_field_index(COMMIT_TIME_FIELD)
+        coded = context.stored.set(at, pa.field(COMMIT_TIME_FIELD, _CODE))
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(pa.ipc.new_file(str(self.rows), coded))
             keys = _Keys(self.keys, stack)

@@ -22,6 +22,7 @@ from pipeline.hudi.definition.schema import avro_schema
 from pipeline.hudi.layout.recorded import order_extra
 from pipeline.hudi.metadata.records.delta import MetadataDelta
 from pipeline.hudi.metadata.services import rollback as metadata_rollback
+from pipeline.hudi.services.compaction.horizon import horizon_extra
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.scheduling import logs_before
 from pipeline.hudi.services.compaction.task import CompactedFile
@@ -68,7 +69,8 @@ def _complete(table: HudiTable, time: str, files: list[CompactedFile]) -> Instan
     check_still_inflight(table.storage, inflight)
     columns = avro_schema(table.schema_as_of(time), table.config.name, with_meta=False)
     stats = tuple(stat for file in files for stat in file.stats)
-    extra = {SCHEMA_KEY: columns, **order_extra(next((file.order for file in files), None))}
+    order = order_extra(next((file.order for file in files), None))
+    extra = {SCHEMA_KEY: columns, **order, **horizon_extra(table, files)}
     body = CommitMetadata(stats, extra, operation="COMPACT", compacted=True)
     completed = inflight.in_state(State.COMPLETED, table.clock.next())
     publish(table.storage, completed, body.to_bytes())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pydantic import ConfigDict
+
 from pipeline.hudi.definition.format_config import FormatConfig
 from pipeline.hudi.layout.order import Order
 from pipeline.hudi.rewrite.form import USUAL_FPP, BaseFileForm, BloomKind
+from pipeline.hudi.rewrite.retention import RowRetention
 from pipeline.policies import CompactionPolicy
 from pipeline.validation import Count
 
@@ -17,7 +20,10 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
         compression, compression_level: of base files.
         bloom_kind: SIMPLE, sized to the rows; DYNAMIC_V0 as Hudi's writers make it; None for no bloom filter.
         bloom_entries, bloom_max_entries: how a dynamic one grows.
+        row_retention: which live rows stay; None for all.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     log_ratio_from_bytes: int = 16 << 20
     compression: str = "zstd"
@@ -25,6 +31,7 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
     bloom_kind: BloomKind | None = "SIMPLE"
     bloom_entries: Count = 60_000
     bloom_max_entries: int = 100_000
+    row_retention: RowRetention | None = None
 
     @property
     def form(self) -> BaseFileForm:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from pipeline.hudi.metadata.records.delta import AddedFile
 from pipeline.hudi.rewrite.base_sink import Written, mapped
 from pipeline.hudi.rewrite.base_write import BaseOutline, merge_in_any_order, write_bases, write_joined
 from pipeline.hudi.rewrite.merge import Counts, SortedLog
+from pipeline.hudi.rewrite.retention import KeptRows
 from pipeline.hudi.services.compaction.config import CompactionConfig
 from pipeline.hudi.services.compaction.plan import Operation
 from pipeline.hudi.services.compaction.tombstones import Restated, restate
@@ -91,7 +93,8 @@ class CompactionContext:
 @dataclass(frozen=True)
 class CompactedFile:
     """The data of a compacted file group for ``complete``: the base file, the log file of restated tombstones if there
-    is one, and the counts of the commit. ``order``: of the rows in the base file, None for that of the keys."""
+    is one, and the counts of the commit. ``order``: of the rows in the base file, None for that of the keys.
+    ``horizon_ms``: readings as of an earlier time may lack rows; None if no row was left out for its age."""
 
     operation: Operation
     base: AddedFile
@@ -99,6 +102,7 @@ class CompactedFile:
     tombstones: AddedFile | None = None
     tombstone_stat: WriteStat | None = None
     order: Order | None = None
+    horizon_ms: int | None = None
 
     @property
     def added(self) -> list[AddedFile]:
@@ -136,20 +140,21 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
     log = None if context.appends and rows_never_merge(operation.log_files) else SortedLog(read.events)
+    horizon, kept = _retention(context, log)
     with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as directory:
         source = _base_of(storage, operation)
         if log is None:
             rows = read.events.tables
             made = write_joined(storage, source, rows, context.outline, operation.file_id, Path(directory))
         else:
-            made = write_bases(storage, source, log, context.outline, lambda _: operation.file_id, Path(directory))[0]
+            own, place = operation.file_id, Path(directory)
+            made = write_bases(storage, source, log, context.outline, lambda _: own, place, kept)[0]
         written, content = made.written, mapped(made.path)
         storage.write(operation.path(name), content)
     base = AddedFile(operation.partition_path, name, len(content), written.ranges, written.bloom)
     counts = Counts(read.events.rows) if log is None else log.counts
-    done = CompactedFile(
-        operation, base, _base_stat(operation, base, written, counts, read), order=context.outline.order
-    )
+    stat = _base_stat(operation, base, written, counts, read)
+    done = CompactedFile(operation, base, stat, order=context.outline.order, horizon_ms=horizon)
     if log is None:
         return done
     restated = restate(
@@ -161,8 +166,17 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     )
     if restated is None:
         return done
-    tombstones, stat = _write_tombstones(storage, context, operation, restated)
-    return replace(done, tombstones=tombstones, tombstone_stat=stat)
+    tombstones, tombstone_stat = _write_tombstones(storage, context, operation, restated)
+    return replace(done, tombstones=tombstones, tombstone_stat=tombstone_stat)
+
+
+def _retention(context: CompactionContext, log: SortedLog | None) -> tuple[int | None, KeptRows | None]:
+    """The horizon of a table whose rows lose their meaning with time, and what leaves such rows out."""
+    rule = context.config.row_retention
+    if rule is None or log is None:
+        return None, None
+    horizon = rule.horizon_ms(log.rows.table, context.instant)
+    return horizon, partial(rule.kept, horizon_ms=horizon)
 
 
 def merged_rows(
@@ -210,7 +224,7 @@ def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: 
         path=operation.path(base.name),
         prev_commit=operation.base_instant if operation.base_file is not None else "null",
         num_writes=written.rows,
-        num_deletes=counts.deletes,
+        num_deletes=counts.deletes + counts.dropped,
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
         file_size=base.size,

@@ -1,0 +1,106 @@
+"""Events of HBase's Kafka proxy (hbase-connectors) -> tables of cells. A message is one cell.
+
+An event has neither the kind of a delete nor a sequence id. A delete without a qualifier is taken for that of a family,
+any other for that of a column: a delete of one version is not told apart from it. The order is that of arrival (the
+Kafka offset below the epoch; the topic's key is the row). docs/hbase-formats.md says what that loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.decode import order
+from pipeline.decode.cells import CellKind
+from pipeline.decode.changes import SourceTable
+from pipeline.decode.formats.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, store_table
+from pipeline.decode.formats.hbase_event import Events, read_events
+from pipeline.decode.messages.chunk import IGNORED, Chunk
+from pipeline.decode.messages.envelopes import TOMBSTONE
+from pipeline.decode.quarantine import Fault, Reason
+from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
+
+#: Messages that are read at once, in bytes. A single message may have more.
+_PORTION_BYTES = 8 << 20
+
+
+def read(chunk: Chunk) -> None:
+    """Decode the chunk's records."""
+    values = chunk.records.values
+    for at in _portions(chunk, chunk.live()):
+
+        def take(part: slice, at: list[int] = at) -> None:
+            _take(chunk, at[part])
+
+        def refuse(number: int, fault: Fault, at: list[int] = at) -> None:
+            chunk.refuse(at[number], _named(fault, values[at[number]] or b""))
+
+        in_halves(len(at), take, refuse)
+    if chunk.tombstones:
+        chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+def _portions(chunk: Chunk, live: list[int]) -> Iterator[list[int]]:
+    """The records in parts of about _PORTION_BYTES."""
+    part, size = list[int](), 0
+    for at in live:
+        length = len(chunk.records.values[at] or b"")
+        if part and size + length > _PORTION_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(at)
+        size += length
+    if part:
+        yield part
+
+
+def _take(chunk: Chunk, at: list[int]) -> None:
+    """Add the cells of some records. Raises one of BAD_CELLS if one of them is bad."""
+    try:
+        events = read_events([chunk.records.values[i] or b"" for i in at])
+    except ValueError as error:
+        raise Refused(Reason.MALFORMED_AVRO, "the message is no HBaseKafkaEvent of hbase-connectors") from error
+    rows = _rows(chunk, events, np.array(at, dtype=np.int64))
+    tables = events.fields["table"].dictionary_encode()
+    sources = [_source(name) for name in tables.dictionary.to_pylist()]
+    of = tables.indices.to_numpy()
+    for number, source in enumerate(sources):
+        if source in chunk.options.ignored_tables:
+            chunk.decoded.count_filtered(source, IGNORED, int((of == number).sum()))
+        else:
+            add_cells(chunk, source, rows if len(sources) == 1 else rows.where(of == number))
+
+
+def _rows(chunk: Chunk, events: Events, at: np.ndarray[tuple[int], np.dtype[np.int64]]) -> CellRows:
+    fields, n = events.fields, len(at)
+    of_family = pc.equal(pc.binary_length(fields["qualifier"]), 0)
+    deletes = pc.if_else(of_family, CellKind.DELETE_FAMILY.value, CellKind.DELETE_COLUMN.value)
+    kinds = pc.if_else(pa.array(events.deletes), deletes, CellKind.PUT.value)
+    key, family, qualifier = (fields[name] for name in ("key", "family", "qualifier"))
+    unknown = pa.nulls(n, UTC_MICROSECONDS)
+    cells = cell_table(key, family, qualifier, pa.array(events.timestamps), kinds, fields["value"], unknown)
+    orders = order.offset_orders(np.full(n, chunk.options.epoch), chunk.records.offsets[at])
+    if (orders == order.OUT_OF_RANGE).any():
+        raise Refused(Reason.ORDER_OUT_OF_RANGE, "the offset does not fit the ordering value")
+    millis = np.maximum(chunk.records.timestamps_ms[at], 0)
+    return CellRows(cells, at, np.zeros(n, dtype=np.int32), orders, millis)
+
+
+def _source(name: bytes) -> SourceTable:
+    try:
+        source = store_table(name.decode())
+    except UnicodeDecodeError:
+        source = None
+    if source is None:
+        raise Refused(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table")
+    return source
+
+
+def _named(fault: Fault, value: bytes) -> Fault:
+    """The fault of one message; a hint at another format where its first byte shows it."""
+    if value[:1] == b"\0":
+        return Fault(fault.reason, f"{fault.detail}; it begins with a zero byte, as messages with a schema id do")
+    return fault
