@@ -165,7 +165,7 @@ def test_dump_and_replay(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [Answer.DONE, Answer.LOST, Answer.FAILED])
 def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, answer: Answer) -> None:
-    """At some storage calls each: what was begun is repeated, and nothing is taken twice."""
+    """At some storage calls each: what was begun is repeated, and nothing is taken twice. The stream has half."""
     write(tmp_path / "scan", raw_truth(STORE))
     calls = Fate()
     _own(store, tmp_path / "count").replay_scan(tmp_path / "scan", calls)
@@ -177,7 +177,7 @@ def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, 
             lake.replay_scan(tmp_path / "scan", Fate(at, answer))
         lake.replay_scan(tmp_path / "scan", Fate())
         assert lake.replay_scan(tmp_path / "scan", Fate()).taken == []
-        assert (at, lake.wrong()) == (at, [])
+        assert (at, lake.trouble()) == (at, [])
 
 
 def _own(store: Store, path: Path) -> Store:
