@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.formats.cell_scan import scan_topic
+from pipeline.decode.formats.cells.cell_scan import scan_topic
 from pipeline.decode.types.encoded_bytes import decode_base64
 from pipeline.errors import BinlakeError
 from pipeline.source.dump_layout import DumpFile, is_hidden, is_hidden_directory

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.cells.rules import Moment
 from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.formats.cell_scan import scan_topic
+from pipeline.decode.formats.cells.cell_scan import scan_topic
 from pipeline.decode.formats.reader import decode
 from pipeline.decode.options import DecodeOptions
 from pipeline.decode.schemas.schemas import DeclaredSchemas

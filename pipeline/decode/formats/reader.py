@@ -9,15 +9,13 @@ from pipeline.decode.changes import Decoded, RawRecords
 from pipeline.decode.formats import (
     avro,
     canal,
-    cell_scan,
     debezium,
-    hbase_avro,
-    hbase_wal,
     maxwell,
     maxwell_schema,
     plain_avro,
     plain_json,
 )
+from pipeline.decode.formats.cells import cell_scan, hbase_avro, hbase_wal
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.format_detection import detect_format, is_avro
 from pipeline.decode.options import DecodeOptions, Format

@@ -16,7 +16,7 @@ from numba import njit
 
 from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, NOTHING, OUT_BYTES, compiled
 from pipeline.decode.cells import CellKind
-from pipeline.decode.formats.scanned_cells import ScannedCells
+from pipeline.decode.formats.cells.scanned_cells import ScannedCells
 
 _Bytes = npt.NDArray[np.uint8]
 _Longs = npt.NDArray[np.int64]

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pipeline.decode import order
 from pipeline.decode.cells import CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.formats.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, store_table
-from pipeline.decode.formats.hbase_event import Events, read_events
+from pipeline.decode.formats.cells.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, store_table
+from pipeline.decode.formats.cells.hbase_event import Events, read_events
 from pipeline.decode.messages.chunk import IGNORED, Chunk
 from pipeline.decode.messages.envelopes import TOMBSTONE
 from pipeline.decode.quarantine import Fault, Reason

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.decode.changes import Decoded, SourceTable
-from pipeline.decode.formats.hbase_event import FIELDS, read_events
+from pipeline.decode.formats.cells.hbase_event import FIELDS, read_events
 from pipeline.decode.formats.reader import decode
 from pipeline.decode.options import DecodeOptions, Format
 from pipeline.decode.schemas.schemas import DeclaredSchemas

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from pipeline.decode.cells import CELL_SCHEMA, CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.formats.cell_rows import CellRows, add_cells
-from pipeline.decode.formats.hbase_result import read_results
-from pipeline.decode.formats.scanned_cells import ScannedCells
+from pipeline.decode.formats.cells.cell_rows import CellRows, add_cells
+from pipeline.decode.formats.cells.hbase_result import read_results
+from pipeline.decode.formats.cells.scanned_cells import ScannedCells
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.quarantine import Fault, Reason, json_fault
 from pipeline.decode.types.cell_text import text_of

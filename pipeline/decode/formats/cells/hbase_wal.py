@@ -19,7 +19,15 @@ import pyarrow.json as pj
 from pipeline.decode import order
 from pipeline.decode.cells import CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.formats.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, require, store_table
+from pipeline.decode.formats.cells.cell_rows import (
+    CellRows,
+    Refused,
+    add_cells,
+    cell_table,
+    in_halves,
+    require,
+    store_table,
+)
 from pipeline.decode.messages.chunk import IGNORED, Chunk
 from pipeline.decode.messages.duplicates import with_duplicate_members
 from pipeline.decode.messages.envelopes import TOMBSTONE, Long
