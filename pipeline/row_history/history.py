@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pipeline.decode.formats.cell_scan import NEWEST_SCANNED
+from pipeline.decode.formats.cells.cell_scan import NEWEST_SCANNED
 from pipeline.decode.formats.trace import Trace
 from pipeline.decode.order import OFFSET_BITS, OrderPlace
 from pipeline.row_history.commits import Commit
