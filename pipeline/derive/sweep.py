@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from pipeline.clock import now_ms
 from pipeline.decode.cells import FAMILY, KIND, ROW, TIMESTAMP, CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.derive.derivation import Derived, Deriver
+from pipeline.derive.derivation import Deriver
+from pipeline.derive.run import Derived
 from pipeline.derive.pairs import DerivedPair
 from pipeline.derive.portions import portions
 from pipeline.hudi.read.filters.expressions import And, Eq, Filter, Ge, Lt, Or

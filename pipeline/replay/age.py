@@ -19,6 +19,7 @@ from pipeline.replay.quarantine_table import all_commits, forgets_deletes_since
 from pipeline.settings import CompactionSettings, Settings, TableRules
 from pipeline.source.dump_layout import DumpFile, told
 from pipeline.storage import Storage
+from pipeline.upsert.fanout import destination
 from pipeline.upsert.keyless import ROW_FIELD
 
 _MS_PER_HOUR = 3_600_000
@@ -45,10 +46,14 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
         if source is None or table.config.kind.appends or table.config.record_key_fields == (ROW_FIELD,):
             continue
         rules = settings.table_rules(source)
-        if (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):
+        if rules.wide is not None:
+            continue  # it is derived, and its table of cells decides
+        if rules.cells is None and (hour + step) * _MS_PER_HOUR > now_ms() - _retention_ms(rules):
             continue  # deletes of these hours are not dropped yet
         known = _newest_when_forgotten(table, rules)
         if known is not None and hour * _MS_PER_HOUR <= known:
+            if rules.cells is not None:
+                raise _of_cells(path, hour, known, step)
             raise BadInputError(
                 f"events of {told(hour, step)} are older than deletes that the table may have forgotten since: a row "
                 "that was deleted would come back",
@@ -58,12 +63,27 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
             )
 
 
+def _of_cells(path: str, hour: int, known: int, step: int) -> BadInputError:
+    return BadInputError(
+        f"cells of {told(hour, step)} are older than delete markers that compactions may have dropped since: a cell "
+        "that was deleted would come back",
+        do_next="load a scan that is made now; or replay all hours up to now, with --even-too-old, so that the markers "
+        "come too",
+        table=path,
+        known_until=told(known // _MS_PER_HOUR),
+    )
+
+
 def _places(settings: Settings, root: Storage, oldest: dict[SourceTable | None, int]) -> dict[str, int]:
     """The existing tables -> the oldest hour that may hold events of each."""
     if None in oldest:
         hour = min(oldest.values())
         return dict.fromkeys(table_paths(root, settings.tables.path.count("/") + 1), hour)
-    named = {settings.table_rules(source).path: hour for source, hour in oldest.items() if source is not None}
+    named: dict[str, int] = {}
+    for source, hour in oldest.items():
+        if source is not None:
+            path = settings.table_rules(destination(source, settings.tables)).path
+            named[path] = min(hour, named.get(path, hour))
     return {path: hour for path, hour in named.items() if HudiTable.exists(root.sub(path))}
 
 
@@ -74,8 +94,8 @@ def _retention_ms(rules: TableRules) -> int:
 def _newest_when_forgotten(table: HudiTable, rules: TableRules) -> int | None:
     """The time (ms) of the newest event in commits whose deletes may be dropped; None if there is none."""
     since = forgets_deletes_since(table, rules)
-    if since is None:
-        return None
+    if since is None or rules.cells is not None:
+        return since
     forgotten = (body for time, body in all_commits(table) if parse_instant(time) <= since)
     times = (RecordReader.of_commit(body.extra).source_times for body in forgotten)
     return max((newest for _, newest in filter(None, times)), default=None)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pipeline.clock import parse_instant
 from pipeline.decode.changes import Op
 from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.services.compaction.horizon import recorded_horizon
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import CommitMetadata
 from pipeline.hudi.timeline.instant import COMMIT
@@ -56,9 +57,11 @@ def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
     """The time (ms) before which deletes may have been dropped, by a compaction or with old tombstones; None if none
     has.
 
-    For a record older than that, a newer delete may have existed that is not stored any more. Errors as
-    ``replayed_records``.
+    For a record older than that, a newer delete may have existed that is not stored any more. Of a table of cells, it
+    is the horizon of its compactions. Errors as ``replayed_records``.
     """
+    if rules.cells is not None:
+        return recorded_horizon(table)
     compacted = [i.requested_time for i in table.timeline.completed() if i.action == COMMIT]
     compacted += [old.requested_time for old in table.timeline.history().commits() if old.action == COMMIT]
     if not compacted:

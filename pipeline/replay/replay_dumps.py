@@ -26,7 +26,7 @@ from pipeline.replay.runner import ReplayLake, ReplayRunner, replay_stream, repl
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from pipeline.source.dump_read import read_dump, record_bytes
-from pipeline.source.scan_read import Scan
+from pipeline.source.scan_read import Scan, root_of_scan
 from pipeline.storage import Storage, open_storage
 from pipeline.stream.engine import Engine
 from pipeline.stream.learned.definitions import Definitions
@@ -142,7 +142,7 @@ class _Replay:
         self._storage = place.storage()
         self._root = root
         self._report = ReplayReport(self._storage.uri, step)
-        self._covers = self._storage.uri if place.scan is None else f"{self._storage.uri}#scan={place.scan.table}"
+        self._covers = self._storage.uri if place.scan is None else root_of_scan(self._storage.uri, place.scan.table)
 
     def run(
         self, workers: OpenWorkers, on_progress: Callable[[ProgressEvent], None], stop: threading.Event

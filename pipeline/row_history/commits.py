@@ -15,6 +15,7 @@ from pipeline.replay.quarantine_table import all_commits
 from pipeline.schema_changes.apply.stored_rows import ddl_stream
 from pipeline.schema_changes.rules.entries import Entry
 from pipeline.source.offsets import OffsetRange, Ranges
+from pipeline.source.scan_read import scan_of_root
 
 
 class CommitKind(StrEnum):
@@ -22,6 +23,8 @@ class CommitKind(StrEnum):
 
     STREAM = "stream"
     DUMP = "dump"
+    SCAN = "scan"
+    DERIVATION = "derivation"
     DDL = "ddl"
     QUARANTINE = "quarantine replay"
     REVERT = "revert"
@@ -136,7 +139,9 @@ def _kind(body: CommitMetadata, record: RecordReader, stream: str) -> CommitKind
     if body.operation == "CLUSTER" and record.stream is None:
         return CommitKind.CLUSTERING
     if record.portion is not None:
-        return CommitKind.DUMP
+        return CommitKind.SCAN if scan_of_root(record.portion.root) is not None else CommitKind.DUMP
+    if record.derived is not None:
+        return CommitKind.DERIVATION
     kinds = {
         stream: CommitKind.STREAM,
         ddl_stream(stream): CommitKind.DDL,

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from pipeline.decode.formats.cells.cell_scan import NEWEST_SCANNED
 from pipeline.decode.formats.trace import Trace
-from pipeline.decode.order import OrderPlace
+from pipeline.decode.order import OFFSET_BITS, OrderPlace
 from pipeline.row_history.commits import Commit
 from pipeline.row_history.verdicts import Fate
+from pipeline.settings import TableRules
 
 
 class LineKind(StrEnum):
@@ -103,6 +105,15 @@ def operation(values: Mapping[str, Any] | None) -> str:
     return "delete" if values is None else "upsert"
 
 
-def place_text(order: int | None) -> str:
-    """An ordering value as people read it; - for None."""
-    return "-" if order is None else str(OrderPlace.of(order))
+def place_text(order: int | None, rules: TableRules) -> str:
+    """An ordering value of a table with these rules as people read it; - for None."""
+    if order is None:
+        return "-"
+    if rules.wide is not None:
+        return f"cells as of {order}"
+    if rules.cells is None:
+        return str(OrderPlace.of(order))
+    if order <= NEWEST_SCANNED:
+        return "a scan"
+    epoch, sequence = divmod(order, 1 << OFFSET_BITS)
+    return f"sequence id {sequence}" + (f", epoch {epoch}" if epoch else "")

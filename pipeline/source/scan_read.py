@@ -31,6 +31,7 @@ from pipeline.storage import Storage
 from pipeline.storage.ranged import StoredFile
 
 _MS_PER_HOUR: Final = 3_600_000
+_SCAN_OF: Final = "#scan="
 _READ_BYTES: Final = 8 << 20
 _CHUNK_BYTES: Final = 32 << 20
 _CELLS_AT_ONCE: Final = 50_000
@@ -66,6 +67,17 @@ class Scan:
     def scanned_ms(self, file: DumpFile) -> int:
         """When the scan in a file was made."""
         return file.modified_ms if self.at_ms is None else self.at_ms
+
+
+def root_of_scan(uri: str, table: SourceTable) -> str:
+    """What commits record as the root of the scans of a table below ``uri``."""
+    return f"{uri}{_SCAN_OF}{table}"
+
+
+def scan_of_root(root: str) -> str | None:
+    """The table that ``root_of_scan`` names; None for the root of a dump."""
+    _, mark, table = root.rpartition(_SCAN_OF)
+    return table if mark else None
 
 
 def read_scan(storage: Storage, file: DumpFile, scan: Scan, chunk_records: int) -> Iterator[RawRecords]:

@@ -16,7 +16,7 @@ from pipeline.cells.wide import wide_rows, wide_schema
 from pipeline.clock import now_ms
 from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA, CellKind
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, SourceTable
-from pipeline.decode.formats.cell_rows import table_of_cells
+from pipeline.decode.formats.cells.cell_rows import table_of_cells
 from pipeline.derive.cell_store import store_of
 from pipeline.derive.derivation import Deriver
 from pipeline.derive.pairs import DerivedPair, derived_pairs

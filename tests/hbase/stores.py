@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from typer.testing import CliRunner, Result
 
 from pipeline.cli.app import app
-from pipeline.decode.changes import RawRecords
+from pipeline.decode.changes import RawRecords, SourceTable
+from pipeline.hudi.read.table_reader import TableReader
 from pipeline.hudi.services.fsck import Severity, fsck
 from pipeline.lake.audit import audit
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.names import SourceTable
+from pipeline.replay.replay_dumps import ReplayReport, replay_dumps
+from pipeline.source.dump_layout import Window
+from pipeline.source.scan_read import Scan
 from pipeline.storage import Storage, open_storage
 from tests.hbase.cells_world import CellsWorld, cells_of
 from tests.hbase.recordings import RawCell, topic
 from tests.hbase.rules import edits
+from tests.hbase.scans import load, write
 from tests.hbase.test_wide_tables import entry, wanted_rows, wide_rows
+from tests.replay.dumped import HERE
+from tests.replay.test_dump import Records
+from tests.stream.dying_store import DyingStore, Fate
 
 #: No TTL, nothing compacted: the lake equals its final scan. 479 cells of 20 rows.
 STORE: Final = "shop:counters"
@@ -29,13 +38,22 @@ PARTS: Final = 4
 
 
 class Store:
-    """A stream of the recorded entries of ``STORE``, delivered in ``PARTS`` parts."""
+    """A stream of the recorded entries of ``STORE``, delivered in ``PARTS`` parts.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: where the lake is made.
+        like: another one, whose lake and deliveries are copied.
+    """
+
+    def __init__(self, path: Path, like: Store | None = None) -> None:
+        if like is not None:
+            shutil.copytree(like.lake, path / "lake")
         self.world = CellsWorld(path, ())
         defaults = {"buckets": 3, "compaction": {"mode": "off"}, "retention": {"commits": 3}}
         self.world.start(tables={"cells": [entry(STORE)], "defaults": defaults})
-        self.delivered = 0
+        self.delivered: int = 0 if like is None else like.delivered
+        self.world.log.records |= {} if like is None else {k: [*v] for k, v in like.world.log.records.items()}
+        self.world.batches = 0 if like is None else like.world.batches
 
     @property
     def lake(self) -> Path:
@@ -58,6 +76,14 @@ class Store:
             while source in runner.ledger.behind:
                 assert runner.catch_up(source, self.world.engine) is not None
 
+    def records(self) -> Records:
+        """The whole topic, for a dump."""
+        found = Records([])
+        for records in topic(STORE, "wal").values():
+            columns = (records.offsets.tolist(), records.timestamps_ms.tolist(), records.keys, records.values)
+            found.held += [(records.topic, records.partition, *row) for row in zip(*columns, strict=True)]
+        return found
+
     def deliver_all(self) -> None:
         """All parts that are left."""
         while self.delivered < PARTS:
@@ -66,6 +92,17 @@ class Store:
     def restart(self) -> None:
         """A new process of the stream."""
         self.world.start()
+
+    def replay_scan(self, place: Path, fate: Fate) -> ReplayReport:
+        """The replay of scans below ``place``, through a lake whose calls get the answers of ``fate``."""
+        root = DyingStore(open_storage(str(self.lake), {"fsync": "false"}), fate)
+        scan = Scan(SourceTable(*STORE.split(":")))
+        return replay_dumps(self.world.settings, str(place), Window(), HERE, scan=scan, root=root)
+
+    def load_scan(self, place: Path, cells: Iterable[RawCell]) -> None:
+        """A scan of these cells is written below ``place`` and loaded by the command."""
+        done = load(self.world.conf, write(place, cells), STORE)
+        assert done.exit_code == 0, done.output
 
     # -- the tables ---------------------------------------------------------------------------------------------------
 
@@ -80,8 +117,13 @@ class Store:
         return found
 
     def wrong(self) -> list[str]:
-        """What is wrong once all parts are delivered: hudi-rs shows the store's final scan, and the tables are sound."""
+        """What is wrong once all parts are delivered."""
         self.deliver_all()
+        return self.trouble()
+
+    def trouble(self) -> list[str]:
+        """What is wrong in a lake that has all cells: hudi-rs shows what the store has, and the tables are sound."""
+        self.world.runner.derive_missing()
         newest: dict[Any, Any] = {}
         for edit in (edit for records in topic(STORE, "wal").values() for edit in edits(records)):
             key = (edit.place, edit.kind)
@@ -93,6 +135,11 @@ class Store:
             findings = [*fsck(self.storage(table), grace_ms=0).findings, *audit(self.storage(table)).findings]
             found += [f"{table}: {one.what}" for one in findings if one.severity == Severity.ERROR]
         return found
+
+    def steps(self, table: SourceTable, condition: str) -> dict[str, int]:
+        """How many file slices each step leaves of those that a query has to read."""
+        plan = TableReader.open(self.storage(table)).plan(condition=condition)
+        return {step.name: step.slices for step in plan.steps if step.slices is not None}
 
     # -- commands -----------------------------------------------------------------------------------------------------
 

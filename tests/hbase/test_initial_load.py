@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 from pipeline.cli.app import app
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import BadInputError, ConfigError
-from tests.hbase.cells_world import CellsWorld, cells_of, store
-from tests.hbase.recordings import RawCell, described, raw_truth, topic, truth, untold
+from tests.hbase.cells_world import CellsWorld, cells_of, store, wal_entry
+from tests.hbase.recordings import CellPlace, RawCell, described, raw_truth, topic, truth, untold
 from tests.hbase.rules import Edit, edits, visible
 from tests.hbase.scans import FORMS, as_json, load, write
+from tests.paths import DATA
 
 ORDERS = "shop:orders"
 
@@ -161,3 +162,48 @@ def test_refusals(tmp_path: Path, table: str, options: list[str], says: str) -> 
     world = CellsWorld(tmp_path / "w", [ORDERS])
     with pytest.raises(ConfigError, match=says):
         loaded(world, tmp_path, table, *options)
+
+
+# -- what HBase's own Export job wrote ------------------------------------------------------------------------------
+
+EXPORT = DATA / "hbase" / "export"
+
+
+@pytest.mark.parametrize(("folder", "scan"), [("plain", "scan.jsonl"), ("gzip", "scan.jsonl"), ("raw", "raw.jsonl")])
+def test_files_of_the_export_job(tmp_path: Path, folder: str, scan: str) -> None:
+    """They give the cells of the scan that was made beside them."""
+    worlds = [CellsWorld(tmp_path / name, ["shop:exported"]) for name in ("files", "lines")]
+    place = tmp_path / "lines_of"
+    place.mkdir()
+    (place / scan).write_bytes((EXPORT / scan).read_bytes())
+    said = loaded(worlds[0], EXPORT / folder, "shop:exported")
+    assert said["taken"] == ["part-m-00000", "part-m-00001"]
+    loaded(worlds[1], place, "shop:exported")
+    files, lines = (world.cells("exported").drop_columns(["written"]) for world in worlds)
+    assert files.equals(lines)
+    assert files.num_rows > 100
+
+
+def test_a_scan_from_before_the_horizon_is_refused(tmp_path: Path) -> None:
+    """A compaction has dropped a marker and what it masked; the scan of before would bring the masked cell back."""
+    world = CellsWorld(tmp_path / "w", [ORDERS])
+    world.start(tables={"cells": [store(ORDERS, lateness_hours=1)], "defaults": {"buckets": 1}})
+    day = 86_400_000
+    cell: dict[str, Any] = {
+        "row": "YQ==",
+        "family": "ZA==",
+        "qualifier": "cQ==",
+        "value": "eA==",
+        "type": "Put",
+        "timeStamp": day,
+    }
+    gone = {**cell, "type": "DeleteColumn", "timeStamp": day + 1}
+    for at, one in enumerate((cell, gone, {**cell, "row": "Yg==", "timeStamp": 9 * day})):
+        world.log.add("hbase.shop.orders.wal", wal_entry([one], at + 4, written=one["timeStamp"]), None)
+    world.feed()
+    json_lines("compact", str(world.conf), "--now", "--json")
+    assert [c.place.row for c in cells_of(world.cells("orders"))] == [b"b"]
+    place = write(tmp_path / "scan", [RawCell(CellPlace(b"a", b"d", b"q", day), "Put", b"x")])
+    with pytest.raises(BadInputError, match="would come back"):
+        loaded(world, place, ORDERS, "--at", "1970-01-02T00:00")
+    assert loaded(world, place, ORDERS, "--at", "1970-01-10T00:00")["taken"] == ["a.jsonl"]

@@ -28,7 +28,7 @@ from pipeline.row_history.quarantined import quarantined_records
 from pipeline.row_history.records import KafkaRecords
 from pipeline.row_history.verdicts import Fate
 from pipeline.row_history.why import row_histories
-from pipeline.settings import Settings
+from pipeline.settings import Settings, TableRules
 from pipeline.source.missing import describe
 from pipeline.storage import open_storage
 
@@ -57,12 +57,12 @@ def why(
     found = row_histories(opened, row, log, partition, look)
     held, unknown = _quarantined(settings, place, row)
     if as_json:
-        _write(place.name, found, held, unknown)
+        _write(place, found, held, unknown)
         return
     if row.lookup is None:
         say(f"{place.name} has no key: the rows were searched by their content in all file groups")
     for history in found:
-        _print(place.name, history)
+        _print(place, history)
     if not found:
         say(f"{place.name}: no version of such a row is stored, and no commit wrote to its file group")
     if found and not ask_kafka:
@@ -91,13 +91,13 @@ def _replayed(record: Held) -> str:
 # -- for people -------------------------------------------------------------------------------------------------------
 
 
-def _print(table: str, history: RowHistory) -> None:
+def _print(place: CatalogTable, history: RowHistory) -> None:
     where = f"partition {history.path}, " if history.path else ""
     now = history.fate.value if history.fate is not None else "not stored"
-    say(f"{table}, key {history.key}: {now} ({where}file group {history.file_group})")
+    say(f"{place.name}, key {history.key}: {now} ({where}file group {history.file_group})")
     grid = Grid("source position", "operation", "commit", "by", "in", "Kafka", "GTID", "verdict", "values")
     for line in history.lines:
-        grid.add_row(*_cells(line), style=None if line.kind is LineKind.VERSION else "dim")
+        grid.add_row(*_cells(line, place.rules), style=None if line.kind is LineKind.VERSION else "dim")
     terminal().print(grid, markup=False)
     for path in dict.fromkeys(path for line in history.lines for path in line.files):
         say(f"  {_kind_of(path)} file {path}")
@@ -105,7 +105,7 @@ def _print(table: str, history: RowHistory) -> None:
         say(f"  not known: {note}")
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: Line, rules: TableRules) -> tuple[str, ...]:
     commit, record = line.commit, line.record
     kafka = gtid = ""
     if record is not None:
@@ -117,7 +117,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     decided = line.fate.value if line.fate in (Fate.LIVE, Fate.DELETED) else None
     kind = decided or (None if line.kind is LineKind.VERSION else line.kind.value)
     return (
-        place_text(line.order),
+        place_text(line.order, rules),
         line.op,
         f"{commit.instant}{archived}" if commit is not None else "",
         commit.kind.value if commit is not None else "",
@@ -142,29 +142,30 @@ def _values(line: Line) -> str:
 # -- for programs -----------------------------------------------------------------------------------------------------
 
 
-def _write(table: str, found: list[RowHistory], held: list[Held], unknown: int) -> None:
+def _write(place: CatalogTable, found: list[RowHistory], held: list[Held], unknown: int) -> None:
+    table = place.name
     for history in found:
         head = {"table": table, "key": history.key, "partition": history.path}
         for line in history.lines:
-            _dump({**head, **_fields(line)})
+            _dump({**head, **_fields(line, place.rules)})
         fate = history.fate.value if history.fate is not None else None
         _dump({**head, "kind": "now", "fate": fate, "file_group": history.file_group, "not_known": history.notes})
     for record in held:
         fields = {"kind": LineKind.QUARANTINED.value, "found_in": "quarantine", "reason": record.reason}
-        place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-        _dump({"table": table, **fields, "why": record.detail, "kafka": place, "replayed_to": record.replayed_to})
+        kafka = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+        _dump({"table": table, **fields, "why": record.detail, "kafka": kafka, "replayed_to": record.replayed_to})
     if unknown:
         _dump({"table": table, "kind": "not matched", "found_in": "quarantine", "records": unknown})
 
 
-def _fields(line: Line) -> dict[str, Any]:
+def _fields(line: Line, rules: TableRules) -> dict[str, Any]:
     commit, record = line.commit, line.record
     fields: dict[str, Any] = {
         "kind": line.kind.value,
         "found_in": line.found_in,
         "operation": line.op or None,
         "order": line.order,
-        "source_position": place_text(line.order) if line.order is not None else None,
+        "source_position": place_text(line.order, rules) if line.order is not None else None,
         "fate": line.fate.value if line.fate is not None else None,
         "why": line.why,
         "values": line.values,

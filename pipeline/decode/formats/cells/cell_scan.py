@@ -31,8 +31,8 @@ from pipeline.decode.quarantine import Fault, Reason, json_fault
 from pipeline.decode.types.cell_text import text_of
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
 
-#: The orders of scanned cells end here: below the sequence ids of puts.
-_NEWEST: Final = 3
+#: The highest order of a scanned cell: below the sequence ids of puts.
+NEWEST_SCANNED: Final = 3
 #: Begins the topic of records of scans; no topic of Kafka has a colon.
 _SCAN: Final = "scan:"
 #: HBase's mark for "now", which no stored cell has.
@@ -202,7 +202,7 @@ def _orders(cells: ScannedCells, by_sequence: set[bytes]) -> npt.NDArray[np.int6
     first = np.r_[True, (columns[:, 1:] != columns[:, :-1]).any(axis=0)]
     numbers = np.arange(len(sort))
     age = numbers - np.maximum.accumulate(np.where(first, numbers, 0))
-    orders[chosen[sort]] = np.maximum(_NEWEST - age, 0)
+    orders[chosen[sort]] = np.maximum(NEWEST_SCANNED - age, 0)
     return orders
 
 
