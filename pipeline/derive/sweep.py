@@ -19,9 +19,9 @@ from pipeline.clock import now_ms
 from pipeline.decode.cells import FAMILY, KIND, ROW, TIMESTAMP, CellKind
 from pipeline.decode.changes import SourceTable
 from pipeline.derive.derivation import Deriver
-from pipeline.derive.run import Derived
 from pipeline.derive.pairs import DerivedPair
 from pipeline.derive.portions import portions
+from pipeline.derive.run import Derived
 from pipeline.hudi.read.filters.expressions import And, Eq, Filter, Ge, Lt, Or
 from pipeline.hudi.read.table_reader import TableReader
 from pipeline.hudi.services.compaction.horizon import recorded_horizon
