@@ -21,7 +21,7 @@ from pipeline.settings import CompactionSettings
 from tests.derive.cells_lake import CELLS, CellsLake, delete, document, put
 from tests.hudi.services.compaction.steps import serially
 
-_KEEPING = {"d": {"keep_deleted_cells": True}}
+_KEEPING: dict[str, dict[str, bool]] = {"d": {"keep_deleted_cells": True}, "m": {}}
 
 
 def _lake(path: Path, **store: Any) -> CellsLake:  # noqa: ANN401 - any YAML value

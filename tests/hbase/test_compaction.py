@@ -22,8 +22,10 @@ from pipeline.settings import CompactionSettings
 from pipeline.settings.table_rules import TableRules
 from pipeline.storage import open_storage
 from tests.cells.reference import Cell, table_of, visible_cells
-from tests.hbase.cells_world import CellsWorld, store, wal_entry
+from tests.hbase.cells_world import STORED, CellsWorld, store, wal_entry
 from tests.hudi.services.compaction.steps import serially
+from tests.judges.agreement import assert_same
+from tests.judges.hudi_spark import HudiSpark
 
 _MS_PER_HOUR = 3_600_000
 LATENESS_MS = _MS_PER_HOUR
@@ -137,3 +139,19 @@ def test_commit_counts_what_it_drops(tmp_path: Path) -> None:
     (stat,) = table.timeline.commit_metadata(table.timeline.completed()[-1]).stats
     assert (stat.num_writes, stat.num_inserts, stat.num_deletes) == (2, 7, 5)
     assert here.cells("orders").column("timestamp").to_pylist() == [6, 7]
+
+
+@pytest.mark.spark
+@pytest.mark.judge
+def test_judges_read_what_is_kept(tmp_path: Path, hudi_spark: HudiSpark) -> None:
+    """Base files of the kept cells, with logs of later cells over some of them."""
+    here = _Lake(tmp_path, LATENESS_MS, compaction={"mode": "process"})
+    cells = _workload(7, 200, now_ms() - 10 * _MS_PER_HOUR)
+    here.come(cells[:180])
+    before = here.cells("orders").num_rows
+    table = here.compact()
+    here.come(cells[180:])
+    kept = here.cells("orders")
+    assert kept.num_rows < before
+    assert_same("Spark", hudi_spark.snapshot(table.storage.uri), kept.to_pylist(), STORED)
+    assert here.shown(kept, now_ms()) == here.shown(table_of(cells), now_ms())
