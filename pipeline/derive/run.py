@@ -33,6 +33,8 @@ class Derived:
         visible_ms: when the newest commit became visible, in ms since the epoch; 0 for none.
         services: the outcome of the table services after the newest commit.
         took_ms: the time in milliseconds.
+        source_ms: the source's times (ms since the epoch) of the oldest and the newest change; None if they are not
+            known.
     """
 
     wide: SourceTable
@@ -47,6 +49,7 @@ class Derived:
     visible_ms: int = 0
     services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
     took_ms: float = 0.0
+    source_ms: tuple[int, int] | None = None
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.derive import derivation
 from pipeline.derive.run import Derived
-from pipeline.errors import TransientError
+from pipeline.errors import BadInputError, TransientError
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
@@ -295,3 +295,14 @@ def test_stale_rows_go_where_every_row_is_derived(here: CellsLake) -> None:
     done = here.deriver.derive(here.pair, anew="asked for")
     assert (done.upserts, done.gone) == (2, 1)
     assert checked(here) == ["b", "c"]
+
+
+def test_too_many_faults_end_a_run_before_anything_is_written(here: CellsLake) -> None:
+    here.deriver.max_faults = 1
+    here.write(put("a", "z:one", 20, "x"), put("b", "z:two", 20, "x"), status("d"))
+    with pytest.raises(BadInputError, match="2 cells have no place in the wide table; the first, z:"):
+        here.deriver.derive(here.pair)
+    assert [row["order_id"] for row in here.rows()] == ["a", "b", "c"]
+    here.deriver.max_faults = 2
+    assert here.deriver.derive(here.pair).faults == 2
+    assert checked(here) == ["a", "b", "c", "d"]
