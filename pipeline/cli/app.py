@@ -118,6 +118,13 @@ COMMANDS = (
         "SIGTERM and Ctrl-C finish the portion in hand, then stop; the same command goes on from there.",
     ),
     Lazy(
+        "derive",
+        "pipeline.cli.commands.rows.derive",
+        "derive",
+        "Derive the rows of wide tables that their tables of cells have changed since. The stream does it by itself "
+        "and may run at the same time.",
+    ),
+    Lazy(
         "dump",
         "pipeline.cli.commands.dump",
         "dump",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import logging
 import os
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,9 @@ from pipeline.derive.group_cells import SUFFIX, GroupCells, base_runs, from_disk
 from pipeline.derive.run_files import UNFINISHED, Manifest, remove
 from pipeline.hudi.files.view import BaseFile, FileSlice
 from pipeline.hudi.read.slice import SliceReader
+from pipeline.settings import Settings
+from pipeline.storage import open_storage
+from pipeline.storage.local import LocalStorage
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +46,12 @@ class CellStore:
     directory: Path
     max_disk_bytes: int = MAX_DISK_BYTES
     max_memory_bytes: int = MAX_MEMORY_BYTES
-    _groups: OrderedDict[GroupKey, GroupCells] = field(default_factory=OrderedDict, repr=False)
-    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _groups: OrderedDict[GroupKey, GroupCells] = field(default_factory=OrderedDict, init=False, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     #: The base files whose cells are not kept, because there was no room.
-    _refused: dict[GroupKey, str] = field(default_factory=dict, repr=False)
+    _refused: dict[GroupKey, str] = field(default_factory=dict, init=False, repr=False)
     _locks: defaultdict[GroupKey, threading.Lock] = field(
-        default_factory=lambda: defaultdict(threading.Lock), repr=False
+        default_factory=lambda: defaultdict(threading.Lock), init=False, repr=False
     )
 
     def runs(self, reader: SliceReader, piece: FileSlice) -> Sequence[Run] | None:
@@ -96,14 +98,16 @@ class CellStore:
             return kept
         if self._refused.get(key) == base.path:
             return None
-        with _disk_errors(key):
+        manifest = Manifest(key[0], lake_file(base), ())
+        try:
             self._make_room(base)
-            manifest = Manifest(key[0], lake_file(base), ())
             kept.files = [write(directory, name, manifest, base_runs(reader.storage, base))]
-            self._refused.pop(key, None)
-            return kept
-        self._refused[key] = base.path
-        return None
+        except OSError as error:
+            self._refused[key] = base.path
+            _warn(key, error)
+            return None
+        self._refused.pop(key, None)
+        return kept
 
     def _place(self, key: GroupKey) -> tuple[Path, str]:
         """The directory of a table's local files, and how the names of a file group's begin."""
@@ -138,8 +142,10 @@ class CellStore:
             count, total = len(self._groups), self.memory_bytes
         if kept.recent and total > self.max_memory_bytes and kept.nbytes * 2 * count >= self.max_memory_bytes:
             directory, name = self._place(key)
-            with _disk_errors(key):
+            try:
                 kept.spill(directory, key[0], name)
+            except OSError as error:
+                _warn(key, error)
         with self._guard:
             while self.memory_bytes > self.max_memory_bytes and self._groups:
                 self._groups.popitem(last=False)
@@ -167,6 +173,24 @@ class CellStore:
         self.__dict__.update(vars(CellStore(**state)))  # type: ignore[arg-type]
 
 
+def store_of(settings: Settings) -> CellStore | None:
+    """The store that the settings declare; None if nothing shall be kept. Raises ConfigError."""
+    declared = settings.derive
+    if not declared.max_disk_gb:
+        return None
+    directory = Path(declared.directory) if declared.directory is not None else _usual_directory(settings)
+    return CellStore(directory, int(declared.max_disk_gb * (1 << 30)), declared.max_memory_mb << 20)
+
+
+def _usual_directory(settings: Settings) -> Path:
+    """Below the state if that is on local disk, else in the user's cache."""
+    state = open_storage(settings.state_uri, settings.state_options())
+    if isinstance(state, LocalStorage):
+        return state.root / "cells"
+    base = os.environ.get("BINLAKE_CACHE")
+    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "cells"
+
+
 def _stat(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
@@ -174,10 +198,6 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-@contextlib.contextmanager
-def _disk_errors(key: GroupKey) -> Iterator[None]:
+def _warn(key: GroupKey, error: OSError) -> None:
     """The local disk is full or fails: what is asked for is read from the lake, at its cost."""
-    try:
-        yield
-    except OSError as error:
-        _log.warning("%s: the cells of file group %s are not kept on this machine: %s", key[0], key[2], error)
+    _log.warning("%s: the cells of file group %s are not kept on this machine: %s", key[0], key[2], error)

@@ -18,15 +18,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import WideRows, wide_rows, wide_schema
 from pipeline.clock import monotonic_s, now_ms
-from pipeline.decode.changes import Column, SourceTable, TableSchema
+from pipeline.decode.cells import ROW
+from pipeline.decode.changes import Column, TableSchema
+from pipeline.derive.cell_store import CellStore
 from pipeline.derive.faults import quarantined_cells
 from pipeline.derive.pairs import DerivedPair
-from pipeline.derive.portions import PORTION_ROWS, every_row, portions, rows_before, with_last
+from pipeline.derive.portions import PORTION_ROWS, every_row, in_pieces, portions, rows_before, with_last
 from pipeline.derive.row_cells import RowCells
+from pipeline.derive.run import Derived, Run
 from pipeline.derive.touched import Touched, newest_moment, touched_since
 from pipeline.derive.wide_batch import accepted, change_batch
 from pipeline.errors import TransientError
@@ -34,7 +38,7 @@ from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.quarantine import QuarantineTable
-from pipeline.lake.services.table_services import TableServices, TableServicesOutcome
+from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, commit_without_rows, write_and_commit
 from pipeline.position.commit_record import CommitNotes
 from pipeline.position.derived_position import DerivedPosition
@@ -57,53 +61,6 @@ def derive_stream(name: str) -> str:
     return f"{name}.derive"
 
 
-@dataclass(frozen=True)
-class Derived:
-    """What a derivation did.
-
-    Args:
-        wide: the wide table.
-        rows: the rows that were derived.
-        upserts: the wide rows that were written.
-        gone: the deletes that were written, of rows without visible cells.
-        faults: cells and rows that went to the quarantine.
-        instants: the commits with rows.
-        why: why every row was derived; empty if only touched rows were.
-        bytes_written: the size of the commits' files.
-        visible_ms: when the newest commit became visible, in ms since the epoch; 0 for none.
-        services: the outcome of the table services after the newest commit.
-        took_ms: the time in milliseconds.
-    """
-
-    wide: SourceTable
-    rows: int = 0
-    upserts: int = 0
-    gone: int = 0
-    faults: int = 0
-    instants: tuple[str, ...] = ()
-    why: str = ""
-    bytes_written: int = 0
-    visible_ms: int = 0
-    services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
-    took_ms: float = 0.0
-
-
-@dataclass
-class _Run:
-    """A run under way. ``note``: of its newest commit, or of the commit before it; None for a new table."""
-
-    pair: DerivedPair
-    cells: LakeTable
-    wide: LakeTable
-    order: int
-    began_ms: int
-    note: DerivedPosition | None
-    done: Derived = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.done = Derived(self.pair.wide)
-
-
 @dataclass
 class Deriver:
     """Derives the wide tables of a stream. Not for the same table from several threads at once.
@@ -114,6 +71,7 @@ class Deriver:
         services: compaction, cleaning and archival of the wide tables.
         quarantine: takes cells that have no place in a wide table.
         pool: reads and writes files.
+        kept: what this process keeps of tables of cells; None to read them anew each time.
     """
 
     stream: str
@@ -121,6 +79,7 @@ class Deriver:
     services: TableServices
     quarantine: QuarantineTable
     pool: Executor
+    kept: CellStore | None = None
     portion_rows: int = PORTION_ROWS
     _mine: set[int] = field(default_factory=set)
 
@@ -183,7 +142,7 @@ class Deriver:
             self._rows(run, found)
         return run.done
 
-    def _begin(self, pair: DerivedPair, cells: LakeTable) -> _Run:
+    def _begin(self, pair: DerivedPair, cells: LakeTable) -> Run:
         wide = self._wide(pair)
         note, began_ms = wide.recorded.derived, now_ms()
         foreign = note is not None and note.under_way and note.derived_ms not in self._mine
@@ -193,7 +152,7 @@ class Deriver:
                 do_next="none needed: it is tried again until that process has ended",
                 table=str(pair.wide),
             )
-        return _Run(pair, cells, wide, note.order if note is not None else 0, began_ms, note)
+        return Run(pair, cells, wide, note.order if note is not None else 0, began_ms, note)
 
     def _wide(self, pair: DerivedPair) -> LakeTable:
         known = self.lake.get(pair.wide_rules)
@@ -204,24 +163,24 @@ class Deriver:
         free = pa.schema([f.with_nullable(True) for f in schema])
         return self.lake.get_or_create(pair.wide_rules, target, free)
 
-    def _rows(self, run: _Run, found: Touched) -> None:
+    def _rows(self, run: Run, found: Touched) -> None:
         """Derive the rows that commits have touched. Rows are none only where commits wrote none."""
         assert found.rows is not None
         parts = with_last(portions(found.rows, self.portion_rows))
         for rows, last in parts if len(found.rows) else [(found.rows, True)]:
-            self._commit(run, len(rows), self._made(run, rows), self._next(run, found if last else None))
+            self._commit(run, len(rows), self._made(run, rows), run.next(found if last else None))
 
-    def _every_row(self, run: _Run, found: Touched) -> None:
+    def _every_row(self, run: Run, found: Touched) -> None:
         fields = {"event": "derived_anew", "table": str(run.pair.wide), "why": found.why}
         _log.warning("every row of %s is derived: %s", run.pair.wide, found.why, extra=fields)
         run.done = dataclasses.replace(run.done, why=found.why)
         for rows in every_row(run.cells.table, self.portion_rows):
-            self._commit(run, len(rows), self._made(run, rows), self._next(run, None))
+            self._commit(run, len(rows), self._made(run, rows), run.next(None))
         first = run.done.instants[0] if run.done.instants else None
         nothing = wide_schema(run.pair.declared).empty_table()
         for keys in rows_before(run.wide.table, run.pair, first, self.portion_rows):
-            self._commit(run, len(keys), [(nothing, keys)], self._next(run, None))
-        self._commit(run, 0, [], self._next(run, found))
+            self._commit(run, len(keys), [(nothing, keys)], run.next(None))
+        self._commit(run, 0, [], run.next(found))
 
     def _derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None) -> Derived:
         cells = self.lake.get(pair.cells_rules)
@@ -231,39 +190,29 @@ class Deriver:
         run = self._begin(pair, cells)
         if run.note is None or run.note.until is None or run.note.fingerprint != pair.fingerprint:
             return self._derive(pair, "")
+        run.single = True
         for some, last in with_last(iter(rows)):
-            note = dataclasses.replace(self._next(run, None), under_way=not last)
+            note = dataclasses.replace(run.next(None), under_way=not last)
             note = dataclasses.replace(note, swept_ms=swept_ms) if last and swept_ms is not None else note
             self._commit(run, len(some), self._made(run, some), note)
         return run.done
 
-    def _made(self, run: _Run, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
+    def _made(self, run: Run, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
         """The wide rows of some rows, as (upserts, keys of rows without visible cells); faults are quarantined."""
         made = list(self._wide_rows(run, rows))
         faults = [entry for one in made for entry in quarantined_cells(one.faults, run.pair)]
         self.quarantine.write(faults, NO_RANGES, 0, self.pool)
-        run.done = dataclasses.replace(run.done, faults=run.done.faults + len(faults))
+        run.faulty(faults)
         return [(one.upserts, one.gone) for one in made]
 
-    def _wide_rows(self, run: _Run, rows: pa.Array) -> Iterator[WideRows]:
-        cells = RowCells(run.cells.table).of(rows)
-        shown = cells.filter(visible(cells, run.pair.kept, Moment(run.began_ms)))
-        yield wide_rows(shown, rows, run.pair.declared)
+    def _wide_rows(self, run: Run, rows: pa.Array) -> Iterator[WideRows]:
+        cells = RowCells(run.cells.table, self.kept).of(rows)
+        for some in in_pieces(rows, cells.nbytes):
+            mine = cells if len(some) == len(rows) else cells.filter(pc.is_in(cells.column(ROW), value_set=some))
+            shown = mine.filter(visible(mine, run.pair.kept, Moment(run.began_ms)))
+            yield wide_rows(shown, some, run.pair.declared)
 
-    def _next(self, run: _Run, ended: Touched | None) -> DerivedPosition:
-        """The note of the run's next commit; ``ended``: what is derived with it, for the last one."""
-        before = run.note
-        derived_ms = max(now_ms(), before.derived_ms + 1 if before is not None else 0)
-        swept_ms = before.swept_ms if before is not None else 0
-        if ended is None:
-            until, declared = (before.until, before.fingerprint) if before is not None else (None, "")
-        else:
-            until, declared = ended.until, run.pair.fingerprint
-            swept_ms = run.began_ms if ended.rows is None else swept_ms
-        follows = before.derived_ms if before is not None else None
-        return DerivedPosition(until, declared, run.order, derived_ms, follows, swept_ms, ended is None)
-
-    def _commit(self, run: _Run, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition) -> None:
+    def _commit(self, run: Run, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition) -> None:
         """Commit wide rows with a note. Errors as ``write_and_commit``."""
         pair, wide, stream = run.pair, run.wide, derive_stream(self.stream)
         nothing = wide_schema(pair.declared).empty_table()
@@ -281,16 +230,5 @@ class Deriver:
         outcome = write_and_commit(wide, table_input, stream, 0, self.pool, self.services)
         if outcome.instant is None:
             commit_without_rows(wide, table_input, Counts(), stream, 0)
-        run.note = note
         self._mine.add(note.derived_ms)
-        done = run.done
-        run.done = dataclasses.replace(
-            done,
-            rows=done.rows + count,
-            upserts=done.upserts + len(upserts),
-            gone=done.gone + len(gone),
-            instants=(*done.instants, *([outcome.instant] if outcome.instant is not None else [])),
-            bytes_written=done.bytes_written + outcome.bytes_written,
-            visible_ms=outcome.visible_ms or done.visible_ms,
-            services=outcome.services,
-        )
+        run.committed(note, outcome, count, len(upserts), len(gone))

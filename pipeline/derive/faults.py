@@ -28,6 +28,11 @@ def quarantined_cells(faults: pa.Table, pair: DerivedPair) -> list[Quarantined]:
     return [_entry(fault, pair) for fault in faults.to_pylist()]
 
 
+def is_cell(topic: str) -> bool:
+    """Whether the entries of that topic are cells that have no place in their wide table."""
+    return topic.startswith(CELLS)
+
+
 def cells_topic(cells: SourceTable) -> str:
     """What stands for the topic in the entries of a table of cells."""
     return f"{CELLS}{cells}"

@@ -17,6 +17,17 @@ from pipeline.hudi.table.table import HudiTable
 
 #: The rows of a commit. A row of ten cells of 100 bytes each makes that 50 MB of cells.
 PORTION_ROWS: Final = 50_000
+#: The cells that the rules take at once. Their values must have less than 2 GiB together.
+PIECE_BYTES: Final = 512 << 20
+
+
+def in_pieces(rows: pa.Array, size_bytes: int) -> Iterator[pa.Array]:
+    """Rows in pieces whose cells have about ``PIECE_BYTES``, if all of them have ``size_bytes``; a piece has a row at
+    least, or none if there are none."""
+    count = min(max(1, -(-size_bytes // PIECE_BYTES)), max(1, len(rows)))
+    step = -(-len(rows) // count)
+    for start in range(0, max(1, len(rows)), max(1, step)):
+        yield rows.slice(start, step)
 
 
 def portions(rows: pa.Array, size: int = PORTION_ROWS) -> Iterator[pa.Array]:

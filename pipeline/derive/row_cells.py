@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from pipeline.decode.cells import ROW
 from pipeline.derive.cell_runs import STORED_SCHEMA, AskedRows, newest_cells
 from pipeline.derive.cell_store import CellStore
+from pipeline.hudi.definition.bucketing import bucket_or_none, buckets_of
+from pipeline.hudi.definition.java_hash import Int32s
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import SliceReader
 from pipeline.hudi.table.table import HudiTable
@@ -53,9 +55,20 @@ class RowCells:
 
     def _asked(self, rows: pa.Array) -> Iterator[tuple[FileSlice, AskedRows]]:
         """The file slices that may have cells of the rows, with these rows."""
-        asked = AskedRows.of(rows)
+        config = self.table.config
+        by_row = config.kind.computed and config.bucket_count > 0 and config.hash_fields == (ROW,)
+        homes: dict[str, Int32s] = {}
         for piece in self.table.file_slices():
-            yield piece, asked
+            path = piece.partition_path
+            bucket = bucket_or_none(config.bucketing, path, piece.file_id) if by_row else None
+            if bucket is None:
+                yield piece, AskedRows.of(rows)
+                continue
+            if path not in homes:  # a row's text has no comma, so it is its own value in Hudi's eyes (``key_values``)
+                homes[path] = buckets_of(config.bucketing, rows, (ROW,), path)
+            mine = rows.filter(pa.array(homes[path] == bucket))
+            if len(mine):
+                yield piece, AskedRows.of(mine)
 
     @cached_property
     def _reader(self) -> SliceReader:

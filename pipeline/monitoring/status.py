@@ -16,6 +16,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import KafkaFacts
+from pipeline.monitoring.wide_status import WideStatus
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
@@ -93,6 +94,7 @@ class TableStatus:
         resizes: buckets of hash rings to split and merge, by their sizes.
         target_bytes: the size that these are compared with.
         undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
+        derived: how far a wide table follows its table of cells; None for any other table.
     """
 
     name: str
@@ -115,6 +117,7 @@ class TableStatus:
     resizes: list[Wanted] = field(default_factory=list)
     target_bytes: int = 0
     undetermined: list[str] = field(default_factory=list)
+    derived: WideStatus | None = None
 
 
 def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pipeline.clock import now_ms
 from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
 from pipeline.decode.formats.reader import decode
+from pipeline.derive.faults import is_cell
 from pipeline.errors import BinlakeError, ConfigError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake, locking
@@ -120,10 +121,24 @@ class _Replay:
             self._done.selected = len(waiting)
             if waiting:
                 self._open_known(pool)
-            for start in range(0, len(waiting), _AT_ONCE):
-                self._restate(self._some(waiting[start : start + _AT_ONCE], pool), pool)
+            records = [held for held in waiting if not is_cell(held.topic)]
+            for start in range(0, len(records), _AT_ONCE):
+                self._restate(self._some(records[start : start + _AT_ONCE], pool), pool)
+            self._derive([held for held in waiting if is_cell(held.topic)], pool)
         self._services.close()
         return self._done
+
+    def _derive(self, cells: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+        """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
+        if not (cells or any(store.cells_table in self._done.commits for store in self._settings.tables.cells)):
+            return
+        from pipeline.derive.session import deriving  # the rules of cells are compiled when they are imported
+        from pipeline.replay.derived_rows import derive_after, derive_again
+
+        with deriving(self._settings, self._root) as deriver:
+            derive_after(deriver, self._settings, tuple(self._done.commits), self._done)
+            changed = derive_again(deriver, self._settings, cells, self._done)
+        self._restate(changed, pool)
 
     def _open_known(self, pool: ThreadPoolExecutor) -> None:
         """Open the tables that the stream has met: their commits name the statements that were carried out, and a

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from pipeline.errors import ConfigError
+from pipeline.settings.cells.kept import DeriveSettings
 from pipeline.settings.document import KeyPath, document_of, read_text
 from pipeline.settings.dumps import DumpSettings
 from pipeline.settings.fanout import Destination
@@ -59,6 +60,8 @@ class Settings(Section):
     """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
     batch: BatchSettings = Field(default_factory=BatchSettings)
     """The size and rhythm of micro-batches, and whole transactions."""
+    derive: DeriveSettings = Field(default_factory=DeriveSettings)
+    """What is kept of tables of cells while wide tables are derived from them."""
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
     """The table of records that cannot be applied, and how many are too many."""
     dump: DumpSettings = Field(default_factory=DumpSettings)

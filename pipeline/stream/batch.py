@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from pipeline.clock import now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
 from pipeline.lake.services.table_services import TableServices
-from pipeline.monitoring.progress import ProgressEvent
+from pipeline.monitoring.progress import ProgressEvent, TableProgress
 from pipeline.position.binlog_height import BinlogRestartedError
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
@@ -157,7 +157,13 @@ class BatchRunner:
     def derive_missing(self) -> ProgressEvent | None:
         """Derive what a crash, or another writer of a table of cells, has left to derive. Returns its progress, None if
         there was nothing. Raises BinlakeError if the ledger cannot be saved."""
-        told = self._sequence.derivations.missing()
+        return self._derived(self._sequence.derivations.missing())
+
+    def derive_expired(self) -> ProgressEvent | None:
+        """Take cells that have expired out of wide tables whose sweep is due. As ``derive_missing``."""
+        return self._derived(self._sequence.derivations.expired())
+
+    def _derived(self, told: Sequence[TableProgress]) -> ProgressEvent | None:
         if not told:
             return None
         self.ledger.save(self._state)

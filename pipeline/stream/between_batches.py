@@ -1,5 +1,5 @@
 """What the stream does for single tables between two batches: requests of people, resyncs, tables that are behind, and
-wide tables whose table of cells was written by others."""
+wide tables whose table of cells was written by others or has cells that expire."""
 
 from __future__ import annotations
 
@@ -61,13 +61,15 @@ class BetweenBatches:
             self._caught_up_s = 0.0  # a table that may go on does not wait
 
     def _derive(self, every_s: float) -> None:
-        """Derive what a crash or another writer has left to derive, also at the start of the stream."""
-        if monotonic_s() - self._derived_s < every_s and self._derived_s:
-            return
-        event = self._runner.derive_missing()
-        self._derived_s = monotonic_s()
-        if event is not None:
-            self._tell(event)
+        """Derive what a crash or another writer has left to derive, also at the start of the stream, and rows whose
+        cells have expired."""
+        missing = None
+        if monotonic_s() - self._derived_s >= every_s or not self._derived_s:
+            missing = self._runner.derive_missing()
+            self._derived_s = monotonic_s()
+        for event in (missing, self._runner.derive_expired()):
+            if event is not None:
+                self._tell(event)
 
     def _catch_up(self, every_s: float, for_s: float) -> None:
         """Catch up the tables that are behind, one batch after the other while they succeed; at most every ``every_s``

@@ -7,7 +7,7 @@ that are behind do: by itself after an error that passes, else after ``binlake t
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,7 +24,9 @@ from pipeline.settings import Settings
 from pipeline.stream.policy import BatchPolicy
 
 if TYPE_CHECKING:
-    from pipeline.derive.derivation import Derived, Deriver
+    from pipeline.derive.derivation import Deriver
+    from pipeline.derive.run import Derived
+    from pipeline.derive.sweep import Sweeper
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +57,22 @@ class Derivations:
 
     @cached_property
     def _deriver(self) -> Deriver:
+        from pipeline.derive.cell_store import store_of
         from pipeline.derive.derivation import Deriver  # most streams have no wide table, and its rules are compiled
 
-        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool)
+        kept = store_of(self._settings)
+        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool, kept)
+
+    @cached_property
+    def _sweeper(self) -> Sweeper:
+        from pipeline.derive.sweep import Sweeper  # as ``Deriver``
+
+        return Sweeper(self._deriver)
+
+    @cached_property
+    def _expiring(self) -> list[DerivedPair]:
+        """The wide tables with cells that expire."""
+        return [pair for pair in derived_pairs(self._settings) if pair.kept.expires]
 
     def after(self, committed: Collection[SourceTable], trigger_ms: int) -> list[TableProgress]:
         """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no
@@ -71,6 +86,13 @@ class Derivations:
         told = [self._one(pair, began_ms) for pair in pairs]
         return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
 
+    def expired(self) -> list[TableProgress]:
+        """Take expired cells out of the wide tables whose sweep is due. As ``after``."""
+        due = [pair for pair in self._expiring if self._sweeper.is_due(pair)]
+        began_ms = now_ms()
+        told = [self._one(pair, began_ms, self._sweeper.sweep) for pair in due]
+        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
+
     def catch_up(self, wide: SourceTable) -> TableProgress:
         """Derive a wide table that is behind. Raises BinlakeError; ConfigError if the settings derive no such table."""
         pair = pair_of_wide(self._settings, wide)
@@ -82,12 +104,14 @@ class Derivations:
             self._lake.forget(pair.wide_rules.path)
             raise
 
-    def _one(self, pair: DerivedPair, trigger_ms: int) -> TableProgress | None:
-        """Derive a wide table unless it is held back."""
+    def _one(
+        self, pair: DerivedPair, trigger_ms: int, how: Callable[[DerivedPair], Derived] | None = None
+    ) -> TableProgress | None:
+        """Derive a wide table unless it is held back. ``how``: None to bring it up to date."""
         if not self._policy.derives(pair.wide):
             return None
         try:
-            done = self._deriver.derive(pair)
+            done = (how or self._deriver.derive)(pair)
         except BinlakeError as error:
             self._lake.forget(pair.wide_rules.path)
             fields = {"event": "not_derived", "table": str(pair.wide), "error": error.what, "next": error.do_next}

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.cells.rules import Moment, visible
-from pipeline.cells.wide import wide_rows
+from pipeline.cells.wide import wide_rows, wide_schema
 from pipeline.clock import now_ms
 from pipeline.decode.cells import CELL_KEY, CELL_SCHEMA, CellKind
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, SourceTable
 from pipeline.decode.formats.cells.cell_rows import table_of_cells
+from pipeline.derive.cell_store import store_of
 from pipeline.derive.derivation import Deriver
 from pipeline.derive.pairs import DerivedPair, derived_pairs
+from pipeline.derive.wide_batch import accepted, change_batch
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake, locking
@@ -97,7 +99,9 @@ class CellsLake:
         self.lake = Lake(self.root, locking(self.settings.locking, "tests"))
         self.services = services()
         quarantine = QuarantineTable(self.settings, self.lake, self.services)
-        self.deriver = Deriver(self.settings.name, self.lake, self.services, quarantine, self.pool)
+        self.deriver = Deriver(
+            self.settings.name, self.lake, self.services, quarantine, self.pool, store_of(self.settings)
+        )
 
     def change(self, **said: Any) -> None:  # noqa: ANN401 - any YAML value
         """A new process with other settings."""
@@ -139,6 +143,22 @@ class CellsLake:
         self._commit(batch, "shop")
         for key in keys:
             del self.written[key]
+
+    def spoil(self, upserts: Iterable[Mapping[str, Any]] = (), gone: Iterable[str] = ()) -> None:
+        """Write wrong rows to the wide table, as nobody should."""
+        schema = wide_schema(self.pair.declared)
+        rows = [{name: row.get(name) for name in schema.names} for row in upserts]
+        table = self.lake.get(self.pair.wide_rules)
+        assert table is not None
+        note = table.recorded.derived
+        assert note is not None
+        keys = pa.array(list(gone), pa.string())
+        batch = change_batch(self.pair, pa.Table.from_pylist(rows, schema), keys, note.order)
+        found = accepted(batch, self.pair, table)
+        assert found is not None
+        table.table.refresh()
+        report = TableReport(found.schema, found.target, found.columns, counts=found.counts)
+        write_and_commit(table, TableInput(report, NO_RANGES, found.parcels), "x", 0, self.pool, self.services)
 
     def quarantined(self) -> list[tuple[str, str, bytes, str]]:
         """(topic, row, value, reason) of what waits."""

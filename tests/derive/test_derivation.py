@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.derive import derivation
-from pipeline.derive.derivation import Derived
+from pipeline.derive.run import Derived
 from pipeline.errors import TransientError
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.archival import ArchivalConfig, archive

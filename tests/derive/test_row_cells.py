@@ -58,8 +58,7 @@ class KeptCells(RuleBasedStateMachine):
     def begin(self) -> None:
         """An empty table, and three stores of which one has no memory and one no disk."""
         self.table = new_cells_table(self.place / "table")
-        self.stores = {"usual": {}, "spills": {"max_memory_bytes": 0}, "no room": {"max_disk_bytes": 0}}
-        self.open = {name: CellStore(self.place / name, **bounds) for name, bounds in self.stores.items()}
+        self.new_process()
 
     @rule(cells=CELLS)
     def commit(self, cells: list[Cell]) -> None:
@@ -105,8 +104,12 @@ class KeptCells(RuleBasedStateMachine):
 
     @rule()
     def new_process(self) -> None:
-        """A process begins with what the directory has."""
-        self.open = {name: CellStore(self.place / name, **bounds) for name, bounds in self.stores.items()}
+        """A process begins with what the directories have."""
+        self.open = {
+            "usual": CellStore(self.place / "usual"),
+            "spills": CellStore(self.place / "spills", max_memory_bytes=0),
+            "no room": CellStore(self.place / "no room", max_disk_bytes=0),
+        }
 
     @rule(which=st.integers(0, 99), at=st.integers(0, 999), how=st.sampled_from(["cut", "changed", "gone"]))
     def damage(self, which: int, at: int, how: str) -> None:

@@ -143,6 +143,21 @@ def test_wide_tables_with_mistakes(wide: dict[str, Any], why: str) -> None:
         tables_of(cells=[{**STORE, "wide": wide}])
 
 
+@pytest.mark.parametrize(
+    ("families", "why"),
+    [
+        ({"D": {}}, "column qty is of family d, which families does not declare"),
+        ({"d": {"versions": 2, "min_versions": 3}}, "min_versions must not be more than versions"),
+        ({"d": {"versions": 0}}, "greater than or equal to 1"),
+        ({"d": {"ttl": 5}}, "Extra inputs"),
+    ],
+)
+def test_families_with_mistakes(families: dict[str, Any], why: str) -> None:
+    tables_of(cells=[{**STORE, "families": {"d": {"versions": 3, "min_versions": 3}}}])
+    with pytest.raises(ValidationError, match=why):
+        tables_of(cells=[{**STORE, "families": families}])
+
+
 @pytest.mark.parametrize("name", ["shop.orders", "shop.orders_cells"])
 @pytest.mark.parametrize(
     ("rules", "why"),

@@ -14,10 +14,13 @@ from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
 from pipeline.cli.size_remarks import bucket_remark, ring_remark
 from pipeline.cli.text import duration, number, say, size, terminal
 from pipeline.clock import now_ms
+from pipeline.derive.pairs import pair_of_wide
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
+from pipeline.monitoring.wide_status import WideStatus, wide_status
 from pipeline.settings import Settings
+from pipeline.storage import open_storage
 
 
 def status(
@@ -36,9 +39,13 @@ def status(
     else:
         _print_stream(stream, each=partitions, conf=str(conf))
     found: list[TableStatus] = []
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
 
     def act(place: CatalogTable) -> None:
-        found.append(table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds))
+        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds)
+        if (pair := pair_of_wide(settings, place.source)) is not None:
+            table.derived = wide_status(root, pair)
+        found.append(table)
 
     code = each(chosen(settings, tables), act)
     if as_json:
@@ -125,8 +132,23 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
             say(f"  {t.name}: {bucket_remark(t.advice, conf, t.name)}")
         if t.resizes:
             say(f"  {t.name}: {ring_remark(t.resizes, t.target_bytes, conf, t.name)}")
+        if t.derived is not None:
+            say(f"  {t.name}: {_derived(t.derived)}")
         for one in t.undetermined:
             say(f"  {t.name}: not determined: {one}")
+
+
+def _derived(wide: WideStatus) -> str:
+    """How far a wide table is derived."""
+    if wide.until is None:
+        return f"nothing is derived from {wide.cells} yet"
+    until = f"derived from {wide.cells} up to {wide.until}"
+    if wide.state == "under way":
+        return f"{until}; a further derivation is under way, in portions"
+    if wide.state == "declared anew":
+        return f"{until} by another declaration; every row will be derived"
+    behind = f"{number(wide.commits)} commits, {duration(wide.lag_ms)} behind" if wide.commits else "up to date"
+    return f"{until}; {behind}"
 
 
 def _who(writer: Writer) -> str:

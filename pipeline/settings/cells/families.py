@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from pipeline.validation import Amount, Count, Section
+from pipeline.validation import Amount, Count, Section, mistake
 
 _MS = 1000
 
@@ -45,6 +46,13 @@ class FamilySettings(Section):
     """Deleted cells can be read as of a time before their delete (``KEEP_DELETED_CELLS``)."""
     new_version_behavior: bool = Field(default=False)
     """A delete masks only what was written before it (``NEW_VERSION_BEHAVIOR``). Bigtable's deletes are so always."""
+
+    @model_validator(mode="after")
+    def _as_hbase_has_it(self) -> Self:
+        """HBase refuses the descriptor of such a family (``TableDescriptorChecker``)."""
+        if self.min_versions > self.versions:
+            raise mistake("min_versions must not be more than versions")
+        return self
 
     def rule(self, name: str) -> FamilyRule:
         """The section as a rule."""

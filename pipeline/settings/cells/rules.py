@@ -30,6 +30,11 @@ class CellsRule:
     by_sequence: bool = False
     ticks_per_ms: int = 1
 
+    @property
+    def expires(self) -> bool:
+        """Whether cells of a family expire."""
+        return any(family.ttl_ms is not None for family in self.families)
+
     def family(self, name: str) -> FamilyRule:
         """The rule of a family."""
         undeclared = FamilyRule(name, by_sequence=self.by_sequence)

@@ -28,7 +28,8 @@ class CellsSettings(Section):
     table: Text | None = None
     """The ``database.table`` of the cells in the lake; null takes the store's name with ``_cells`` behind it."""
     families: Mapping[Text, FamilySettings] = Field(default_factory=dict)
-    """The column families, as the store declares them. One that is not here keeps one version of a column for ever."""
+    """The column families, as the store declares them. One that is not here keeps one version of a column for ever. If
+    any is here, those of the wide table's columns must be."""
     lateness_hours: float = Field(default=24.0, gt=0)
     """How late a change may come. Cells that are masked, surplus or expired go at compaction when they are older, as
     HBase's major compaction does it."""
@@ -42,6 +43,14 @@ class CellsSettings(Section):
                 raise mistake("names must be database.table; a table without a namespace is default.table")
         if len({name.lower() for name in self.lake_tables}) != len(self.lake_tables):
             raise mistake("the table of cells and the wide table have one name")
+        return self
+
+    @model_validator(mode="after")
+    def _families_are_known(self) -> Self:
+        columns = self.wide.parsed() if self.wide is not None and self.families else ()
+        for column in columns:
+            if column.family is not None and column.family not in self.families:
+                raise mistake(f"column {column.name} is of family {column.family}, which families does not declare")
         return self
 
     @property

@@ -1,0 +1,37 @@
+"""Wide tables derived by a process of its own, beside the stream: by commands and by replays."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from pipeline.derive.cell_store import store_of
+from pipeline.derive.derivation import Deriver, derive_stream
+from pipeline.lake.lake import Lake, locking
+from pipeline.lake.quarantine import QuarantineTable
+from pipeline.lake.services.table_services import TableServices
+from pipeline.settings import Settings
+from pipeline.storage import Storage, open_storage
+
+_THREADS = 8
+
+
+@contextlib.contextmanager
+def deriving(settings: Settings, root: Storage | None = None) -> Iterator[Deriver]:
+    """A deriver with a view of the lake of its own.
+
+    Args:
+        settings: of the stream; it may be running.
+        root: of the lake; None for that of the settings.
+    """
+    where = root or open_storage(settings.lake.uri, settings.lake.storage_options())
+    lake = Lake(where, locking(settings.locking, f"derive {settings.name}"))
+    services = TableServices(lambda function, operations: [function(operation) for operation in operations])
+    quarantine = settings.quarantine.model_copy(update={"path": settings.quarantine_path})
+    own = settings.model_copy(update={"name": derive_stream(settings.name), "quarantine": quarantine})
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-derive") as pool:
+        try:
+            yield Deriver(settings.name, lake, services, QuarantineTable(own, lake, services), pool, store_of(settings))
+        finally:
+            services.close()
