@@ -16,8 +16,9 @@ import pyarrow as pa
 from bench.cells.table import FIRST_MS, Shape, load
 from pipeline.decode.changes import RawRecords
 from pipeline.derive.cell_store import CellStore
-from pipeline.derive.derivation import Derived, Deriver, derive_stream
+from pipeline.derive.derivation import Deriver, derive_stream
 from pipeline.derive.pairs import DerivedPair, derived_pairs
+from pipeline.derive.run import Derived
 from pipeline.derive.touched import newest_moment
 from pipeline.lake.lake import Lake
 from pipeline.lake.quarantine import QuarantineTable
