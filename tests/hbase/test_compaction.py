@@ -17,6 +17,7 @@ from pipeline.hudi.services.compaction import run
 from pipeline.hudi.services.compaction.horizon import recorded_horizon
 from pipeline.hudi.services.fsck import fsck
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.audit import audit
 from pipeline.lake.services.configs import compaction_config
 from pipeline.settings import CompactionSettings
 from pipeline.settings.table_rules import TableRules
@@ -111,7 +112,7 @@ def test_reads_are_those_of_all_changes(tmp_path: Path, order_by: dict[str, Any]
         for as_of in (None, horizon, horizon + LATENESS_MS // 2):
             assert here.shown(after, now_ms(), as_of) == here.shown(told, now_ms(), as_of)
     assert after.num_rows < len(cells) // 3
-    findings = fsck(here.table().storage, grace_ms=0).findings
+    findings = [*fsck(here.table().storage, grace_ms=0).findings, *audit(here.table().storage).findings]
     assert [finding.what for finding in findings if finding.severity == "error"] == []
     rule = here.rules.cells
     assert rule is not None
