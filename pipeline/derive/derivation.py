@@ -14,7 +14,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -52,8 +52,6 @@ from pipeline.upsert.target import make_target
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 4
-#: A run of several portions whose newest commit is older than this is taken for dead.
-_ALIVE_MS: Final = 60_000
 
 
 def derive_stream(name: str) -> str:
@@ -83,7 +81,6 @@ class Deriver:
     kept: CellStore | None = None
     max_faults: int = 10_000
     portion_rows: int = PORTION_ROWS
-    _mine: set[int] = field(default_factory=set)
 
     def derive(self, pair: DerivedPair, *, anew: str = "") -> Derived:
         """Bring a wide table up to date with its table of cells.
@@ -148,8 +145,7 @@ class Deriver:
     def _begin(self, pair: DerivedPair, cells: LakeTable) -> Run:
         wide = self._wide(pair)
         note, began_ms = wide.recorded.derived, now_ms()
-        foreign = note is not None and note.under_way and note.derived_ms not in self._mine
-        if note is not None and foreign and began_ms - note.derived_ms < _ALIVE_MS:
+        if note is not None and not note.is_left(began_ms):
             raise TransientError(
                 "another process derives this wide table anew",
                 do_next="none needed: it is tried again until that process has ended",
@@ -195,8 +191,10 @@ class Deriver:
             return self._derive(pair, "")
         run.single = True
         for some, last in with_last(iter(rows)):
-            note = dataclasses.replace(run.next(None), under_way=not last)
-            note = dataclasses.replace(note, swept_ms=swept_ms) if last and swept_ms is not None else note
+            note = run.next(None)
+            if last:
+                swept = note.swept_ms if swept_ms is None else swept_ms
+                note = dataclasses.replace(note, worker=None, swept_ms=swept)
             self._commit(run, len(some), self._made(run, some), note)
         return run.done
 
@@ -248,5 +246,4 @@ class Deriver:
         outcome = write_and_commit(wide, table_input, stream, 0, self.pool, self.services)
         if outcome.instant is None:
             commit_without_rows(wide, table_input, Counts(), stream, 0)
-        self._mine.add(note.derived_ms)
         run.committed(note, outcome, count, len(upserts), len(gone))
