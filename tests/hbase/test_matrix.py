@@ -171,7 +171,7 @@ def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, 
     _own(store, tmp_path / "count").replay_scan(tmp_path / "scan", calls)
     points = [at for at, (method, _) in enumerate(calls.calls) if answer in answers_of(method)]
     assert len(points) > 10
-    for at in points[:: len(points) // scaled(24, 2)]:
+    for at in points[:: len(points) // scaled(24, 1, divisor=24)]:
         lake = _own(store, tmp_path / f"{at}")
         with contextlib.suppress(Killed, BinlakeError):
             lake.replay_scan(tmp_path / "scan", Fate(at, answer))
