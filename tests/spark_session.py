@@ -32,6 +32,8 @@ def session_conf(warehouse: Path) -> dict[str, str]:
         "spark.jars": ",".join(map(str, spark_packages(hudi=hudi))),
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        # Hudi's readers take a buffer of so many bytes for each log file, or of 16 MB, which costs more than its rows.
+        "spark.hadoop.hoodie.memory.dfs.buffer.max.size": "65536",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -14,19 +13,16 @@ import pyarrow as pa
 
 from pipeline.decode.cells import CELL_KEY, ROW, CellKind
 from pipeline.derive.cell_runs import STORED_SCHEMA
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.bucket import bucket_ids
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from pipeline.hudi.rewrite.group_writer import BaseWriter
-from pipeline.hudi.table.table import HudiTable
-from pipeline.storage import open_storage
+from pipeline.lake.lake_table import LakeTable
 from pipeline.upsert.target import ORDER_FIELD
 
 Longs = npt.NDArray[np.int64]
 
-NAME: Final = "orders_cells"
 FIRST_MS: Final = 1_760_000_000_000
 #: (family, qualifier, share of the rows that have it, older version), in the order of record keys.
 SLOTS: Final = (
@@ -55,12 +51,11 @@ def row_texts(numbers: Longs) -> pa.Array:
     return pa.array(np.char.add("o", np.char.zfill(scattered.astype("U10"), 12)))
 
 
-def build(path: Path, shape: Shape) -> HudiTable:
-    """Write the table."""
-    storage = open_storage(path.as_uri(), {"fsync": "false"})
-    config = TableConfig(NAME, CELL_KEY, ORDER_FIELD, shape.buckets)
-    table = HudiTable.create(storage, config, STORED_SCHEMA)
-    context = table.write_context(table.begin())
+def load(table: LakeTable | None, shape: Shape) -> None:
+    """Write the rows of the table, as a commit of base files. It is a table of cells that the stream has made."""
+    assert table is not None
+    hudi = table.table
+    context = hudi.write_context(hudi.begin())
     texts = row_texts(np.arange(shape.rows, dtype=np.int64))
     homes = bucket_ids(texts, (ROW,), shape.buckets)
 
@@ -68,14 +63,13 @@ def build(path: Path, shape: Shape) -> HudiTable:
         return _write(table, context, bucket, texts.filter(pa.array(homes == bucket)))
 
     with ThreadPoolExecutor(2) as pool:
-        table.commit(context.instant, list(pool.map(write, range(shape.buckets))))
-    return table
+        hudi.commit(context.instant, list(pool.map(write, range(shape.buckets))))
 
 
-def _write(table: HudiTable, context: WriteContext, bucket: int, texts: pa.Array) -> WriteResult:
+def _write(table: LakeTable, context: WriteContext, bucket: int, texts: pa.Array) -> WriteResult:
     cells = cells_of(texts.take(pa.compute.sort_indices(texts)), np.random.default_rng(bucket))
     keyed = cells.add_column(0, RECORD_KEY_FIELD, record_keys(cells, CELL_KEY))
-    group = FileGroupWrite("", file_id(NAME, "", bucket), upserts=keyed)
+    group = FileGroupWrite("", table.names.of("", bucket), upserts=keyed)
     (result,) = BaseWriter(context, {}).write_anew(table.storage, group)
     return result
 
@@ -111,11 +105,13 @@ def values(slot: Longs, random: np.random.Generator) -> pa.Array:
 
 
 def touched(shape: Shape, count: int, skewed: bool, random: np.random.Generator) -> Iterator[pa.Array]:
-    """Batches of distinct rows that changes touch: uniform over all rows, or nine in ten of the newest hundredth."""
+    """Batches of distinct rows that changes touch: uniform over all rows, or nine in ten of the newest hundredth (of
+    the newest rows that a batch needs, where a hundredth is fewer)."""
     while True:
         if skewed:
-            recent = shape.rows - 1 - random.integers(0, max(shape.rows // 100, 1), count * 9 // 10)
-            numbers = np.unique(np.concatenate([recent, random.integers(0, shape.rows, count // 10)]))
+            many = count * 9 // 10
+            old = shape.rows - max(shape.rows // 100, many)
+            newest = old + random.choice(shape.rows - old, many, replace=False)
+            yield row_texts(np.concatenate([newest, random.choice(old, count - many, replace=False)]))
         else:
-            numbers = np.unique(random.integers(0, shape.rows, count))
-        yield row_texts(numbers)
+            yield row_texts(random.choice(shape.rows, count, replace=False))

@@ -48,7 +48,7 @@ class _Aged:
     Args:
         cut: the cells.
         families: their rules as of the horizon.
-        written: were written up to the horizon; bool of n.
+        written: were written up to the horizon, in a family that is declared; bool of n.
         early: have a timestamp up to the horizon; bool of n.
     """
 
@@ -80,8 +80,8 @@ def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray
     """Which cells a compaction keeps, boolean of n.
 
     Args:
-        cells: n cells as ``rules.visible`` takes them, and ``WRITTEN``; a cell that does not say when it was written is
-            kept.
+        cells: n cells as ``rules.visible`` takes them, and ``WRITTEN``. A cell that does not say when it was written is
+            kept, and so is every cell of a family that is not declared: its versions may be wanted.
         rule: of the table of cells.
         horizon_ms: wall time in milliseconds since 1970; all changes that the store made up to then have come.
 
@@ -92,7 +92,7 @@ def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray
     cut = ordered(cells, families)
     written = pc.less_equal(cells[WRITTEN].combine_chunks().cast(pa.int64()), horizon_ms * 1000).fill_null(False)
     early: Bools = cut.timestamp < (horizon_ms + 1) * rule.ticks_per_ms
-    aged = _Aged(cut, families, written.to_numpy(zero_copy_only=False)[cut.at], early)
+    aged = _Aged(cut, families, written.to_numpy(zero_copy_only=False)[cut.at] & families.declared[cut.family], early)
     gone = _values_gone(aged)
     gone |= _markers_gone(aged, gone)
     gone &= ~_waiting(aged)

@@ -50,8 +50,10 @@ def newest_cells(cells: pa.Table, rows: pa.Array) -> Newest:
         cells: n visible cells in any order; no two of one column have one timestamp.
         rows: the rows of the cells, each once.
 
-    Raises ValueError if a cell is of another row.
+    Raises ValueError if a cell is of another row, or a row is there twice.
     """
+    if len(rows.unique()) != len(rows):
+        raise ValueError("a row was asked for twice")
     row = pc.index_in(cells.column(ROW), value_set=rows)
     if row.null_count:
         raise ValueError("cells of rows that were not asked for")

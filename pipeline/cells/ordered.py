@@ -76,6 +76,7 @@ class FamilyRules:
         min_versions: how many versions stay visible although they are expired.
         by_sequence: 1 where a marker masks only what was written before it.
         keep_deleted: whether a marker masks only in reads as of its timestamp or later (bool).
+        declared: whether the settings name the family (bool).
     """
 
     names: pa.Array
@@ -84,6 +85,7 @@ class FamilyRules:
     min_versions: Longs
     by_sequence: Longs
     keep_deleted: Bools
+    declared: Bools
 
     def of(self, cells: pa.Table) -> Longs:
         """The index of each cell's family, int64 of n."""
@@ -102,6 +104,7 @@ def family_rules(cells: pa.Table, rule: CellsRule, now_ms: int) -> FamilyRules:
         np.array([one.min_versions for one in rules], dtype=np.int64),
         np.array([one.by_sequence for one in rules], dtype=np.int64),
         np.array([one.keep_deleted for one in rules], dtype=np.bool_),
+        np.array([one in rule.families for one in rules], dtype=np.bool_),
     )
 
 

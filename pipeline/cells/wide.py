@@ -6,14 +6,14 @@ A row of the store that has a visible cell is a wide row, also if no column of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.cells.buffers import Int64s, Mask, mask_of
-from pipeline.cells.faults import FAULT_SCHEMA, key_faults, undeclared_faults, value_faults
+from pipeline.cells.faults import key_faults, undeclared_faults, value_faults
 from pipeline.cells.newest import Newest, newest_cells
 from pipeline.cells.piecewise import Converted
 from pipeline.cells.places import NOWHERE, place_of_columns
@@ -67,30 +67,56 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
     keys = _keys(rows, rule.key)
     visible = np.zeros(len(rows), dtype=bool)
     visible[newest.row] = True
-    lost = visible & keys.bad
-    kept = visible & ~keys.bad
-    newest = newest.where(~lost[newest.row])
-    places = place_of_columns(newest, rule.columns)
-    number = np.cumsum(kept) - 1
-    columns: list[pa.Array] = []
-    faults = [key_faults(rows.filter(pa.array(lost)), rule.key)] if lost.any() else []
-    for at, column in enumerate(rule.columns):
-        if column.is_key:
-            columns.append(keys.values.filter(pa.array(kept)))
-        elif column.is_timestamp:
-            columns.append(_timestamps(cells, newest, number, int(kept.sum())))
+    kept, lost = visible & ~keys.bad, visible & keys.bad
+    held = _Held(cells, newest.where(~lost[newest.row]), np.cumsum(kept) - 1, int(kept.sum()))
+    places = place_of_columns(held.newest, rule.columns)
+    columns = [keys.values.filter(pa.array(kept))]
+    faults = [key_faults(rows.filter(pa.array(lost)), rule.key)]
+    for at, column in enumerate(rule.columns[1:], 1):
+        if column.is_timestamp:
+            columns.append(_timestamps(held))
         else:
-            made, fault = _column(cells, newest.where(places == at), number, int(kept.sum()), column)
+            made, fault = _column(held.where(places == at), column)
             columns.append(made)
             faults += fault
-    if rule.undeclared == "quarantine" and (places == NOWHERE).any():
-        faults.append(undeclared_faults(cells.take(pa.array(newest.cell[places == NOWHERE]))))
-    gone = keys.values.filter(pa.array(~visible & ~keys.bad))
+    if rule.undeclared == "quarantine":
+        faults.append(undeclared_faults(held.where(places == NOWHERE).own()))
     return WideRows(
         pa.Table.from_arrays(columns, schema=wide_schema(rule)),
-        gone,
-        pa.concat_tables(faults) if faults else FAULT_SCHEMA.empty_table(),
+        keys.values.filter(pa.array(~visible & ~keys.bad)),
+        pa.concat_tables(faults),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Newest cells that wide rows hold.
+
+    Args:
+        cells: the table that they are of.
+        newest: the cells.
+        number: for each row that was asked for, its place among the wide rows, if it is one of them.
+        count: of wide rows.
+    """
+
+    cells: pa.Table
+    newest: Newest
+    number: Int64s
+    count: int
+
+    def where(self, mask: Mask) -> _Held:
+        """Those of the cells."""
+        return replace(self, newest=self.newest.where(mask))
+
+    def own(self, mask: Mask | None = None) -> pa.Table:
+        """The cells as a table; ``mask``: which of them."""
+        cell = self.newest.cell if mask is None else self.newest.cell[mask]
+        return self.cells.take(pa.array(cell))
+
+    @property
+    def at(self) -> Int64s:
+        """The wide row of each cell."""
+        return self.number[self.newest.row]
 
 
 def _keys(rows: pa.Array, key: WideColumn) -> Converted:
@@ -103,16 +129,12 @@ def _keys(rows: pa.Array, key: WideColumn) -> Converted:
     return Converted(pc.if_else(pa.array(~strange), decoded.values, pa.scalar(None, decoded.values.type)), strange)
 
 
-def _column(
-    cells: pa.Table, chosen: Newest, number: Int64s, count: int, column: WideColumn
-) -> tuple[pa.Array, list[pa.Table]]:
-    values = _flat(cells.column(VALUE).take(pa.array(chosen.cell)))
+def _column(held: _Held, column: WideColumn) -> tuple[pa.Array, list[pa.Table]]:
+    """The column of the wide rows, and the faults of its cells."""
+    values = _flat(held.cells.column(VALUE).take(pa.array(held.newest.cell)))
     decoded = decode_values(values, column)
-    at = number[chosen.row]
-    made = _maps(chosen, decoded.values, at, count) if column.is_map else _spread(decoded.values, at, count)
-    if not decoded.bad.any():
-        return made, []
-    return made, [value_faults(cells.take(pa.array(chosen.cell[decoded.bad])), column)]
+    made = _maps(held, decoded.values) if column.is_map else _spread(decoded.values, held.at, held.count)
+    return made, [value_faults(held.own(decoded.bad), column)] if decoded.bad.any() else []
 
 
 def _spread(values: pa.Array, at: Int64s, count: int) -> pa.Array:
@@ -124,22 +146,19 @@ def _spread(values: pa.Array, at: Int64s, count: int) -> pa.Array:
     return values.take(pa.array(index, mask=absent))
 
 
-def _maps(chosen: Newest, items: pa.Array, at: Int64s, count: int) -> pa.Array:
+def _maps(held: _Held, items: pa.Array) -> pa.Array:
     """A map for each row, its entries by qualifier; null for a row without entries. The cells are in that order."""
-    sizes = np.bincount(at, minlength=count)
-    bounds = np.zeros(count + 1, dtype=np.int32)
+    sizes = np.bincount(held.at, minlength=held.count)
+    bounds = np.zeros(held.count + 1, dtype=np.int32)
     np.cumsum(sizes, out=bounds[1:])
-    empty: Mask = sizes == 0
-    keys = chosen.qualifiers.take(pa.array(chosen.qualifier))
-    offsets = pa.array(bounds, mask=np.append(empty, False)) if empty.any() else pa.array(bounds)
-    return pa.MapArray.from_arrays(offsets, keys, items)
+    keys = held.newest.qualifiers.take(pa.array(held.newest.qualifier))
+    return pa.MapArray.from_arrays(pa.array(bounds, mask=np.append(sizes == 0, False)), keys, items)
 
 
-def _timestamps(cells: pa.Table, newest: Newest, number: Int64s, count: int) -> pa.Array:
+def _timestamps(held: _Held) -> pa.Array:
     """The newest timestamp of each row."""
-    stamps = cells.column(TIMESTAMP).take(pa.array(newest.cell)).to_numpy()
-    out = np.full(count, np.iinfo(np.int64).min, dtype=np.int64)
-    np.maximum.at(out, number[newest.row], stamps)
+    out = np.full(held.count, np.iinfo(np.int64).min, dtype=np.int64)
+    np.maximum.at(out, held.at, held.cells.column(TIMESTAMP).take(pa.array(held.newest.cell)).to_numpy())
     return pa.array(out)
 
 

@@ -25,6 +25,11 @@ class Format(StrEnum):
     AVRO = "avro"
     HBASE_WAL = "hbase_wal"
     HBASE_AVRO = "hbase_avro"
+    BIGTABLE = "bigtable"
+
+
+#: Members of Bigtable's change records that hold bytes.
+BigtableText = Literal["rowKey", "column", "value"]
 
 
 class MaxwellOrder(StrEnum):
@@ -165,6 +170,7 @@ class DecodeOptions:
         plain: the tables of topics whose records are no change events.
         by_sequence: pairs (table of an HBase-like store, family) for families whose delete markers mask only what was
             written before them.
+        bigtable_text: the members of Bigtable's change records that are text; the others are base64.
         max_message_bytes: a longer value is quarantined (``too_large``), at most 1 GiB.
         max_nesting: a row image with deeper arrays or objects is quarantined (``too_deep``).
 
@@ -192,6 +198,7 @@ class DecodeOptions:
     zero_dates: ZeroDates = ZeroDates.NULL
     plain: tuple[PlainTopics, ...] = ()
     by_sequence: tuple[tuple[SourceTable, str], ...] = ()
+    bigtable_text: frozenset[BigtableText] = frozenset()
     max_message_bytes: int = 64 << 20
     max_nesting: int = 64
 

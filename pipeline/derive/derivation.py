@@ -14,7 +14,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from pipeline.derive.row_cells import RowCells
 from pipeline.derive.run import Derived, Run
 from pipeline.derive.touched import Touched, newest_moment, touched_since
 from pipeline.derive.wide_batch import accepted, change_batch
-from pipeline.errors import TransientError
+from pipeline.errors import BadInputError, TransientError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
@@ -52,8 +52,6 @@ from pipeline.upsert.target import make_target
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 4
-#: A run of several portions whose newest commit is older than this is taken for dead.
-_ALIVE_MS: Final = 60_000
 
 
 def derive_stream(name: str) -> str:
@@ -72,6 +70,7 @@ class Deriver:
         quarantine: takes cells that have no place in a wide table.
         pool: reads and writes files.
         kept: what this process keeps of tables of cells; None to read them anew each time.
+        max_faults: more entries for the quarantine than this in one portion end the run.
     """
 
     stream: str
@@ -80,8 +79,8 @@ class Deriver:
     quarantine: QuarantineTable
     pool: Executor
     kept: CellStore | None = None
+    max_faults: int = 10_000
     portion_rows: int = PORTION_ROWS
-    _mine: set[int] = field(default_factory=set)
 
     def derive(self, pair: DerivedPair, *, anew: str = "") -> Derived:
         """Bring a wide table up to date with its table of cells.
@@ -136,6 +135,7 @@ class Deriver:
         if found is None:
             return run.done
         run.order = max(run.order, int(found.until.completed))
+        run.done = dataclasses.replace(run.done, source_ms=found.source_ms)
         if found.rows is None:
             self._every_row(run, dataclasses.replace(found, why=anew or found.why))
         else:
@@ -145,8 +145,7 @@ class Deriver:
     def _begin(self, pair: DerivedPair, cells: LakeTable) -> Run:
         wide = self._wide(pair)
         note, began_ms = wide.recorded.derived, now_ms()
-        foreign = note is not None and note.under_way and note.derived_ms not in self._mine
-        if note is not None and foreign and began_ms - note.derived_ms < _ALIVE_MS:
+        if note is not None and not note.is_left(began_ms):
             raise TransientError(
                 "another process derives this wide table anew",
                 do_next="none needed: it is tried again until that process has ended",
@@ -192,18 +191,34 @@ class Deriver:
             return self._derive(pair, "")
         run.single = True
         for some, last in with_last(iter(rows)):
-            note = dataclasses.replace(run.next(None), under_way=not last)
-            note = dataclasses.replace(note, swept_ms=swept_ms) if last and swept_ms is not None else note
+            note = run.next(None)
+            if last:
+                swept = note.swept_ms if swept_ms is None else swept_ms
+                note = dataclasses.replace(note, worker=None, swept_ms=swept)
             self._commit(run, len(some), self._made(run, some), note)
         return run.done
 
     def _made(self, run: Run, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
         """The wide rows of some rows, as (upserts, keys of rows without visible cells); faults are quarantined."""
         made = list(self._wide_rows(run, rows))
+        self._check_faults(run, made)
         faults = [entry for one in made for entry in quarantined_cells(one.faults, run.pair)]
         self.quarantine.write(faults, NO_RANGES, 0, self.pool)
         run.faulty(faults)
         return [(one.upserts, one.gone) for one in made]
+
+    def _check_faults(self, run: Run, made: Sequence[WideRows]) -> None:
+        """Raise BadInputError, before anything is written, if too many cells have no place in the wide table."""
+        count = sum(len(one.faults) for one in made)
+        if count <= self.max_faults:
+            return
+        first = next(one.faults.slice(0, 1).to_pylist()[0] for one in made if len(one.faults))
+        raise BadInputError(
+            f"{count} cells have no place in the wide table; the first, {first['family']}:{first['qualifier']}: "
+            f"{first['reason']}",
+            do_next="correct its columns, take undeclared: drop, or raise quarantine.max_records_per_batch",
+            table=str(run.pair.wide),
+        )
 
     def _wide_rows(self, run: Run, rows: pa.Array) -> Iterator[WideRows]:
         cells = RowCells(run.cells.table, self.kept).of(rows)
@@ -225,10 +240,10 @@ class Deriver:
         if found is not None:
             counts = dataclasses.replace(found.counts, read=len(upserts) + len(gone))
             report = TableReport(found.schema, found.target, found.columns, counts=counts)
+            report.oldest_ms, report.newest_ms = run.done.source_ms or (0, 0)
             parcels = found.parcels
         table_input = TableInput(report, NO_RANGES, parcels, notes=CommitNotes(derived=note))
         outcome = write_and_commit(wide, table_input, stream, 0, self.pool, self.services)
         if outcome.instant is None:
             commit_without_rows(wide, table_input, Counts(), stream, 0)
-        self._mine.add(note.derived_ms)
         run.committed(note, outcome, count, len(upserts), len(gone))

@@ -10,6 +10,7 @@ from pipeline.clock import now_ms
 from pipeline.decode.changes import Quarantined, SourceTable
 from pipeline.derive.pairs import DerivedPair
 from pipeline.derive.touched import Touched
+from pipeline.hudi.locking.process_identity import this_process
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.services.table_services import TableServicesOutcome
 from pipeline.lake.table_commit import TableOutcome
@@ -33,6 +34,8 @@ class Derived:
         visible_ms: when the newest commit became visible, in ms since the epoch; 0 for none.
         services: the outcome of the table services after the newest commit.
         took_ms: the time in milliseconds.
+        source_ms: the source's times (ms since the epoch) of the oldest and the newest change; None if they are not
+            known.
     """
 
     wide: SourceTable
@@ -47,6 +50,7 @@ class Derived:
     visible_ms: int = 0
     services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
     took_ms: float = 0.0
+    source_ms: tuple[int, int] | None = None
 
 
 @dataclass
@@ -77,7 +81,8 @@ class Run:
             until, declared = ended.until, self.pair.fingerprint
             swept_ms = self.began_ms if ended.rows is None else swept_ms
         follows = before.derived_ms if before is not None else None
-        return DerivedPosition(until, declared, self.order, derived_ms, follows, swept_ms, ended is None)
+        worker = this_process() if ended is None else None
+        return DerivedPosition(until, declared, self.order, derived_ms, follows, swept_ms, worker)
 
     def committed(self, note: DerivedPosition, outcome: TableOutcome, rows: int, upserts: int, gone: int) -> None:
         """Take in a commit: its note, and the number of rows that were derived, written and deleted."""

@@ -32,6 +32,7 @@ def deriving(settings: Settings, root: Storage | None = None) -> Iterator[Derive
     own = settings.model_copy(update={"name": derive_stream(settings.name), "quarantine": quarantine})
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-derive") as pool:
         try:
-            yield Deriver(settings.name, lake, services, QuarantineTable(own, lake, services), pool, store_of(settings))
+            table, kept = QuarantineTable(own, lake, services), store_of(settings)
+            yield Deriver(settings.name, lake, services, table, pool, kept, settings.quarantine.max_records_per_batch)
         finally:
             services.close()

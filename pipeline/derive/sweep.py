@@ -2,9 +2,9 @@
 
 No event tells that a cell has expired. So each sweep looks for cells whose time to live (TTL) has ended since the last
 one, by the ranges of the timestamps of files, and derives their rows. An expired cell is out of the wide table after
-``sweep_seconds`` and the time of a derivation. The wide table's commits say up to when it is swept. A sweep that
-finds nothing commits nothing, but now and then, so that compactions do not drop expired cells before a
-sweep has seen them; where one has, every row is derived anew.
+``sweep_seconds`` and the time of a derivation. The wide table's commits say up to when it is swept. A sweep that finds
+nothing commits nothing, but now and then, so that compactions do not drop expired cells before a sweep has seen them.
+Where one has, every row is derived anew.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ class Sweeper:
         return looked_ms is None or now_ms() - looked_ms >= pair.declared.sweep_seconds * _MS_PER_S
 
     def sweep(self, pair: DerivedPair) -> Derived:
-        """Derive the rows whose cells have expired since the last sweep. A wide table that has never been derived
-        stays as it is. Errors as ``Deriver.derive``."""
+        """Derive the rows whose cells have expired since the last sweep. A wide table that has never been derived, or
+        whose cells do not expire, stays as it is. Errors as ``Deriver.derive``."""
+        if not pair.kept.expires:
+            return Derived(pair.wide)
         until_ms = now_ms()
         cells, wide = self.deriver.lake.get(pair.cells_rules), self.deriver.lake.get(pair.wide_rules)
         swept_ms = None if wide is None or wide.recorded.derived is None else wide.recorded.derived.swept_ms

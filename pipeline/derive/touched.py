@@ -27,6 +27,7 @@ from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.hudi.timeline.instant import REPLACE_COMMIT, RESTORE, WRITE_ACTIONS, Instant
 from pipeline.position.derived_position import CellsMoment
+from pipeline.position.record_reader import RecordReader
 from pipeline.storage.base import Storage, StorageNotFoundError
 
 _NO_ROWS = pa.array([], pa.string())
@@ -40,11 +41,14 @@ class Touched:
         until: the moment up to which commits are covered.
         rows: string array of distinct rows, in text form; None for every row of the table.
         why: why every row counts as touched.
+        source_ms: the source's times (ms since the epoch) of the oldest and the newest change in these commits, as far
+            as they tell; None where they do not.
     """
 
     until: CellsMoment
     rows: pa.Array | None
     why: str = ""
+    source_ms: tuple[int, int] | None = None
 
 
 def newest_moment(table: HudiTable) -> CellsMoment | None:
@@ -85,7 +89,7 @@ def touched_since(table: HudiTable, since: CellsMoment | None, pool: Executor) -
     if any(stat.num_deletes and parse_base_name(stat.file_name) for _, stat in stats):
         return Touched(until, None, "cells were deleted from base files")
     try:
-        return Touched(until, _rows_of(table.storage, stats, pool))
+        return Touched(until, _rows_of(table.storage, stats, pool), source_ms=_source_ms(table, writes))
     except StorageNotFoundError:
         return Touched(until, None, "files of its commits are cleaned")
 
@@ -105,6 +109,12 @@ def _unknown(table: HudiTable, since: CellsMoment | None) -> str:
     if history is not None and any(history.completion_time(pending) for pending in since.pending):
         return "a commit that completed since the last derivation is archived"
     return ""
+
+
+def _source_ms(table: HudiTable, writes: Sequence[Instant]) -> tuple[int, int] | None:
+    told = [RecordReader.of_commit(table.timeline.commit_metadata(write).extra).source_times for write in writes]
+    times = [span for span in told if span is not None]
+    return (min(oldest for oldest, _ in times), max(newest for _, newest in times)) if times else None
 
 
 def _rows_of(storage: Storage, stats: Sequence[tuple[Instant, WriteStat]], pool: Executor) -> pa.Array:

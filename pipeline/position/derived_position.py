@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Final
+
+from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
+
+#: After so long without a commit a process that derives in portions is taken for dead, if nothing else tells.
+SILENT_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class DerivedPosition:
             has it.
         follows_ms: ``derived_ms`` of the note before; None for the first one.
         swept_ms: up to when cells that have expired are taken out of the wide rows, in ms since the epoch.
-        under_way: whether further portions of the same derivation follow.
+        worker: the process that will commit further portions of the same derivation; None after the last one.
     """
 
     until: CellsMoment | None
@@ -47,14 +53,27 @@ class DerivedPosition:
     derived_ms: int
     follows_ms: int | None = None
     swept_ms: int = 0
-    under_way: bool = False
+    worker: ProcessIdentity | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether further portions follow, unless the process has died."""
+        return self.worker is not None
+
+    def is_left(self, now_ms: int) -> bool:
+        """Whether no other process goes on with the derivation: it has ended, is this process's own, its process is
+        gone, or it has committed nothing for a minute."""
+        worker = self.worker
+        here = worker is None or worker == this_process() or worker.is_gone()
+        return here or now_ms - self.derived_ms >= SILENT_MS
 
     def to_text(self) -> str:
         """As JSON."""
         until = None if self.until is None else [self.until.instant, self.until.completed, self.until.pending]
         data: dict[str, object] = {"until": until, "fingerprint": self.fingerprint, "order": self.order}
         data |= {"derived": self.derived_ms, "follows": self.follows_ms, "swept": self.swept_ms}
-        return json.dumps(data | {"under_way": self.under_way}, separators=(",", ":"))
+        worker = None if self.worker is None else self.worker.to_json()
+        return json.dumps(data | {"worker": worker}, separators=(",", ":"))
 
     @staticmethod
     def from_text(text: str) -> DerivedPosition:
@@ -68,5 +87,5 @@ class DerivedPosition:
             data["derived"],
             data["follows"],
             data["swept"],
-            data["under_way"],
+            ProcessIdentity.from_json(data["worker"]),
         )

@@ -130,6 +130,15 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _stores_are_those_of_the_format(self) -> Self:
+        store = {"bigtable": "bigtable", "hbase_wal": "hbase", "hbase_avro": "hbase"}.get(self.source.format)
+        for entry in self.tables.cells:
+            if store is not None and entry.store != store:
+                what = f"tables.cells, entry {entry.source}: store is {entry.store}"
+                raise mistake(f"{what}, but source.format {self.source.format} is of {store}: say store: {store}")
+        return self
+
+    @model_validator(mode="after")
     def _nothing_masked_lies_readable(self) -> Self:
         if self.tables.masks_any and not self.quarantine.secret():
             raise mistake("columns are masked, so quarantine.seal must give a secret to encrypt the quarantine with")

@@ -174,16 +174,24 @@ class MaxwellSettings(Section):
     Kafka's offset, so all rows of a key must be in one partition."""
 
 
+class BigtableSettings(Section):
+    """How the Dataflow template writes Bigtable's change records, where that changes what they mean."""
+
+    text: tuple[Literal["rowKey", "column", "value"], ...] = ()
+    """The members that are text: of the template's format ``JSON`` those without their ``useBase64`` option. All others
+    are base64. Bytes that are no text are lost in text; such a message is quarantined."""
+
+
 class SourceSettings(Section):
     """How to read the records."""
 
     format: Literal[
-        "auto", "debezium", "canal", "maxwell", "debezium_avro", "json", "avro", "hbase_wal", "hbase_avro"
+        "auto", "debezium", "canal", "maxwell", "debezium_avro", "json", "avro", "hbase_wal", "hbase_avro", "bigtable"
     ] = "auto"
     """The writer of the change events: ``debezium`` (JSON), ``canal`` (flat messages), ``maxwell``, ``debezium_avro``
-    (with ``registry``), ``hbase_wal`` (WAL entries of HBase as JSON), ``hbase_avro`` (events of HBase's Kafka proxy);
-    ``auto`` recognises the format of each message, but not ``hbase_avro``. ``json`` and ``avro`` are records that are
-    no change events, each a row: ``plain`` names their tables."""
+    (with ``registry``), ``hbase_wal`` (WAL entries of HBase as JSON), ``hbase_avro`` (events of HBase's Kafka proxy),
+    ``bigtable`` (change records of Bigtable); ``auto`` recognises the format of each message, but not ``hbase_avro``.
+    ``json`` and ``avro`` are records that are no change events, each a row: ``plain`` names their tables."""
     epoch: int = Field(default=0, ge=0, lt=2048)
     """Events of a higher epoch win. Raise it by one after a failover that restarted the binlog's file numbers; after a
     topic was created again, where Kafka's offset is the order (Canal); and when you change to a format with another
@@ -202,6 +210,8 @@ class SourceSettings(Section):
     """Debezium's own settings, where they change what its JSON means."""
     maxwell: MaxwellSettings = Field(default_factory=MaxwellSettings)
     """Maxwell's own settings, where they change what its messages mean."""
+    bigtable: BigtableSettings = Field(default_factory=BigtableSettings)
+    """How Bigtable's change records are written."""
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     """Where the schemas of Avro messages are."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
@@ -237,6 +247,13 @@ class SourceSettings(Section):
         if form == "avro" and registry is not None and registry.url is None and not all(e.schema_file for e in plain):
             raise mistake("format avro needs registry.url, or a schema_file in every entry")
         return plain
+
+    @field_validator("epoch")
+    @classmethod
+    def _epoch_of_format(cls, epoch: int, info: ValidationInfo) -> int:
+        if epoch and info.data.get("format") == "bigtable":
+            raise mistake("must be 0: Bigtable's commit times order its changes, and never start again")
+        return epoch
 
     @field_validator("registry")
     @classmethod

@@ -60,8 +60,9 @@ class Derivations:
         from pipeline.derive.cell_store import store_of
         from pipeline.derive.derivation import Deriver  # most streams have no wide table, and its rules are compiled
 
-        kept = store_of(self._settings)
-        return Deriver(self._settings.name, self._lake, self._services, self._quarantine, self._pool, kept)
+        settings, kept = self._settings, store_of(self._settings)
+        most = settings.quarantine.max_records_per_batch
+        return Deriver(settings.name, self._lake, self._services, self._quarantine, self._pool, kept, most)
 
     @cached_property
     def _sweeper(self) -> Sweeper:
@@ -130,11 +131,14 @@ def took_ms(tables: Sequence[TableProgress]) -> float:
 
 def _progress(done: Derived, trigger_ms: int) -> TableProgress:
     committed = bool(done.instants)
+    oldest, newest = done.source_ms or (0, 0)
     why = f"every row was derived: {done.why}" if done.why else None
     return TableProgress(
         table=str(done.wide),
         commit_instant=done.instants[-1] if committed else None,
         commit_latency_ms=float(done.visible_ms - trigger_ms) if committed else None,
+        freshness_oldest_ms=done.visible_ms - oldest if committed and oldest else None,
+        freshness_newest_ms=done.visible_ms - newest if committed and newest else None,
         bytes_written=done.bytes_written,
         compaction_instant=done.services.compacted,
         clustering_instant=done.services.clustered,

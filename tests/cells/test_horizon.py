@@ -14,6 +14,8 @@ from tests.cells.reference import Cell, table_of, visible_cells
 
 LATENESS_MS = 20
 HORIZON_MS = NOW_MS - LATENESS_MS
+#: One version of the columns of ``d``.
+_PLAIN = CellsRule((FamilyRule("d"),), LATENESS_MS)
 #: After all that ``drawn`` draws.
 _LATER_ORDER = 13
 
@@ -82,30 +84,30 @@ def _marker(kind: str, timestamp: int, written_ms: int, order: int = 9) -> Cell:
 
 def test_masked_value_goes_with_its_marker_when_both_were_written_before_the_horizon() -> None:
     cells = [_put(4, written_ms=30), _marker("DeleteColumn", 5, written_ms=40), _put(6, written_ms=40)]
-    assert _kept(cells, CellsRule(lateness_ms=20), now_ms=59) == cells
-    assert _kept(cells, CellsRule(lateness_ms=20), now_ms=60) == [_put(6, written_ms=40)]
+    assert _kept(cells, _PLAIN, now_ms=59) == cells
+    assert _kept(cells, _PLAIN, now_ms=60) == [_put(6, written_ms=40)]
 
 
 def test_early_timestamp_does_not_make_a_cell_old() -> None:
     cells = [_put(1, written_ms=55), _put(2, written_ms=55), _marker("DeleteColumn", 1, written_ms=55)]
-    assert _kept(cells, CellsRule(lateness_ms=20)) == cells
-    assert _kept([_put(1, written_ms=None), _put(2, written_ms=None)], CellsRule(lateness_ms=20)) != []
+    assert _kept(cells, _PLAIN) == cells
+    assert _kept([_put(1, written_ms=None), _put(2, written_ms=None)], _PLAIN) != []
 
 
 def test_marker_stays_while_a_late_value_may_come() -> None:
     """Control: without lateness the value that comes late is seen, although it was written before its delete."""
     marker, late = _marker("DeleteColumn", 50, written_ms=30), _put(40, written_ms=25)
     for lateness_ms, seen in ((40, set[Cell]()), (0, {late})):
-        rule = CellsRule(lateness_ms=lateness_ms)
+        rule = CellsRule((FamilyRule("d"),), lateness_ms)
         assert visible_cells([*_kept([marker], rule), late], rule, Moment(NOW_MS)) == seen
         assert visible_cells([marker, late], rule, Moment(NOW_MS)) == set()
 
 
 def test_surplus_goes_but_not_what_a_later_delete_exposes_already() -> None:
     cells = [_put(10, written_ms=10), _put(20, written_ms=20)]
-    assert _kept(cells, CellsRule(lateness_ms=20)) == cells[1:]
+    assert _kept(cells, _PLAIN) == cells[1:]
     deleted = [*cells, _marker("Delete", 20, written_ms=50)]
-    assert _kept(deleted, CellsRule(lateness_ms=20)) == deleted
+    assert _kept(deleted, _PLAIN) == deleted
 
 
 def test_expired_values_go() -> None:
@@ -132,6 +134,12 @@ def test_rows_wait_while_changes_are_out_of_sequence() -> None:
     cells = [_put(20, 10, order=2), _marker("Delete", 20, written_ms=12, order=3), _put(10, written_ms=50, order=1)]
     assert _kept(cells, rule) == cells
     assert visible_cells(cells[2:], rule, Moment(NOW_MS)) != visible_cells(cells, rule, Moment(NOW_MS))
+
+
+def test_families_that_are_not_declared_keep_all() -> None:
+    cells = [_put(1, written_ms=10), _put(2, written_ms=10), _marker("DeleteColumn", 1, written_ms=10)]
+    assert _kept(cells, _PLAIN) == cells[1:2]
+    assert _kept(cells, CellsRule((FamilyRule("s"),), LATENESS_MS)) == cells
 
 
 def test_no_cells() -> None:

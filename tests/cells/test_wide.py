@@ -189,6 +189,8 @@ def test_a_row_whose_key_does_not_decode_is_in_no_wide_table() -> None:
 def test_cells_of_other_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="not asked for"):
         wide_rows(cells_table(dict([cell(b"r1", "d:q", b"x")])), pa.array(["r2"]), rule(KEY))
+    with pytest.raises(ValueError, match="asked for twice"):  # one of both would be gone
+        wide_rows(cells_table(dict([cell(b"r1", "d:q", b"x")])), pa.array(["r1", "r1"]), rule(KEY))
 
 
 def test_two_keys_of_the_store_are_never_one_row() -> None:

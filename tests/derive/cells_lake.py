@@ -61,6 +61,7 @@ def document(
     uri: str,
     columns: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    lock: str = "process",
     **store: Any,  # noqa: ANN401 - any YAML value
 ) -> dict[str, Any]:
     """Settings of a stream of one store's table."""
@@ -71,7 +72,7 @@ def document(
         "lake": {"uri": uri, "options": {"fsync": "false"}},
         "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": ["hbase.shop.orders"]},
         "tables": {"defaults": rules, "cells": [{"source": "shop.orders", "wide": wide, **store}]},
-        "locking": {"lock": "process"},
+        "locking": {"lock": lock},
     }
 
 

@@ -21,7 +21,8 @@ from pipeline.settings import CompactionSettings
 from tests.derive.cells_lake import CELLS, CellsLake, delete, document, put
 from tests.hudi.services.compaction.steps import serially
 
-_KEEPING = {"d": {"keep_deleted_cells": True}}
+_DECLARED: dict[str, dict[str, bool]] = {"d": {}, "m": {}}
+_KEEPING: dict[str, dict[str, bool]] = {"d": {"keep_deleted_cells": True}, "m": {}}
 
 
 def _lake(path: Path, **store: Any) -> CellsLake:  # noqa: ANN401 - any YAML value
@@ -64,8 +65,8 @@ def test_wide_rows_of_a_timestamp(tmp_path: Path) -> None:
 
 
 def test_timestamps_before_the_horizon_are_refused(tmp_path: Path) -> None:
-    kept = _lake(tmp_path / "kept", lateness_hours=1)
-    lost = _lake(tmp_path / "lost", lateness_hours=1e-9)
+    kept = _lake(tmp_path / "kept", lateness_hours=1, families=_DECLARED)
+    lost = _lake(tmp_path / "lost", lateness_hours=1e-9, families=_DECLARED)
     for here in (kept, lost):
         _compact(here)
         assert _cells(here, None) == [("r1", 2_500), ("r1", 4_000)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pyarrow as pa
 import pytest
 
 from pipeline.derive import derivation
+from pipeline.derive import run as run_module
 from pipeline.derive.run import Derived
-from pipeline.errors import TransientError
+from pipeline.derive.touched import touched_since
+from pipeline.errors import BadInputError, TransientError
+from pipeline.hudi.locking.process_identity import ProcessIdentity
 from pipeline.hudi.read.slice import read_table
 from pipeline.hudi.services.archival import ArchivalConfig, archive
 from pipeline.hudi.services.cleaning import CleaningConfig, clean
@@ -19,7 +23,8 @@ from pipeline.hudi.services.compaction import CompactionConfig, run
 from pipeline.hudi.services.restore import restore
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.table_commit import write_and_commit
-from pipeline.position.derived_position import DerivedPosition
+from pipeline.position import derived_position
+from pipeline.position.derived_position import CellsMoment, DerivedPosition
 from pipeline.position.record_reader import RecordReader
 from tests.crash_points.works import serially
 from tests.derive.cells_lake import CELLS, WIDE, Cell, CellsLake, delete, number, put
@@ -112,18 +117,25 @@ def derivation_note(extra: Mapping[str, str]) -> DerivedPosition:
     return note
 
 
-def test_a_crash_between_portions_is_made_good(here: CellsLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first process dies with one portion of three committed. The next one takes it for alive for a minute."""
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "on another machine"])
+def test_a_crash_between_portions_is_made_good(
+    here: CellsLake, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """The first process dies with one portion of three committed. A process of another machine counts as alive for a
+    minute."""
     here.write(*(status(f"r{at}") for at in range(5)))
     here.deriver.portion_rows = 2
-    monkeypatch.setattr(derivation, "write_and_commit", dies_after(1))
-    with pytest.raises(Killed):
-        here.deriver.derive(here.pair)
-    monkeypatch.undo()
+    with monkeypatch.context() as dying:
+        dying.setattr(derivation, "write_and_commit", dies_after(1))
+        if elsewhere:
+            dying.setattr(run_module, "this_process", lambda: ProcessIdentity("another", 7, 0, ""))
+        with pytest.raises(Killed):
+            here.deriver.derive(here.pair)
     here.reopen()
-    with pytest.raises(TransientError, match="another process derives this wide table anew"):
-        here.deriver.derive(here.pair)
-    monkeypatch.setattr(derivation, "_ALIVE_MS", 0)
+    if elsewhere:
+        with pytest.raises(TransientError, match="another process derives this wide table anew"):
+            here.deriver.derive(here.pair)
+        monkeypatch.setattr(derived_position, "SILENT_MS", 0)
     assert here.deriver.derive(here.pair).rows == 5
     assert len(checked(here)) == 8
 
@@ -219,6 +231,33 @@ def test_archived_commits_do_not_tell_which_rows_they_touched(here: CellsLake) -
     assert len(checked(here)) == 15
 
 
+def test_a_write_that_was_pending_and_is_archived_is_not_missed(here: CellsLake) -> None:
+    """A slow writer: its commit is requested before the position's, completes after it, and is archived first."""
+    for at in range(6):
+        here.write(status(f"r{at}"))
+    compact(here.hudi(CELLS))
+    for at in range(6, 12):
+        here.write(status(f"r{at}"))
+    table = here.hudi(CELLS)
+    slow = table.timeline.completed()[0].requested_time
+    compact(table)
+    assert archive(table, ArchivalConfig(2, 3)) > 6
+    table = here.hudi(CELLS)
+    kept = next(write for write in table.timeline.completed() if write.action == "deltacommit")
+    since = CellsMoment(kept.requested_time, kept.completion_time or "")
+    here.write(status("a", 90))
+    table = here.hudi(CELLS)
+    plain = touched_since(table, since, here.pool)
+    assert plain is not None
+    assert plain.rows is not None
+    missed = touched_since(table, replace(since, pending=(slow,)), here.pool)
+    assert missed is not None
+    assert (missed.rows, missed.why) == (None, "a commit that completed since the last derivation is archived")
+    rolled_back = touched_since(table, replace(since, pending=("20200101000000000",)), here.pool)
+    assert rolled_back is not None
+    assert rolled_back.rows == plain.rows
+
+
 def compact(table: HudiTable) -> None:
     """All log files."""
     run(table, CompactionConfig(after_commits=1), serially)
@@ -295,3 +334,14 @@ def test_stale_rows_go_where_every_row_is_derived(here: CellsLake) -> None:
     done = here.deriver.derive(here.pair, anew="asked for")
     assert (done.upserts, done.gone) == (2, 1)
     assert checked(here) == ["b", "c"]
+
+
+def test_too_many_faults_end_a_run_before_anything_is_written(here: CellsLake) -> None:
+    here.deriver.max_faults = 1
+    here.write(put("a", "z:one", 20, "x"), put("b", "z:two", 20, "x"), status("d"))
+    with pytest.raises(BadInputError, match="2 cells have no place in the wide table; the first, z:"):
+        here.deriver.derive(here.pair)
+    assert [row["order_id"] for row in here.rows()] == ["a", "b", "c"]
+    here.deriver.max_faults = 2
+    assert here.deriver.derive(here.pair).faults == 2
+    assert checked(here) == ["a", "b", "c", "d"]

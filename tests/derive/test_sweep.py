@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from pipeline.cli.app import app
 from pipeline.clock import now_ms
 from pipeline.derive.sweep import Sweeper, expired_rows
 from pipeline.hudi.services.compaction import run
 from pipeline.lake.services.configs import compaction_config
 from pipeline.position.derived_position import DerivedPosition
 from pipeline.settings import CompactionSettings
-from tests.derive.cells_lake import CELLS, CellsLake, put
+from tests.derive.cells_lake import CELLS, CellsLake, document, put
 from tests.hbase.cells_world import CellsWorld, wal_entry
 from tests.hudi.services.compaction.steps import serially
 from tests.judges import hudi_rs
 
 _MS_PER_S = 1000
 _TTL_MS = 600 * _MS_PER_S
-_FAMILIES = {"d": {"ttl_seconds": 600}}
+_FAMILIES: dict[str, dict[str, int]] = {"d": {"ttl_seconds": 600}, "m": {}}
 
 
 @dataclass
@@ -162,3 +165,13 @@ def test_stream_sweeps_between_its_batches(tmp_path: Path, time: _Clock) -> None
     assert [(table.table, table.derived.deletes) for table in told.tables if table.derived] == [("shop.orders", 1)]
     assert hudi_rs.snapshot(tmp_path / "lake" / "shop" / "orders").num_rows == 0
     assert world.runner.derive_expired() is None
+
+
+def test_command_sweeps(tmp_path: Path, time: _Clock) -> None:
+    _lake(tmp_path / "lake", time)
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(json.dumps(document(str(tmp_path / "lake"), families=_FAMILIES)))
+    time.pass_s(61)
+    done = CliRunner().invoke(app, ["derive", str(conf), "--json"], catch_exceptions=False)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["swept"], line["rows"], line["gone"]) for line in told] == [(False, 0, 0), (True, 2, 1)]

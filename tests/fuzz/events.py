@@ -17,7 +17,9 @@ from pipeline.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaSour
 from tests.decode import recordings, ways
 from tests.decode.formats import format_recordings
 from tests.decode.formats.avro_recordings import Writer
+from tests.decode.formats.cells.bigtable_changes import CHANGES
 from tests.decode.recordings import records
+from tests.hbase import recordings as hbase
 
 MEGABYTE = 1 << 20
 
@@ -37,7 +39,7 @@ class Schemas:
 
 @dataclasses.dataclass(frozen=True)
 class Events:
-    """Messages of one format, what decodes them, and whether they are JSON."""
+    """Messages of one format, what decodes them, whether they are JSON, and whether a row may come of a value."""
 
     seeds: Sequence[bytes]
     schemas: SchemaSource
@@ -45,6 +47,7 @@ class Events:
     topic: str
     json: bool = True
     check: Callable[[RawRecords, SchemaSource, DecodeOptions], Decoded] = decode
+    sound: Callable[[bytes], bool] | None = None
 
     def run(self, values: Sequence[bytes]) -> None:
         """Decode the values between two good messages. Raises AssertionError for a wrong row."""
@@ -60,7 +63,9 @@ class Events:
         refused = {record.offset for record in found.quarantined}
         for at, value in enumerate(values, start=1):
             assert at not in rows or at not in refused, "a record is not both a row and refused"
-            assert not (self.json and at in rows and not _may_be_a_row(value)), "no row comes of a damaged image"
+            assert not (self.json and at in rows and not (self.sound or _may_be_a_row)(value)), (
+                "no row comes of a damaged image"
+            )
 
     @functools.cached_property
     def expected(self) -> tuple[list[str], list[str]]:
@@ -159,6 +164,22 @@ def _is_sound_image(image: object) -> bool:
     return not isinstance(image, _Constant) and not (isinstance(image, str) and "\ufffd" in image)
 
 
+def _may_be_cells(value: bytes) -> bool:
+    """Whether cells may come of the value: it is a JSON object without a second member of those that cells are made of.
+    Members that are not read may be of any depth."""
+    try:
+        message = json.loads(value.decode("utf-8", "replace"), object_pairs_hook=_Members.of, parse_int=str)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return isinstance(message, _Members) and not message.doubled & _USED_OF_CELLS
+
+
+#: Members of which the cells are made.
+_USED_OF_CELLS = frozenset(["key", "edit", "rowKey", "modType", "value", "column", "timestamp", "commitTimestamp"])
+
+
 class _Constant(str):
     """NaN or Infinity."""
 
@@ -199,10 +220,30 @@ def _tool(form: str) -> Events:
     return Events(seeds, history, options, form)
 
 
+def _wal() -> Events:
+    values = [value for value in hbase.topic("shop:orders", "wal")[0].values if value and len(value) < 5_000]
+    options = DecodeOptions(format=Format.HBASE_WAL)
+    return Events(values[:: len(values) // 25], NoSchemas(), options, "hbase.t.wal", sound=_may_be_cells)
+
+
+def _proxy() -> Events:
+    values = [value for value in hbase.topic("shop:orders", "events")[0].values if value and len(value) < 5_000]
+    options = DecodeOptions(format=Format.HBASE_AVRO)
+    return Events(values[:: len(values) // 25], NoSchemas(), options, "hbase.t.events", json=False)
+
+
+def _bigtable() -> Events:
+    options = DecodeOptions(format=Format.BIGTABLE)
+    return Events([json.dumps(one).encode() for one in CHANGES], NoSchemas(), options, "bt", sound=_may_be_cells)
+
+
 TARGETS: dict[str, Callable[[], Events]] = {
     "debezium_plain": _plain,
     "debezium_schema": _schema,
     "debezium_avro": _avro,
     "canal": functools.partial(_tool, "canal"),
     "maxwell": functools.partial(_tool, "maxwell"),
+    "hbase_wal": _wal,
+    "hbase_avro": _proxy,
+    "bigtable": _bigtable,
 }

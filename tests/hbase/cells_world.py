@@ -26,10 +26,10 @@ def store(table: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any YAML
 
 
 class CellsWorld(World):
-    """A stream of the topics ``hbase.*``; every table of the recordings has an entry unless ``tables`` says others."""
+    """A stream of the topics ``hbase.*``; the tables of these names have an entry unless ``tables`` says others."""
 
-    def __init__(self, path: Path, tables: Iterable[str], form: str = "hbase_wal", **sections: Any) -> None:  # noqa: ANN401
-        cells = {"cells": [store(table) for table in tables], "defaults": {"buckets": 4}}
+    def __init__(self, path: Path, names: Iterable[str], /, form: str = "hbase_wal", **sections: Any) -> None:  # noqa: ANN401
+        cells = {"cells": [store(name) for name in names], "defaults": {"buckets": 4}}
         given = {"tables": {**cells, **sections.pop("tables", {})}, "kafka": {"topics": ["hbase.*"]}}
         super().__init__(path, [], source={"format": form, **sections.pop("source", {})}, **given, **sections)
 

@@ -18,7 +18,7 @@ from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, World, pla
 # ones are fed to our reader and hudi-rs in tests/upsert.
 _SETTINGS = settings(
     derandomize=True,
-    max_examples=scaled(10),
+    max_examples=scaled(10, least=3),
     phases=[Phase.explicit, Phase.generate],
     report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -10,6 +10,7 @@ from pipeline.cells.horizon import needed
 from pipeline.clock import format_instant
 from pipeline.hudi.definition.schema import COMMIT_TIME_FIELD
 from pipeline.lake.services.kept_cells import KeptCells
+from pipeline.settings.cells.families import FamilyRule
 from pipeline.settings.cells.rules import CellsRule
 from tests.cells.drawn import NOW_MS, rules, tables
 from tests.cells.reference import Cell, table_of
@@ -33,7 +34,7 @@ def test_stretches_do_not_matter(cells: list[Cell], rule: CellsRule, cuts: list[
 
 def test_cell_of_unknown_age_counts_from_its_coming() -> None:
     cells = [Cell("a", "d", "q", at, "Put", at) for at in (1, 2)]
-    rule = CellsRule(lateness_ms=10)
+    rule = CellsRule((FamilyRule("d"),), lateness_ms=10)
     assert [t.num_rows for t in KeptCells(rule).kept([_stored(cells, came_ms=_HORIZON_MS + 1)], _HORIZON_MS)] == [2]
     (kept,) = KeptCells(rule).kept([_stored(cells, came_ms=_HORIZON_MS)], _HORIZON_MS)
     assert kept.column("timestamp").to_pylist() == [2]
@@ -42,10 +43,11 @@ def test_cell_of_unknown_age_counts_from_its_coming() -> None:
 
 def test_horizon_is_as_far_as_changes_have_come() -> None:
     """A stream that was down drops nothing by the clock alone."""
-    rule, now = KeptCells(CellsRule(lateness_ms=10)), 1_000
+    rule, now = KeptCells(CellsRule((FamilyRule("d"),), lateness_ms=10)), 1_000
     instant = format_instant(now)
     reached = [Cell("a", "d", "q", 1, "Put", 1, written_ms=written) for written in (None, 200, 300)]
     assert rule.horizon_ms(_stored(reached), instant) == 290
     assert rule.horizon_ms(_stored([reached[1]._replace(written_ms=5_000)]), instant) == now - 10
     assert rule.horizon_ms(_stored(reached[:1], came_ms=600), instant) == 590
     assert rule.horizon_ms(_stored([]), instant) == 0
+    assert KeptCells(CellsRule(lateness_ms=10)).horizon_ms(_stored(reached), instant) == 0

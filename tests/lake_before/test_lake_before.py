@@ -95,14 +95,23 @@ def test_the_tables_remember_what_the_story_needs(lake: KeptLake) -> None:
     assert any(b"binlake-sealed" in path.read_bytes() for path in held)
 
 
-@pytest.mark.parametrize("ledgers", ["kept", "lost"])
-def test_the_streams_go_on(lake: KeptLake, ledgers: str) -> None:
+@pytest.mark.spark
+@pytest.mark.judge
+def test_the_streams_go_on_and_hudi_reads_the_lake(lake: KeptLake, hudi_spark: HudiSpark) -> None:
+    _check_going_on(lake, hudi_spark)
+
+
+def test_the_streams_go_on_without_their_ledgers(lake: KeptLake) -> None:
+    _check_going_on(lake, ledgers="lost")
+
+
+def _check_going_on(lake: KeptLake, spark: HudiSpark | None = None, ledgers: str = "kept") -> None:
     then = _savepoint_rows(lake)
     before = {path: lake.upkeep(path) for path in ("lake/shop/orders", "lake/shop/visits")}
     if ledgers == "lost":
         lake.lose_ledgers()
     lake.go_on()
-    lake.check_rows()
+    lake.check_rows(spark)
     lake.check_sound()
     assert _savepoint_rows(lake) == then
     for path, had in before.items():
@@ -124,13 +133,6 @@ def test_a_lost_ledger_is_worked_out_as_before(lake: KeptLake, name: str) -> Non
     then = record("rows")["recovered"][name]
     assert stream.recovered == Offsets.from_json(then["positions"])
     assert transactions_of(stream.ledger) == {name: then[name] for name in ("torn", "ms", "ended")}
-
-
-@pytest.mark.spark
-@pytest.mark.judge
-def test_hudi_reads_the_lake_that_went_on(lake: KeptLake, hudi_spark: HudiSpark) -> None:
-    lake.go_on()
-    lake.check_rows(hudi_spark)
 
 
 def _further(said: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""A live database through Debezium, followed by a stream without Spark."""
+"""A live source through Kafka, followed by a stream without Spark."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import random
 import re
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from pipeline.stream.schemas import SchemaRegistry
 from pipeline.tasks.decode_and_route import fetch_and_decode
 from pipeline.tasks.plan import BatchPlan, Item
 from tests.live.workload import PASSWORD, USER
-from tests.stream.dying_store import DyingStore, Fate
+from tests.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.stream.topic_log import services
 
 #: Statements that give Debezium its account, and the database ``shop`` with a table that ``passed`` writes to.
@@ -49,29 +50,15 @@ class Direct:
 
 
 class Followed:
-    """A stream over all tables of the database ``shop``.
+    """A stream that is started again where it stands.
 
     Args:
-        place: the lake.
-        broker: its bootstrap servers.
-        name: of the stream.
-        prefix: of the connector's topics.
-        tables: the section of the settings.
+        settings: of the stream; the topics by ``kafka.topic_pattern``.
     """
 
-    def __init__(self, place: Path, broker: str, name: str, prefix: str, tables: dict[str, Any]) -> None:
-        document = {
-            "name": name,
-            "lake": {"uri": str(place)},
-            "kafka": {
-                "bootstrap_servers": broker,
-                "topic_pattern": rf"{prefix}\.shop\..*",
-                "ddl_topics": [prefix],
-            },
-            "tables": tables,
-        }
-        self.settings = Settings.parse(json.dumps(document))
-        self._place, self._config = str(place), self.settings.kafka.client_properties()
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._place, self._config = settings.lake.uri, settings.kafka.client_properties()
         self.start()
 
     def start(self, fate: Fate | None = None) -> None:
@@ -110,6 +97,39 @@ class Followed:
         reader = open_reader(self.settings, table)
         found = [row for batch in reader.batches(reader.plan()) for row in batch.to_pylist()]
         return sorted(json.dumps([row.get(name) for name in columns]) for row in found)
+
+
+def died(stream: Followed, pick: random.Random) -> bool:
+    """The stream dies at one of its calls of the store, and is started again. Returns False if it had fewer calls."""
+    fate = Fate(pick.randrange(70), pick.choice([Answer.DONE, Answer.LOST]))
+    killed = False
+    try:
+        stream.start(fate)
+        stream.run()
+    except Killed:
+        fate.settle()
+        killed = True
+    stream.start()
+    return killed
+
+
+def shop_settings(place: Path, broker: str, name: str, prefix: str, tables: dict[str, Any]) -> Settings:
+    """Of a stream over all tables of the database ``shop``.
+
+    Args:
+        place: the lake.
+        broker: its bootstrap servers.
+        name: of the stream.
+        prefix: of the connector's topics.
+        tables: the section of the settings.
+    """
+    document = {
+        "name": name,
+        "lake": {"uri": str(place)},
+        "kafka": {"bootstrap_servers": broker, "topic_pattern": rf"{prefix}\.shop\..*", "ddl_topics": [prefix]},
+        "tables": tables,
+    }
+    return Settings.parse(json.dumps(document))
 
 
 def truth(database: EmbeddedMariaDB, table: str, columns: Sequence[str]) -> list[str]:

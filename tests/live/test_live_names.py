@@ -11,7 +11,7 @@ import pytest
 
 from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
 from embedded.mariadb import EmbeddedMariaDB
-from tests.live.followed import ACCOUNT, Followed, passed, truth
+from tests.live.followed import ACCOUNT, Followed, passed, shop_settings, truth
 from tests.live.workload import PASSWORD, USER
 from tests.services.kafka import Broker
 
@@ -57,14 +57,14 @@ def test_names_and_keys_of_a_live_database(kafka_broker: Broker, database: Embed
     ) | history_in_kafka(PREFIX, broker)
     with EmbeddedConnect(tmp_path / "connect", broker, {"shop": connector}) as connect:
         passed(database, broker, PREFIX, 1)
-        live = Followed(tmp_path / "live", broker, "names", PREFIX, {"defaults": {"buckets": 2}})
+        live = Followed(shop_settings(tmp_path / "live", broker, "names", PREFIX, {"defaults": {"buckets": 2}}))
         live.run()
         for number, step in enumerate(STEPS, 2):
             database.execute(f"USE shop; {step}")
             passed(database, broker, PREFIX, number)
             live.run()
         connect.check()
-    late = Followed(tmp_path / "late", broker, "names", PREFIX, {"defaults": {"buckets": 2}})
+    late = Followed(shop_settings(tmp_path / "late", broker, "names", PREFIX, {"defaults": {"buckets": 2}}))
     late.run()
     for stream in (live, late):
         found = {table: stream.rows(f"shop.{table}", columns) for table, columns in TABLES.items()}

@@ -19,10 +19,9 @@ from pipeline.hudi.services.fsck import fsck
 from pipeline.lake.audit import audit
 from pipeline.storage import open_storage
 from tests.judges import hudi_rs
-from tests.live.followed import ACCOUNT, Followed, passed, truth
+from tests.live.followed import ACCOUNT, Followed, died, passed, shop_settings, truth
 from tests.live.workload import PASSWORD, USER
 from tests.services.kafka import Broker
-from tests.stream.dying_store import Answer, Fate, Killed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.database]
 
@@ -79,17 +78,6 @@ def statements(pick: random.Random, count: int) -> str:
     return "USE shop; " + "; ".join(found)
 
 
-def died(stream: Followed, pick: random.Random) -> None:
-    """The stream dies at one of its calls of the store, and is started again."""
-    fate = Fate(pick.randrange(70), pick.choice([Answer.DONE, Answer.LOST]))
-    try:
-        stream.start(fate)
-        stream.run()
-    except Killed:
-        fate.settle()
-    stream.start()
-
-
 def follow(stream: Followed, database: EmbeddedMariaDB, more: str) -> None:
     """Until the lake is the join; the source is quiet. After Connect's death its markers come twice, so ``passed`` may
     return before all is in Kafka."""
@@ -112,7 +100,7 @@ def test_the_lake_is_the_join_of_the_source(kafka_broker: Broker, database: Embe
     connector["message.key.columns"] = "shop.clicks:order_id"  # changes of one row of the lake come in one partition
     with EmbeddedConnect(tmp_path / "connect", broker, {"shop": connector}) as connect:
         passed(database, broker, PREFIX, 1)
-        stream = Followed(lake, broker, "stitched", PREFIX, TABLES)
+        stream = Followed(shop_settings(lake, broker, "stitched", PREFIX, TABLES))
         stream.run()
         assert stream.rows("shop.wide", COLUMNS) == joined(database)
         for number in range(2, 10):

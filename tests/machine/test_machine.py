@@ -11,5 +11,9 @@ _ANY_TIME = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filte
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(
-    max_examples=scaled(40), stateful_step_count=20, deadline=None, print_blob=True, suppress_health_check=_ANY_TIME
+    max_examples=scaled(40, divisor=8),
+    stateful_step_count=20,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_ANY_TIME,
 )

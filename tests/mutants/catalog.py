@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.of_derivation import DERIVATION
 from tests.mutants.of_merging import MERGING
 from tests.mutants.of_streams import STREAMS
 from tests.mutants.of_tables import TABLES
 
-MUTANTS = (*TABLES, *MERGING, *STREAMS)
+MUTANTS = (*TABLES, *MERGING, *STREAMS, *DERIVATION)
 #: Changes nothing: it must survive, or the copied tree itself fails.
 CONTROL = Mutant(
     "control",

@@ -1,4 +1,4 @@
-"""A run of the oracle: seeds in rounds, each recording in all ways, failures made small and written down."""
+"""A run of the oracle: seeds in rounds, each recording in its ways, failures made small and written down."""
 
 from __future__ import annotations
 
@@ -58,7 +58,18 @@ class Report:
 
 @dataclass
 class Run:
-    """One run with running services. ``forms``: they take turns. ``kept``: where the recordings of failing seeds go."""
+    """One run with running services.
+
+    Args:
+        services: the services.
+        ways: in which recordings are played.
+        forms: of the records. They take turns.
+        kinds: of statements that seeds draw from; None for all.
+        kept: where the recordings of failing seeds go.
+        say: where lines for people go.
+        report: what the run has come to.
+        each: in how many of the ways each recording is played; the ways take turns.
+    """
 
     services: Services
     ways: Sequence[str] = WAYS
@@ -67,6 +78,7 @@ class Run:
     kept: Path | None = None
     say: Callable[[str], None] = lambda line: print(line, flush=True)
     report: Report = field(default_factory=Report)
+    each: int = len(WAYS)
 
     def seeds(self, numbers: Sequence[int]) -> Report:
         """Generated scripts."""
@@ -105,9 +117,11 @@ class Run:
         self.report.lost += found.lost
 
     def _try(self, recording: Recording) -> None:
-        """Every way, each in the next form: what a way and a form do to each other shows over many seeds."""
-        for at, way in enumerate(self.ways, zlib.crc32(recording.name.encode())):
-            trial = tried(recording, way, self.forms[at % len(self.forms)])
+        """Each way in the next form: what a way and a form do to each other shows over many seeds."""
+        name = zlib.crc32(recording.name.encode())
+        first = name // len(self.forms)
+        for number in {(first + turn) % len(self.ways) for turn in range(self.each)}:
+            trial = tried(recording, self.ways[number], self.forms[(name + number) % len(self.forms)])
             self.report.add(trial)
             if trial.failures and self.kept is not None:
                 recording.save(self.kept / f"{recording.name}.json.gz")

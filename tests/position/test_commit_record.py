@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pipeline
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import UnsupportedError
+from pipeline.hudi.locking.process_identity import ProcessIdentity
 from pipeline.position.commit_record import CommitNotes, CommitRecord
 from pipeline.position.derived_position import CellsMoment, DerivedPosition
 from pipeline.position.record_reader import VERSION, RecordKey, RecordReader
@@ -150,6 +151,7 @@ def ranges_of(places: Iterable[tuple[str, int]]) -> Ranges:
 
 RANGES = st.sets(st.tuples(NAMES, st.integers(0, 9)), max_size=4).map(ranges_of)
 PASSED = st.builds(PassedTransactions, SMALL, st.lists(NAMES).map(tuple), st.lists(NAMES).map(tuple))
+WORKERS = st.none() | st.builds(ProcessIdentity, NAMES, SMALL, SMALL, NAMES)
 MOMENTS = st.builds(CellsMoment, NAMES, NAMES, st.lists(NAMES, max_size=2).map(tuple))
 NOTES = st.builds(
     CommitNotes,
@@ -171,7 +173,7 @@ NOTES = st.builds(
     backfill=st.none()
     | st.builds(RecordedBackfill, NAMES, NAMES, NAMES, SMALL, SMALL, NAMES, st.lists(NAMES, max_size=2).map(tuple)),
     derived=st.none()
-    | st.builds(DerivedPosition, st.none() | MOMENTS, NAMES, SMALL, SMALL, st.none() | SMALL, SMALL, st.booleans()),
+    | st.builds(DerivedPosition, st.none() | MOMENTS, NAMES, SMALL, SMALL, st.none() | SMALL, SMALL, WORKERS),
     reverts=st.lists(st.builds(Revert, NAMES, NAMES, st.lists(NAMES).map(tuple), SMALL, SMALL, NAMES)).map(tuple),
     hours=st.none() | st.dictionaries(NAMES, st.lists(st.tuples(SMALL, SMALL), max_size=2), max_size=2),
     ddl=st.none() | st.just(RECORD.notes.ddl) | st.just(()),

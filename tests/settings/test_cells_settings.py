@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -270,3 +271,25 @@ def test_what_counts_in_a_declaration() -> None:
         (WIDE, replace(CELLS, by_sequence=True)),
     ]
     assert len({said, *(fingerprint(*one) for one in others)}) == len(others) + 1
+
+
+def test_the_store_of_an_entry_is_that_of_the_format() -> None:
+    """An entry for HBase would let Bigtable's deletes mask what was written after them."""
+    document = {"name": "s", "lake": {"uri": "file:///lake"}, "kafka": {"bootstrap_servers": "b:1", "topics": ["t"]}}
+    for form, store, fits in (
+        ("bigtable", "bigtable", True),
+        ("bigtable", "hbase", False),
+        ("hbase_wal", "bigtable", False),
+        ("hbase_avro", "hbase", True),
+        ("auto", "bigtable", True),
+    ):
+        text = json.dumps(
+            {**document, "source": {"format": form}, "tables": {"cells": [{"source": "a.b", "store": store}]}}
+        )
+        if fits:
+            Settings.parse(text)
+            continue
+        with pytest.raises(ConfigError, match="say store: "):
+            Settings.parse(text)
+    with pytest.raises(ConfigError, match="must be 0: Bigtable's commit times"):
+        Settings.parse(json.dumps({**document, "source": {"format": "bigtable", "epoch": 1}}))

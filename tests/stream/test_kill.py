@@ -21,7 +21,7 @@ from tests.services.kafka import Broker
 from tests.stream.played import Play, play
 from tests.stream.soundness import check_offsets, check_table
 
-KILLS = scaled(3, least=2)
+KILLS = scaled(3, least=1)
 _START_S = 90.0
 
 

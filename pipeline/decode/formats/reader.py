@@ -15,7 +15,7 @@ from pipeline.decode.formats import (
     plain_avro,
     plain_json,
 )
-from pipeline.decode.formats.cells import cell_scan, hbase_avro, hbase_wal
+from pipeline.decode.formats.cells import bigtable, cell_scan, hbase_avro, hbase_wal
 from pipeline.decode.messages.chunk import Chunk
 from pipeline.decode.messages.format_detection import detect_format, is_avro
 from pipeline.decode.options import DecodeOptions, Format
@@ -33,6 +33,7 @@ _READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
         Format.AVRO: plain_avro.read,
         Format.HBASE_WAL: hbase_wal.read,
         Format.HBASE_AVRO: hbase_avro.read,
+        Format.BIGTABLE: bigtable.read,
     }
 )
 

@@ -49,7 +49,7 @@ class Trace:
 
 NO_TRACE = Trace()
 #: No change events of MySQL: members of these names would mean something else.
-_UNTRACED = frozenset({Format.JSON, Format.AVRO, Format.HBASE_WAL, Format.HBASE_AVRO})
+_UNTRACED = frozenset({Format.JSON, Format.AVRO, Format.HBASE_WAL, Format.HBASE_AVRO, Format.BIGTABLE})
 #: The operation of a row that a snapshot has read.
 SNAPSHOT_ROW = "r"
 #: Debezium's letters for the operations of Maxwell and Canal.
@@ -68,6 +68,8 @@ def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
             return _of_maxwell(document)
         case Format.CANAL:
             return _of_canal(document)
+        case Format.HBASE_WAL | Format.BIGTABLE:
+            return NO_TRACE
         case _:
             return _of_envelope(document) if "source" in document else _of_flat(document, options.flat_prefix)
 

@@ -13,6 +13,7 @@ _ANY = msgspec.json.Decoder().decode
 _CANAL = frozenset({"database", "table", "type", "data"})
 _CANAL_ALONE = frozenset({"isDdl", "mysqlType", "pkNames"})
 _MAXWELL = frozenset({"database", "type", "ts"})
+_BIGTABLE = frozenset({"rowKey", "modType", "columnFamily", "commitTimestamp", "sourceTable"})
 #: Types of Maxwell's messages without a row.
 MAXWELL_DDL = frozenset(
     {"database-create", "database-alter", "database-drop", "table-create", "table-alter", "table-drop"}
@@ -28,7 +29,7 @@ def is_avro(value: Buffer) -> bool:
 
 
 def format_of(document: dict[str, Any]) -> Format:
-    """The format of a decoded JSON object. One that is neither Canal's nor Maxwell's goes to Debezium's reader."""
+    """The format of a decoded JSON object. One of no other format goes to Debezium's reader."""
     names = document.keys()
     if "source" in names and "op" in names:
         return Format.DEBEZIUM
@@ -36,7 +37,15 @@ def format_of(document: dict[str, Any]) -> Format:
         return Format.CANAL
     if names >= _MAXWELL and (isinstance(document.get("data"), dict) or document["type"] in _DDL_TYPES):
         return Format.MAXWELL
-    return Format.DEBEZIUM
+    if _is_wal_entry(document):
+        return Format.HBASE_WAL
+    return Format.BIGTABLE if names >= _BIGTABLE else Format.DEBEZIUM
+
+
+def _is_wal_entry(document: dict[str, Any]) -> bool:
+    """Whether an object looks like a WAL entry of HBase. Columns of MySQL are no objects in any format."""
+    key, edit = document.get("key"), document.get("edit")
+    return isinstance(key, dict) and isinstance(edit, dict) and "tablename" in key and "cells" in edit
 
 
 def detect_format(value: Buffer) -> Format:

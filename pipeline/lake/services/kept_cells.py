@@ -31,10 +31,11 @@ class KeptCells:
 
     def horizon_ms(self, log_rows: pa.Table, instant: str) -> int:
         """The newest change in the log files less the lateness. So a stream that was down for longer than the lateness
-        drops nothing before it has caught up. Without a change it is the start of time."""
+        drops nothing before it has caught up. Without a change, or a family that is declared, it is the start of
+        time."""
         newest = pc.max(log_rows.column(WRITTEN))
         newest = newest if newest.is_valid else pc.max(_came(log_rows))
-        if not newest.is_valid:
+        if not newest.is_valid or not self.rule.families:
             return 0
         reached: int = newest.cast(pa.int64()).as_py() // _US_PER_MS
         return max(0, min(reached, parse_instant(instant)) - self.rule.lateness_ms)

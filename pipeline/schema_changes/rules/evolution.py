@@ -17,7 +17,10 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FLOATS = (pa.float32(), pa.float64())
 _DEFAULT = SchemaChangeSettings()
 _MAX_DIGITS = 38
-_FOR_TYPES = "load the table again under a new path, or map the column's type in source.schemas"
+_FOR_TYPES = (
+    "load the table again under a new path, or map the column's type in source.schemas; "
+    "a column of a wide table (tables.cells) needs another name"
+)
 _FOR_DATES = (
     "if source.zero_dates was changed to text, change it back, or load the table again under a new path; "
     "else map the column's type in source.schemas"

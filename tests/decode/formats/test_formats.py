@@ -18,7 +18,9 @@ from pipeline.decode.options import DecodeOptions, Format
 from pipeline.decode.schemas.schemas import NoSchemas
 from tests.decode import recordings
 from tests.decode.formats import format_recordings as formats
+from tests.decode.formats.cells.bigtable_changes import CHANGES
 from tests.decode.recordings import as_server_sends, replay
+from tests.hbase import recordings as hbase
 
 ALL = 10**9
 #: Cells that no row event carries (KNOWN.md): what only DDL could fill.
@@ -182,12 +184,14 @@ def test_the_zone_of_the_machine_changes_nothing(form: str, zone: str) -> None:
 
 
 def parts() -> list[RawRecords]:
-    """One recording of each format, and Debezium's statements."""
+    """One recording of each format that is told apart, and Debezium's statements."""
     return [
         formats.messages("shop", "canal"),
         formats.messages("shop", "maxwell"),
         next(iter(recordings.topics("shop", "schema")["shop_schema.shop.orders"].values())),
         next(iter(recordings.topics("shop", "schema")["shop_schema"].values())),
+        hbase.topic("shop:counters", "wal")[0],
+        recordings.records([None] * len(CHANGES), [json.dumps(one).encode() for one in CHANGES]),
     ]
 
 
@@ -202,7 +206,7 @@ def row_counts(*found: Decoded) -> Counter[str]:
     return Counter(b.schema.source.table for d in found for b in d.changes for _ in range(b.rows.num_rows))
 
 
-@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("first", range(6))
 def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     whole, schemas = mixed(first), formats.history("shop", DecodeOptions())
     options = pickle.loads(pickle.dumps(DecodeOptions(before_of="all")))
@@ -213,7 +217,7 @@ def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     assert len(offsets) + sum(found.filtered.values()) == len(whole)
 
 
-@pytest.mark.parametrize("form", [Format.DEBEZIUM, Format.CANAL, Format.MAXWELL])
+@pytest.mark.parametrize("form", [Format.DEBEZIUM, Format.CANAL, Format.MAXWELL, Format.HBASE_WAL, Format.BIGTABLE])
 def test_a_declared_format_takes_no_other(form: Format) -> None:
     whole = mixed()
     found = decode(whole, formats.history("shop", DecodeOptions()), DecodeOptions(format=form))

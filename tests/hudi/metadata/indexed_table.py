@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +79,14 @@ class IndexedTable:
     @property
     def clock(self) -> InstantClock:
         return self.table._clock
+
+    def copied(self, path: Path) -> IndexedTable:
+        """The same table in another place, not wrapped."""
+        shutil.copytree(self.path, path)
+        other = copy.copy(self)
+        other.path, other.storage = path, LocalStorage(path, fsync=False)
+        other.reopen()
+        return other
 
     def initialise(self) -> None:
         initialise(self.storage, self.table.config, self.table.timeline, self.clock, self.table.schema, self.config)

@@ -27,6 +27,7 @@ WRITE_OPTIONS = {
     "hoodie.metadata.index.bloom.filter.enable": "true",
     "hoodie.clean.automatic": "false",
     "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.embed.timeline.server": "false",
 }
 
 

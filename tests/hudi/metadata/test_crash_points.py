@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hudi import HudiTableBuilder
 
 from pipeline.errors import CorruptDataError
@@ -49,7 +50,10 @@ def publish_before_index(table: IndexedTable) -> None:
     table.metadata.apply(instant, delta)
 
 
-def _build(path: Path) -> IndexedTable:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> IndexedTable:
+    """A table before the step; to be copied, not changed."""
+    path = tmp_path_factory.mktemp("made") / "t"
     table = IndexedTable(path, SCHEMA, part="day", config=MetadataConfig(compact_after=99, compact_at_most=99))
     for order in range(5):
         table.write([_row(n, order) for n in range(6)])
@@ -66,9 +70,9 @@ def _by_hudi_rs(path: Path) -> dict[int, int]:
     return {row["id"]: row["n"] for batch in batches for row in pa.table(batch).to_pylist()}
 
 
-def _dies_well(path: Path, step: Step, at: int, before: bool) -> bool:
+def _dies_well(made: IndexedTable, path: Path, step: Step, at: int, before: bool) -> bool:
     """Run the step until it dies at a call, recover, and check what is there; False if it makes fewer calls."""
-    table = _build(path)
+    table = made.copied(path)
     old = _rows(table)
     table.storage = Dying(LocalStorage(path, fsync=False), at=-1)
     table.reopen()
@@ -97,20 +101,20 @@ def _dies_well(path: Path, step: Step, at: int, before: bool) -> bool:
     return True
 
 
-def test_every_point(tmp_path: Path) -> None:
+def test_every_point(made: IndexedTable, tmp_path: Path) -> None:
     """How many calls there are differs a little between runs: file names decide which file groups are touched."""
     for before in (True, False):
         at = 0
-        while _dies_well(tmp_path / f"{before}{at}", right_order, at, before):
+        while _dies_well(made, tmp_path / f"{before}{at}", right_order, at, before):
             at += 2
         assert at > 60
 
 
-def test_the_wrong_order_fails(tmp_path: Path) -> None:
+def test_the_wrong_order_fails(made: IndexedTable, tmp_path: Path) -> None:
     at, failures, alive = 0, 0, True
     while alive:
         try:
-            alive = _dies_well(tmp_path / f"{at}", publish_before_index, at, before=False)
+            alive = _dies_well(made, tmp_path / f"{at}", publish_before_index, at, before=False)
         except (AssertionError, CorruptDataError):
             failures += 1
         at += 2

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.definition.bucket import bucket_ids, file_id
@@ -25,6 +26,7 @@ from tests.hudi.lake import ORDER, storage_at, writer_of
 from tests.hudi.services.compaction.steps import ALWAYS, serially
 from tests.judges.agreement import assert_judges_agree
 from tests.judges.hudi_spark import HudiSpark
+from tests.spark_session import configured
 
 ITEMS: dict[str, tuple[pa.DataType, Any]] = {
     "texts": (pa.string(), "größe 完成"),
@@ -88,37 +90,49 @@ def keyed(keys: list[str], rows: pa.Table) -> pa.Table:
     return rows.add_column(0, RECORD_KEY_FIELD, pa.array(keys))
 
 
-def check(path: Path, expected: dict[str, dict[str, Any]], spark: HudiSpark | None) -> None:
+def check(path: Path, expected: dict[str, dict[str, Any]], spark: HudiSpark | None = None) -> None:
     assert_judges_agree(path, list(expected.values()), spark=spark, columns=SCHEMA.names)
     assert [found for found in fsck(storage_at(path)).findings if found.severity == "error"] == []
 
 
-def history(path: Path, kind: TableType, spark: HudiSpark | None) -> None:
-    """Commits, a compaction and commits over its base files; every reader looks after each."""
-    table = new(path, kind)
+@pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
+def test_ours_and_hudi_rs(tmp_path: Path, kind: TableType) -> None:
+    """Commits, a compaction and commits over its base files; both readers look after each."""
+    table = new(tmp_path, kind)
     expected = {f"k{number}": row(number, 1) for number in range(12)}
     commit(table, expected.values())
     newer = {f"k{number}": row(number + 1, 2) | {"id": f"k{number}"} for number in range(3, 8)}
     commit(table, newer.values(), ["k1"], order=2)
     expected = {key: one for key, one in (expected | newer).items() if key != "k1"}
-    check(path, expected, spark)
+    check(tmp_path, expected)
     if kind == "merge_on_read":
         assert run(table, ALWAYS, serially) is not None
-        check(path, expected, spark)
+        check(tmp_path, expected)
         third = {f"k{number}": row(number + 2, 3) | {"id": f"k{number}"} for number in (2, 5, 20)}
         commit(table, third.values(), ["k7"], order=3)
-        check(path, {key: one for key, one in (expected | third).items() if key != "k7"}, spark)
-
-
-@pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])
-def test_ours_and_hudi_rs(tmp_path: Path, kind: TableType) -> None:
-    history(tmp_path, kind, None)
+        check(tmp_path, {key: one for key, one in (expected | third).items() if key != "k7"})
 
 
 @pytest.mark.spark
 @pytest.mark.judge
-def test_hudi_spark_too(tmp_path: Path, hudi_spark: HudiSpark) -> None:
-    history(tmp_path, "merge_on_read", hudi_spark)
+def test_hudi_spark_reads_writes_and_compacts_them(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
+    table, uri = new(tmp_path, "merge_on_read"), str(tmp_path)
+    expected = {f"k{number}": row(number, 1) for number in range(8)}
+    commit(table, expected.values())
+    changed = ["id", *ITEMS, "99 AS qty", f"CAST(99 AS BIGINT) AS {ORDER}"]
+    options = {"hoodie.table.name": "t1", "hoodie.datasource.write.operation": "upsert"}
+    theirs = hudi_spark.frame(uri).where("id IN ('k2', 'k3')").selectExpr(*changed)
+    theirs.write.format("hudi").options(**options).mode("append").save(uri)
+    for key in ("k2", "k3"):
+        expected[key] |= {"qty": 99, ORDER: 99}
+    check(tmp_path, expected, hudi_spark)
+    conf = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.datasource.write.recordkey.field": "id"}
+    with configured(spark, conf) as session:
+        session.sql(f"CALL run_compaction(op => 'scheduleAndExecute', path => '{uri}')").collect()
+    assert list(tmp_path.glob(".hoodie/timeline/*_*.commit"))
+    expected["k4"] = row(6, 100) | {"id": "k4"}
+    commit(HudiTable.open(storage_at(tmp_path)), [expected["k4"]])
+    check(tmp_path, expected, hudi_spark)
 
 
 def test_the_schema_comes_back() -> None:

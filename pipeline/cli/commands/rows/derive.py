@@ -18,6 +18,7 @@ from pipeline.derive.derivation import Deriver
 from pipeline.derive.pairs import DerivedPair, derived_pairs
 from pipeline.derive.run import Derived
 from pipeline.derive.session import deriving
+from pipeline.derive.sweep import Sweeper
 from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.settings import Settings
@@ -37,8 +38,8 @@ def derive(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")] = False,
 ) -> None:
-    """Derive the rows of wide tables that their tables of cells have changed since. The stream does it by itself and
-    may run at the same time."""
+    """Derive the rows of wide tables that their tables of cells have changed since, and those whose cells have expired.
+    The stream does it by itself and may run at the same time."""
     settings, code = Settings.load(conf), 0
     with deriving(settings) as deriver:
         for pair in _chosen(settings, tables):
@@ -47,6 +48,9 @@ def derive(
                     code = code or _compare(deriver, pair, as_json=as_json)
                 else:
                     _print(deriver.derive(pair, anew="it was asked for" if everything else ""), as_json=as_json)
+                    swept = Sweeper(deriver).sweep(pair)
+                    if swept.rows:
+                        _print(swept, as_json=as_json, swept=True)
             except BinlakeError as error:
                 code = told(str(pair.wide), error, code)
     raise typer.Exit(code)
@@ -77,12 +81,13 @@ def _compare(deriver: Deriver, pair: DerivedPair, *, as_json: bool) -> int:
     return CorruptDataError.exit_code if found.wrong else 0
 
 
-def _print(done: Derived, *, as_json: bool) -> None:
+def _print(done: Derived, *, as_json: bool, swept: bool = False) -> None:
     if as_json:
         told_of = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
-        _write({"table": str(done.wide), **{name: getattr(done, name) for name in told_of}})
+        _write({"table": str(done.wide), **{name: getattr(done, name) for name in told_of}, "swept": swept})
         return
-    why = f"every row, because {done.why}" if done.why else "rows that were touched"
+    which = "rows with cells that have expired" if swept else "rows that were touched"
+    why = f"every row, because {done.why}" if done.why else which
     counts = f"{number(done.upserts)} written, {number(done.gone)} deleted, {number(done.faults)} cells quarantined"
     took = duration(done.took_ms)
     say(f"{done.wide}: {number(done.rows)} rows derived ({why}): {counts}; {len(done.instants)} commits, {took}")

@@ -6,7 +6,7 @@ messages, so that only these are quarantined.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pipeline.decode.cells import CELL_FIELDS, CELL_KEY, CELL_SCHEMA, CELL_WIRE, CellKind
 from pipeline.decode.changes import META_FIELDS, UNKNOWN_PLACE, ChangeBatch, Column, Op, SourceTable, TableSchema
 from pipeline.decode.messages.chunk import Chunk
+from pipeline.decode.messages.envelopes import TOMBSTONE
 from pipeline.decode.quarantine import Fault, Reason
 from pipeline.decode.types.cell_text import text_of
 
@@ -117,6 +118,51 @@ def require(good: pa.Array, reason: Reason, what: str, shown: pa.Array | None = 
         value = "" if shown is None else f": {str(shown[at].as_py())[:100]}"
         place = f" (cell {at} of {len(good)}, from 0)" if len(good) > 1 else ""
         raise Refused(reason, f"{what}{value}{place}")
+
+
+@dataclass(frozen=True)
+class OneCellReader:
+    """How messages of one cell each are taken.
+
+    Attributes:
+        take: takes some records, by their indices, as a whole, or raises one of BAD_CELLS and takes none.
+        refuse: is told the index of a bad record, and what is wrong with it.
+        sign: bytes that every message has; "" for none. Messages without them are not tried.
+        most: bytes of messages that are taken at once; a single message may have more.
+    """
+
+    take: Callable[[list[int]], None]
+    refuse: Callable[[int, Fault], None]
+    sign: bytes = b""
+    most: int = 8 << 20
+
+    def read(self, chunk: Chunk) -> None:
+        """Take the records of a chunk; settle the tombstones."""
+        values, tried = chunk.records.values, list[int]()
+        for at in chunk.live():
+            if self.sign in (values[at] or b""):
+                tried.append(at)
+            else:
+                self.refuse(at, Fault(Reason.UNKNOWN_MESSAGE, f"the message has no {self.sign.decode()}"))
+        for portion in portions([len(values[at] or b"") for at in tried], self.most):
+            self._take(tried[portion])
+        if chunk.tombstones:
+            chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+    def _take(self, at: list[int]) -> None:
+        in_halves(len(at), lambda part: self.take(at[part]), lambda number, fault: self.refuse(at[number], fault))
+
+
+def portions(sizes: Sequence[int], most: int) -> Iterator[slice]:
+    """Things of some sizes in parts of at most ``most``; a part of one may have more."""
+    start = size = 0
+    for at, one in enumerate(sizes):
+        if at > start and size + one > most:
+            yield slice(start, at)
+            start, size = at, 0
+        size += one
+    if len(sizes):
+        yield slice(start, len(sizes))
 
 
 def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, Fault], None]) -> None:

@@ -7,8 +7,6 @@ Kafka offset below the epoch; the topic's key is the row). docs/hbase-formats.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,45 +14,20 @@ import pyarrow.compute as pc
 from pipeline.decode import order
 from pipeline.decode.cells import CellKind
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.formats.cells.cell_rows import CellRows, Refused, add_cells, cell_table, in_halves, store_table
+from pipeline.decode.formats.cells.cell_rows import CellRows, OneCellReader, Refused, add_cells, cell_table, store_table
 from pipeline.decode.formats.cells.hbase_event import Events, read_events
 from pipeline.decode.messages.chunk import IGNORED, Chunk
-from pipeline.decode.messages.envelopes import TOMBSTONE
 from pipeline.decode.quarantine import Fault, Reason
 from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
-
-#: Messages that are read at once, in bytes. A single message may have more.
-_PORTION_BYTES = 8 << 20
 
 
 def read(chunk: Chunk) -> None:
     """Decode the chunk's records."""
-    values = chunk.records.values
-    for at in _portions(chunk, chunk.live()):
 
-        def take(part: slice, at: list[int] = at) -> None:
-            _take(chunk, at[part])
+    def refuse(at: int, fault: Fault) -> None:
+        chunk.refuse(at, _named(fault, chunk.records.values[at] or b""))
 
-        def refuse(number: int, fault: Fault, at: list[int] = at) -> None:
-            chunk.refuse(at[number], _named(fault, values[at[number]] or b""))
-
-        in_halves(len(at), take, refuse)
-    if chunk.tombstones:
-        chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
-
-
-def _portions(chunk: Chunk, live: list[int]) -> Iterator[list[int]]:
-    """The records in parts of about _PORTION_BYTES."""
-    part, size = list[int](), 0
-    for at in live:
-        length = len(chunk.records.values[at] or b"")
-        if part and size + length > _PORTION_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(at)
-        size += length
-    if part:
-        yield part
+    OneCellReader(lambda at: _take(chunk, at), refuse).read(chunk)
 
 
 def _take(chunk: Chunk, at: list[int]) -> None:

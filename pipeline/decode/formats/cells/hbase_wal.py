@@ -6,7 +6,7 @@ sequence id, ``edit.cells`` the cells with their exact types; bytes are base64. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,6 +25,7 @@ from pipeline.decode.formats.cells.cell_rows import (
     add_cells,
     cell_table,
     in_halves,
+    portions,
     require,
     store_table,
 )
@@ -120,8 +121,9 @@ def read(chunk: Chunk) -> None:
         elif source in chunk.options.ignored_tables:
             chunk.decoded.count_filtered(source, IGNORED, len(chosen))
         else:
-            for portion in _portions(_in_range(chunk, source, [(at[i], entries[i]) for i in chosen])):
-                _decode(chunk, portion)
+            found = _in_range(chunk, source, [(at[i], entries[i]) for i in chosen])
+            for part in portions([len(memoryview(cells)) for cells in found.cells], _PORTION_BYTES):
+                _decode(chunk, found.part(part))
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
@@ -164,17 +166,6 @@ def _in_range(chunk: Chunk, source: SourceTable, found: Sequence[tuple[int, _Ent
     good = ordered & timely
     cells = [entry.edit.cells for (_, entry), fine in zip(found, good.tolist(), strict=True) if fine]
     return _Entries(source, at[good], sequences[good], written[good], cells)
-
-
-def _portions(group: _Entries) -> Iterable[_Entries]:
-    """The entries in parts of about _PORTION_BYTES."""
-    sizes = np.cumsum([len(memoryview(cells)) for cells in group.cells])
-    start = 0
-    while start < len(sizes):
-        begun = int(sizes[start - 1]) if start else 0
-        end = max(int(np.searchsorted(sizes, begun + _PORTION_BYTES)), start + 1)
-        yield group.part(slice(start, end))
-        start = end
 
 
 def _decode(chunk: Chunk, portion: _Entries) -> None:

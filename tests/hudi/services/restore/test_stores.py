@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -15,6 +17,7 @@ from pipeline.storage.base import Storage
 from tests.hudi.lake import SCHEMA, Model, config, deletes, sorted_rows, upserts
 from tests.hudi.services.compaction import test_stores as stores
 from tests.hudi.services.compaction.steps import add, serially
+from tests.hypothesis_profile import usually
 
 storage = stores.storage
 
@@ -23,7 +26,12 @@ def dies(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("dead", [False, True])
+#: On HDFS a file takes half a second.
+ON_HDFS = [pytest.param("hdfs", dead, marks=pytest.mark.hdfs) for dead in usually([False], [False, True])]
+ELSEWHERE = itertools.product(["memory", "s3"], [False, True])
+
+
+@pytest.mark.parametrize(("storage", "dead"), [*ELSEWHERE, *ON_HDFS], indirect=["storage"])
 def test_there_and_back(storage: Storage, dead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     table, model = HudiTable.create(storage, config(), SCHEMA, MetadataConfig()), Model()
     wanted = add(table, model, upserts(range(200), 100) + upserts([1], 5, day="d2"))
