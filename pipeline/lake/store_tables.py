@@ -72,7 +72,8 @@ _OF_WIDE: Final = {
         "write the former values in the store",
     ),
     Operation.VERIFY: Refusal(
-        "the source of a wide table is no database that answers SQL", "compare it with its cells: binlake audit"
+        "the source of a wide table is no database that answers SQL",
+        "compare it with its cells: binlake derive --check",
     ),
     Operation.RESYNC: Refusal(
         "a wide table is derived from its table of cells and not fetched", "derive all rows anew: binlake derive --all"

@@ -60,7 +60,7 @@ def as_parquet(rows: Sequence[Row], *, text: bool = False) -> bytes:
             for name in ("row", "family", "qualifier", "value")
         }
     sink = io.BytesIO()
-    pq.write_table(pa.table({name: list(parts) for name, parts in columns.items()}), sink, row_group_size=700)
+    pq.write_table(pa.table({name: list(parts) for name, parts in columns.items()}), sink, row_group_size=100)
     return sink.getvalue()
 
 

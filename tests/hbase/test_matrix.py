@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from pipeline.decode.cells import CELL_KEY
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, UnsupportedError
 from pipeline.hudi.read.slice import read_file_slice
+from pipeline.hudi.read.table_reader import TableReader
 from pipeline.hudi.table.table import HudiTable
+from pipeline.samples import Samples
+from pipeline.spark.dataframe import read_dataframe
 from pipeline.storage import open_storage
 from tests.hbase.recordings import raw_truth
 from tests.hbase.scans import write
@@ -171,7 +176,7 @@ def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, 
     _own(store, tmp_path / "count").replay_scan(tmp_path / "scan", calls)
     points = [at for at, (method, _) in enumerate(calls.calls) if answer in answers_of(method)]
     assert len(points) > 10
-    for at in points[:: len(points) // scaled(24, 2)]:
+    for at in points[:: len(points) // scaled(24, 1, divisor=24)]:
         lake = _own(store, tmp_path / f"{at}")
         with contextlib.suppress(Killed, BinlakeError):
             lake.replay_scan(tmp_path / "scan", Fate(at, answer))
@@ -213,3 +218,25 @@ def test_timestamps_skip_files(half: Store) -> None:
     """By the column statistics of the metadata table."""
     steps = half.steps(CELLS, "timestamp < 1000")
     assert steps["table"] > steps["column stats"] == 0
+
+
+# -- readers ----------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_all_rows(half: Store) -> None:
+    """Markers and rows with nulls, too."""
+    for table, key in ((CELLS, list(CELL_KEY)), (WIDE, ["id"])):
+        given = [row for batch in Samples(half.storage(table), key, complete=False) for row in batch.to_pylist()]
+        stored = TableReader.open(half.storage(table)).read(columns=key).read_all().to_pylist()
+        assert sorted(map(str, given)) == sorted(map(str, stored))
+        assert len(given) > 10
+
+
+@pytest.mark.spark
+def test_data_frames(half: Store, spark: SparkSession) -> None:
+    """A family's map is a column of type map."""
+    wide = read_dataframe(spark, str(half.lake / "shop" / WIDE.table), columns=["id", "in_n"]).collect()
+    want = wide_rows(half.world, STORE)
+    assert {row["id"].encode(): {(b"n", k.encode()): bytes(v) for k, v in row["in_n"].items()} for row in wide} == want
+    cells = read_dataframe(spark, str(half.lake / "shop" / CELLS.table), condition="row = 'c07'")
+    assert 0 < cells.count() < 479

@@ -88,7 +88,7 @@ def shown(table: Sequence[Cell], rule: CellsRule) -> set[tuple[str, str, str, in
 
 
 @given(histories(), family_rules(by_sequence=False))
-@settings(max_examples=scaled(500))
+@settings(max_examples=scaled(250))
 def test_raw_scan_and_stream_are_the_store(history: tuple[list[Cell], int, int], rule: CellsRule) -> None:
     written, begin, scan = history
     table = [*loaded(keyed(written[:scan]), rule), *written[begin:]]
@@ -104,7 +104,7 @@ _SURPLUS = [
 
 @given(histories(), family_rules(by_sequence=True))
 @example((_SURPLUS, 3, 3), _THREE_VERSIONS)  # the delete finds three versions, and leaves two
-@settings(max_examples=scaled(500))
+@settings(max_examples=scaled(250))
 def test_plain_scan_of_families_by_sequence_is_exact(history: tuple[list[Cell], int, int], rule: CellsRule) -> None:
     written, begin, scan = history
     table = [*loaded(list(visible_cells(keyed(written[:scan]), rule, _NOW)), rule), *written[begin:]]
@@ -112,7 +112,7 @@ def test_plain_scan_of_families_by_sequence_is_exact(history: tuple[list[Cell], 
 
 
 @given(histories(), family_rules(by_sequence=False))
-@settings(max_examples=scaled(500))
+@settings(max_examples=scaled(250))
 def test_plain_scan_lacks_only_what_is_documented(history: tuple[list[Cell], int, int], rule: CellsRule) -> None:
     written, begin, scan = history
     table = [*loaded(list(visible_cells(keyed(written[:scan]), rule, _NOW)), rule), *written[begin:]]
