@@ -15,6 +15,7 @@ import pyarrow as pa
 from numba import njit
 
 from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, OUT_BYTES, compiled
+from pipeline.decode.formats.cells.byte_slices import sliced
 
 _U8 = npt.NDArray[np.uint8]
 _I64 = npt.NDArray[np.int64]
@@ -50,18 +51,8 @@ def read_events(messages: Sequence[bytes]) -> Events:
     bad = _scan(data, bounds, starts, lengths, timestamps, deletes)
     if bad != _BAD:
         raise ValueError(f"message {bad} of {n} is no HBaseKafkaEvent")
-    fields = {name: _gathered(data, starts[i], lengths[i]) for i, name in enumerate(FIELDS)}
+    fields = {name: sliced(data, starts[i], lengths[i]) for i, name in enumerate(FIELDS)}
     return Events(fields, timestamps, deletes.astype(bool))
-
-
-def _gathered(data: _U8, starts: _I64, lengths: _I64) -> pa.Array:
-    """n slices of ``data`` as a binary array."""
-    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    taken = data[np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], lengths)]
-    return pa.Array.from_buffers(
-        pa.binary(), len(lengths), [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(taken)]
-    )
 
 
 @njit(nogil=True)

@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, NOTHING, OUT_BYTES, compiled
+from pipeline.compiled import BYTES, LONG, LONG_ROWS, LONGS, compiled
 from pipeline.decode.cells import CellKind
+from pipeline.decode.formats.cells.byte_slices import sliced
 from pipeline.decode.formats.cells.scanned_cells import ScannedCells
 
 _Bytes = npt.NDArray[np.uint8]
@@ -132,13 +133,6 @@ def _read_cells(data: _Bytes, bounds: _Longs, places: _Longs, out: _Longs) -> _L
     return ends
 
 
-@compiled(NOTHING(BYTES, LONGS, LONGS, LONGS, OUT_BYTES))
-def _copy(data: _Bytes, starts: _Longs, sizes: _Longs, bounds: _Longs, out: _Bytes) -> None:
-    for i in range(len(starts)):
-        for k in range(sizes[i]):
-            out[bounds[i] + k] = data[starts[i] + k]
-
-
 def read_results(messages: Sequence[bytes], at: Sequence[int]) -> tuple[ScannedCells, list[int]]:
     """The cells of messages, and which of the messages are damaged.
 
@@ -156,19 +150,10 @@ def read_results(messages: Sequence[bytes], at: Sequence[int]) -> tuple[ScannedC
     names = np.array(at, dtype=np.int64)
     codes, type_of = np.unique(places[:, _TYPE], return_inverse=True)
     texts = [_KINDS[code].value if code in _KINDS else f"type {code}" for code in codes.tolist()]
-    row, family, qualifier, value = (_column(data, places, first) for first in (_ROW, _FAMILY, _QUALIFIER, _VALUE))
+    row, family, qualifier, value = (
+        sliced(data, places[:, first], places[:, first + 1]) for first in (_ROW, _FAMILY, _QUALIFIER, _VALUE)
+    )
     stamps = np.ascontiguousarray(places[:, _TIMESTAMP])
     kinds = pa.array(texts, pa.string()).take(pa.array(type_of))
     found = ScannedCells(names[places[:, _MESSAGE]], row, family, qualifier, stamps, kinds, value)
     return found, names[ends == _BAD].tolist()
-
-
-def _column(data: _Bytes, places: _Longs, first: int) -> pa.Array:
-    """The bytes at the places of one column, as a binary array."""
-    starts, sizes = np.ascontiguousarray(places[:, first]), np.ascontiguousarray(places[:, first + 1])
-    bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    out = np.empty(int(bounds[-1]), dtype=np.uint8)
-    _copy(data, starts, sizes, bounds, out)
-    found = pa.Array.from_buffers(pa.large_binary(), len(sizes), [None, pa.py_buffer(bounds), pa.py_buffer(out)])
-    return found.cast(pa.binary())
