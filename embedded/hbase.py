@@ -43,6 +43,8 @@ _SETTINGS: Final = {
     "hbase.master.wait.on.regionservers.mintostart": "2",
     "hbase.master.wait.on.regionservers.maxtostart": "2",
     "hbase.regionserver.msginterval": "300",
+    # In milliseconds; the default of 30 s is short for a busy machine. A start has a limit of its own.
+    "hbase.master.start.timeout.localHBaseCluster": "600000",
     # Regions move and compact when a test says so.
     "hbase.balancer.period": "3600000",
     "hbase.hregion.majorcompaction": "0",

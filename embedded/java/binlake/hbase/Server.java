@@ -34,7 +34,17 @@ public final class Server {
     cluster = new LocalHBaseCluster(configuration, 1, REGION_SERVERS);
   }
 
-  public static void main(String[] arguments) throws Exception {
+  public static void main(String[] arguments) {
+    try {
+      run(arguments);
+    } catch (Exception problem) {
+      problem.printStackTrace();
+      // Threads of HBase would keep the process.
+      System.exit(1);
+    }
+  }
+
+  private static void run(String[] arguments) throws Exception {
     DefaultMetricsSystem.setMiniClusterMode(true);
     Configuration configuration = HBaseConfiguration.create();
     MiniZooKeeperCluster zooKeeper = new MiniZooKeeperCluster(configuration);
