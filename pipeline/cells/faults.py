@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.cells.values import expectation
 from pipeline.decode.cells import CELL_SCHEMA, FAMILY, QUALIFIER, ROW, TIMESTAMP, VALUE
@@ -28,7 +29,7 @@ FAULT_SCHEMA: Final = pa.schema(
 
 def value_faults(cells: pa.Table, column: WideColumn) -> pa.Table:
     """Faults of n cells whose values are none of their column's type."""
-    sizes = [len(value) for value in cells.column(VALUE).to_pylist()]
+    sizes = pc.binary_length(cells.column(VALUE)).to_pylist()
     details = [f"column {column.name} takes {expectation(column)}; the value has {size} bytes" for size in sizes]
     return _faults(cells, Reason.BAD_VALUE, details)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.derive.cell_runs import STORED_SCHEMA, Run
 from pipeline.derive.run_files import LakeFile, Manifest, RunFile, open_run_file, read_manifest, remove, write_run_file
-from pipeline.hudi.files.base_file import open_base_file, rows_at_once
+from pipeline.hudi.files.base_file import open_base_file
 from pipeline.hudi.files.log_events import LogEvents
 from pipeline.hudi.files.stored_rows import aligned
 from pipeline.hudi.files.view import BaseFile, FileSlice, LogFile
@@ -160,9 +160,13 @@ def _opened(paths: Iterable[Path]) -> list[RunFile]:
 
 
 def _portions(cells: pa.Table) -> Iterator[pa.Table]:
-    """The cells in their order, as many at once as a run may have."""
-    step = rows_at_once(cells, RUN_CELLS, RUN_BYTES) if cells.num_rows else 1
-    yield from (cells.slice(at, step) for at in range(0, cells.num_rows, step))
+    """The cells in their order, as many at once as a run may have; a single one may be larger."""
+    if cells.num_rows > RUN_CELLS or (cells.nbytes > RUN_BYTES and cells.num_rows > 1):
+        half = cells.num_rows // 2
+        yield from _portions(cells.slice(0, half))
+        yield from _portions(cells.slice(half))
+    elif cells.num_rows:
+        yield cells
 
 
 def _whole_rows(reader: SliceReader, log_files: Iterable[LogFile]) -> pa.Table | None:

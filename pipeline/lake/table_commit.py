@@ -6,7 +6,7 @@ import contextlib
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -238,8 +238,9 @@ def _write(
         results = write_merged(table.storage, writer, merged)
         return Written.of(table.rules.path, GroupIntent(place[0], name), merged, results)
 
-    written = pool.map(write, [(place, rows) for place, rows in groups.items() if len(rows)])
-    return [*(one for some in written for one in some), *table_input.written]
+    written = [pool.submit(write, (place, rows)) for place, rows in groups.items() if len(rows)]
+    wait(written)  # if one fails, the instant is rolled back: none may write a file after that
+    return [*(one for some in written for one in some.result()), *table_input.written]
 
 
 def _heights(table: LakeTable, table_input: TableInput, done: Sequence[Written]) -> FactHeights | None:

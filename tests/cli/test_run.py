@@ -75,22 +75,8 @@ def pipeline(kafka_broker: Broker, tmp_path: Path) -> Pipeline:
     return Pipeline(conf, tmp_path / "lake", source, sender)
 
 
-def test_once_takes_what_is_there_and_tells_all_of_it(pipeline: Pipeline) -> None:
-    pipeline.produce(300)
-    told = pipeline.run_once()
-    assert sum(e.events_read for e in told) == pipeline.sender.sent
-    for table in (t for e in told for t in e.tables):
-        parts = table.applied + table.superseded + table.filtered + table.quarantined + table.already_applied
-        assert table.events_read == parts
-        assert table.error is None
-        assert table.commit_instant is not None
-        assert table.freshness_newest_ms is not None
-    assert told[-1].lag == 0
-    assert pipeline.differing() == []
-    assert [e for e in pipeline.run_once() if e.events_read] == []
-
-
 def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipeline: Pipeline) -> None:
+    """The second run finds nothing to do."""
     pipeline.produce(10)
     prepare_spark()
     settings = yaml.safe_load(pipeline.conf.read_text())
@@ -107,21 +93,29 @@ def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipelin
     assert out.startswith("batch 0: ")
     settings["spark"]["conf"] = {"spark.blacklist.enabled": "false"}  # a name that Spark has given up
     pipeline.conf.write_text(yaml.safe_dump(settings))
-    _, err = pipeline.start("--once").communicate(timeout=180)
+    out, err = pipeline.start("--once", "--json").communicate(timeout=180)
     assert [line for line in err.splitlines() if "WARN" in line and "spark.blacklist.enabled" in line] != []
+    assert not any(json.loads(line)["events_read"] for line in out.splitlines() if line.startswith("{"))
 
 
-def test_sigterm_finishes_the_batch_and_the_next_run_goes_on(pipeline: Pipeline) -> None:
+def test_sigterm_finishes_the_batch_and_once_takes_what_is_left(pipeline: Pipeline) -> None:
     pipeline.produce(100)
     process = pipeline.start("--json")
     assert process.stdout is not None
     first = next(line for line in process.stdout if line.startswith("{"))
-    pipeline.produce(200)
+    pipeline.produce(300)
     process.send_signal(signal.SIGTERM)
-    rest, err = process.communicate(timeout=60)
+    rest, err = process.communicate(timeout=180)
     assert process.returncode == 0, err[-3000:]
-    told = [ProgressEvent.from_json(json.loads(line)) for line in [first, *rest.splitlines()] if line.startswith("{")]
-    told += pipeline.run_once()
-    assert sum(e.events_read for e in told) == pipeline.sender.sent
-    assert sum(t.already_applied for e in told for t in e.tables) == 0
+    told = [first, *rest.splitlines()]
+    events = [ProgressEvent.from_json(json.loads(line)) for line in told if line.startswith("{")] + pipeline.run_once()
+    assert sum(e.events_read for e in events) == pipeline.sender.sent
+    for table in (t for e in events for t in e.tables):
+        parts = table.applied + table.superseded + table.filtered + table.quarantined
+        assert table.already_applied == 0
+        assert table.events_read == parts
+        assert table.error is None
+        assert table.commit_instant is not None
+        assert table.freshness_newest_ms is not None
+    assert events[-1].lag == 0
     assert pipeline.differing() == []

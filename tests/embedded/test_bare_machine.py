@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.jars import DEBEZIUM, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
+from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from tests.embedded.maven_repository import publish, repository_environment
@@ -105,7 +105,7 @@ def test_no_test_decides_to_skip_while_it_runs() -> None:
 @pytest.fixture
 def maven(bare: dict[str, str], tmp_path: Path) -> dict[str, str]:
     """The bare machine, with a Maven repository in its reach and an empty cache."""
-    small = [*KAFKA_BROKER, *HDFS, *DEBEZIUM, HUDI_BUNDLE, KAFKA_CONNECTORS[spark_line()]]
+    small = [*KAFKA_BROKER, *HDFS, *HBASE, *ECLIPSE_COMPILER, *DEBEZIUM, HUDI_BUNDLE, KAFKA_CONNECTORS[spark_line()]]
     small += [coordinate for release in HIVE_METASTORES.values() for coordinate in release]
     for coordinate in dict.fromkeys(small):
         publish(tmp_path, coordinate)
@@ -123,6 +123,7 @@ def test_every_service_has_a_provider(maven: dict[str, str]) -> None:
         "database": "Maven",
         "connect": "Maven",
         "hdfs_cluster": "Maven",
+        "hbase": "Maven",
         "hms": "Maven",
         "hms4": "Maven",
         "spark": "Maven",

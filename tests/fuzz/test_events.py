@@ -17,7 +17,7 @@ USUAL_SHARE = 4
 
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
-    outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=60, count=scaled(20_000) // 20)
+    outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)
     assert outcome.failures == []
     assert outcome.done >= 200 * len(events.TARGETS)
 
@@ -26,9 +26,9 @@ def test_a_short_campaign() -> None:
 def test_extreme_values(target: str) -> None:
     """20 MB in a value, a million brackets, 100,000 levels and members, numbers of 20 million digits."""
     found = events.TARGETS[target]()
-    began = time.monotonic()
+    began = time.process_time()
     found.run(found.extremes()[:: 1 if is_nightly() else USUAL_SHARE])
-    assert time.monotonic() - began < SECONDS_AT_MOST
+    assert time.process_time() - began < SECONDS_AT_MOST
 
 
 def test_control_a_wrong_row_is_seen() -> None:

@@ -11,7 +11,7 @@ from tests.hypothesis_profile import scaled
 
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
-    outcome = fuzz(tuple(files.TARGETS), seed=scaled(1000), seconds=60, count=scaled(20_000) // 20)
+    outcome = fuzz(tuple(files.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)
     assert outcome.failures == []
     assert outcome.done >= 200 * len(files.TARGETS)
 

@@ -140,6 +140,6 @@ def test_patterns_of_the_settings_end_on_any_name() -> None:
     settings = Settings.parse(
         json.dumps({**base, "tables": {"include": ["*a*a*a*a*a*a*a*a*a*a*b"], "exclude": ["*a" * 30 + "c"]}})
     )
-    began = time.monotonic()
+    began = time.process_time()
     assert not settings.selects(SourceTable("a" * 64, "a" * 64))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10

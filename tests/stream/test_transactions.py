@@ -30,6 +30,7 @@ from pipeline.tasks.decode_and_route import decode_records
 from pipeline.tasks.plan import BatchPlan, Item
 from pipeline.tasks.write_parcels import write_parcels
 from tests.decode.recordings import topics
+from tests.hypothesis_profile import usually
 from tests.judges import hudi_rs
 from tests.stream.topic_log import services, settings
 
@@ -158,7 +159,7 @@ def ends(random: Random, steps: int) -> list[Offsets]:
     return [*found, whole]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", usually([1], [1, 2, 3]))
 def test_the_sum_holds_at_every_instant(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     bank = Bank(tmp_path, whole=True)
