@@ -188,7 +188,8 @@ def test_files_of_the_export_job(tmp_path: Path, folder: str, scan: str) -> None
 def test_a_scan_from_before_the_horizon_is_refused(tmp_path: Path) -> None:
     """A compaction has dropped a marker and what it masked; the scan of before would bring the masked cell back."""
     world = CellsWorld(tmp_path / "w", [ORDERS])
-    world.start(tables={"cells": [store(ORDERS, lateness_hours=1)], "defaults": {"buckets": 1}})
+    families = {"d": {"versions": 1}}
+    world.start(tables={"cells": [store(ORDERS, lateness_hours=1, families=families)], "defaults": {"buckets": 1}})
     day = 86_400_000
     cell: dict[str, Any] = {
         "row": "YQ==",
