@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -22,7 +23,10 @@ from tests.paths import ROOT
 from tests.services.kafka import Broker
 
 TOPIC = "cluster.bench.orders"
-COUNT = 6_000
+#: Two batches that executors shuffle, and a smaller one that they give back to the driver.
+BATCH, COUNT = 2_000, 5_000
+SHUFFLED_EVENTS = 1_500
+SHUFFLED_ABOVE = SHUFFLED_EVENTS * 550
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as a wheel, under the name by which PySpark takes it for an archive; built without the network."""
     out = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=300)
+    subprocess.run(build, check=True, capture_output=True, timeout=600)
     return next(out.glob("*.whl")).rename(out / "binlake.zip")
 
 
@@ -45,22 +49,22 @@ def executor_python(place: Path) -> Path:
     return script
 
 
-def configuration(place: Path, broker: Broker, shuffle_above: int) -> Path:
+def configuration(place: Path, broker: Broker) -> Path:
     file = place / "stream.yaml"
     document = {
         "name": "cluster",
         "lake": {"uri": str(place / "lake")},
         "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topics": [TOPIC]},
         "source": {"schemas": {"bench.orders": {"columns": COLUMNS, "key": ["id"]}}},
-        "batch": {"max_events": 2_000, "trigger_interval_ms": 0, "shuffle_above_bytes": shuffle_above},
+        "batch": {"max_events": BATCH, "trigger_interval_ms": 0, "shuffle_above_bytes": SHUFFLED_ABOVE},
         "spark": {"master": None},
     }
     file.write_text(json.dumps(document))
     return file
 
 
-def submit(master: str, wheel: Path, config: Path, place: Path) -> None:
-    """``spark-submit`` as the README says it."""
+def submit(master: str, wheel: Path, config: Path, place: Path) -> list[int]:
+    """``spark-submit`` as the README says it; returns how many events each batch had."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {
         "JAVA_HOME": str(find_java().home),
@@ -75,8 +79,10 @@ def submit(master: str, wheel: Path, config: Path, place: Path) -> None:
     command += [str(ROOT / "jobs" / "ingest.py"), str(config), "--once"]
     log = place / "submit.log"
     with log.open("w") as out:
-        done = subprocess.run(command, env=environment, cwd=place, stdout=out, stderr=out, timeout=300)
-    assert done.returncode == 0, "\n".join(line for line in log.read_text().splitlines() if "INFO" not in line)[-6000:]
+        done = subprocess.run(command, env=environment, cwd=place, stdout=out, stderr=out, timeout=600)
+    told = log.read_text()
+    assert done.returncode == 0, "\n".join(line for line in told.splitlines() if "INFO" not in line)[-6000:]
+    return [int(size.replace(",", "")) for size in re.findall(r"^batch \d+: ([\d,]+) events", told, re.MULTILINE)]
 
 
 def expected() -> dict[int, int]:
@@ -95,10 +101,8 @@ def test_the_same_table_from_a_cluster(tmp_path: Path, kafka_broker: Broker, whe
     create_topic(kafka_broker.bootstrap_servers, TOPIC, 4)
     produce(kafka_broker.bootstrap_servers, TOPIC, events(COUNT))
     with standalone_cluster(tmp_path) as cluster:
-        for shuffle_above in (0, 1 << 30):
-            place = tmp_path / f"shuffle-above-{shuffle_above}"
-            place.mkdir()
-            submit(cluster.master, wheel, configuration(place, kafka_broker, shuffle_above), place)
-            batches = HudiTableBuilder.from_base_uri(str(place / "lake" / "bench" / "orders")).build().read()
-            rows = {r["id"]: int(r["created_at"].timestamp() * 1_000_000 + 0.5) for b in batches for r in b.to_pylist()}
-            assert rows == expected()
+        sizes = submit(cluster.master, wheel, configuration(tmp_path, kafka_broker), tmp_path)
+        assert {size > SHUFFLED_EVENTS for size in sizes} == {True, False}, "batches of both kinds"
+        batches = HudiTableBuilder.from_base_uri(str(tmp_path / "lake" / "bench" / "orders")).build().read()
+        rows = {r["id"]: int(r["created_at"].timestamp() * 1_000_000 + 0.5) for b in batches for r in b.to_pylist()}
+        assert rows == expected()
