@@ -107,8 +107,8 @@ COMMANDS = (
         "replay",
         "pipeline.cli.commands.replay",
         "replay",
-        "Apply dumped change events to the tables, each file once. The stream may run at the same time. "
-        "SIGTERM and Ctrl-C finish the portion in hand, then stop.",
+        "Apply dumped change events or exported scans to the tables, each file once. The stream may run at the same "
+        "time. SIGTERM and Ctrl-C finish the portion in hand, then stop.",
     ),
     Lazy(
         "backfill",
@@ -121,8 +121,8 @@ COMMANDS = (
         "derive",
         "pipeline.cli.commands.rows.derive",
         "derive",
-        "Derive the rows of wide tables that their tables of cells have changed since. The stream does it by itself "
-        "and may run at the same time.",
+        "Derive the rows of wide tables that their tables of cells have changed since, and those whose cells have "
+        "expired. The stream does it by itself and may run at the same time.",
     ),
     Lazy(
         "dump",
@@ -166,7 +166,8 @@ COMMANDS = (
         "cells",
         "pipeline.cli.commands.rows.cells",
         "cells",
-        "Print the visible cells of a table of cells, or its wide rows, now or as of a timestamp of the store.",
+        "Print the visible cells of a table of cells, or its wide rows, as JSON lines: all versions that a read of the "
+        "store has.",
     ),
     Lazy("savepoint", "pipeline.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
     Lazy(

@@ -43,7 +43,8 @@ Wide = Annotated[bool, typer.Option("--wide", help="Print rows of the wide table
 
 
 def cells(conf: LakeConf, table: Table, as_of: AsOf = None, row: Rows = None, wide: Wide = False) -> None:
-    """Print the visible cells of a table of cells as JSON lines: all versions that a read of the store has."""
+    """Print the visible cells of a table of cells, or its wide rows, as JSON lines: all versions that a read of the
+    store has."""
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
     rule = _rule_of(place)
