@@ -11,10 +11,12 @@ from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
 from pipeline.source.offsets import Ranges
 from pipeline.stream.record_counts import count_records
-from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TaskFailed, TaskReport, Written
+from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.parcel import Parcel
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
+
+_NEW = TableState()
 
 
 @dataclass
@@ -49,7 +51,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
     truncates = truncates_of(outcome.report.controls, settings.tables)
     for control in outcome.report.controls:
         if control.kind is ControlKind.TRUNCATE:
-            _report_truncated(outcome.report, control, lake, settings)
+            _report_truncated(outcome.report, control, plan, lake, settings)
     inputs = []
     for source, report in outcome.report.tables.items():
         path = report.target.path
@@ -68,8 +70,9 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
     return inputs
 
 
-def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings: Settings) -> None:
-    """Count a TRUNCATE as one applied record of its table, which may have no rows in this batch."""
+def _report_truncated(report: TaskReport, control: Control, plan: BatchPlan, lake: Lake, settings: Settings) -> None:
+    """Count a TRUNCATE as one record of its table, which may have no rows in this batch: as applied, or as applied
+    already."""
     if settings.table_rules(control.source).kind == "append":
         key = (control.source, "truncate of an append table")
         report.filtered[key] = report.filtered.get(key, 0) + 1
@@ -83,4 +86,8 @@ def _report_truncated(report: TaskReport, control: Control, lake: Lake, settings
             return
         known = report.tables[control.source] = table.report(control.source)
     known.topics.add(control.topic)
-    known.counts.read += 1
+    state = plan.states.get(control.source, _NEW)
+    if control.offset < state.applied_until.get(control.topic, {}).get(control.partition, 0):
+        known.counts.already_applied += 1
+    else:
+        known.counts.read += 1

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from pipeline.cli.app import app
 from pipeline.decode.changes import SourceTable
-from pipeline.hudi.services.fsck import fsck
-from pipeline.lake.audit import audit
+from pipeline.hudi.services.fsck import Severity, fsck
+from pipeline.lake.audit import OFFSET_KEYS, audit
 from pipeline.lake.lake import Lake
 from pipeline.monitoring.progress import ProgressEvent
 from pipeline.position.ledger import Ledger
@@ -151,6 +151,22 @@ def test_a_truncate_of_a_partitioned_table_in_a_batch_of_its_own(tmp_path: Path)
     here.truncate("orders")
     here.feed()
     assert here.rows("id") == set()
+
+
+def test_a_truncate_that_comes_again_is_no_news(tmp_path: Path) -> None:
+    """After a lost ledger the stream starts at the newest commit's start; what was applied is not counted again."""
+    here = World(tmp_path, ["orders"])
+    here.put("orders", "c", 1)
+    here.feed()
+    here.truncate("orders")
+    here.feed()
+    (tmp_path / "lake/.binlake/shop/ledger.json").unlink()
+    here.put("orders", "c", 2)
+    here.start()
+    assert [(t.applied, t.already_applied) for t in here.batch().tables] == [(1, 1)]
+    assert here.rows("id") == {(2,)}
+    findings = fsck(open_storage(str(tmp_path / "lake/shop/orders"), {}), OFFSET_KEYS, grace_ms=0).findings
+    assert [one for one in findings if one.severity is Severity.ERROR] == []
 
 
 def test_one_table_under_another_name_and_one_left_out(tmp_path: Path) -> None:
