@@ -86,7 +86,8 @@ def look(store: Store, table: SourceTable) -> None:
 
 
 def pause_and_resume(store: Store, table: SourceTable) -> None:
-    store.run("table pause", str(table))
+    said = store.run("table pause", str(table)).stdout
+    assert ("Kafka" in said) == (table != WIDE)
     store.run("table resume", str(table))
 
 

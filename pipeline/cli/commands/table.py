@@ -30,7 +30,13 @@ table = typer.Typer(
 @table.command()
 def pause(conf: LakeConf, name: Name) -> None:
     """Commit nothing to the table from now on. Its records wait in Kafka, and the other tables go on."""
-    source = _ask(Settings.load(conf), name, paused)
+    settings = Settings.load(conf)
+    source = _ask(settings, name, paused)
+    wide = settings.table_rules(source).wide
+    if wide is not None:
+        say(f"{source}: is paused as soon as the batch in hand is finished. {wide.cells} goes on; what changes there")
+        say("is derived once the table is resumed.")
+        return
     say(f"{source}: is paused as soon as the batch in hand is finished. Its records wait in Kafka, so resume it before")
     say("Kafka deletes them; binlake status shows how many wait.")
 
