@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,11 +13,13 @@ from pipeline.metastore.log.policy import LogPolicy
 from pipeline.metastore.log.versioned import VersionedLog
 from pipeline.metastore.stores.base import LogStore
 from pipeline.storage import StorageError
+from tests.hudi.locking.workers import wait_until
 from tests.metastore.log.counters import FOLD, Change, Counters, counting
 from tests.metastore.stores.kinds import place_of
 from tests.services.databases import SqlServer
 
 LOG = "tables/a"
+_LONGEST_S = 120.0
 POLICY = LogPolicy(snapshot_every=5, turn_timeout_s=1)
 
 
@@ -39,24 +42,28 @@ def _go_on(name: str) -> Callable[[Counters], Change]:
 
 def test_a_log_that_is_deleted_beside_its_writers_is_gone(place: Place, store: LogStore) -> None:
     _log(store).commit(counting("first"))
+    names, over = ("a", "b", "c"), threading.Event()
 
     def write(name: str) -> int:
         """Each on a log of its own, as processes have it."""
         log, done = _log(store), 0
-        while True:
+        while not over.is_set():
             try:
                 done = log.commit(_go_on(name)).version
             except GoneError:
                 log.close()
                 return done
+        raise AssertionError("the log did not go")
 
-    with ThreadPoolExecutor(3) as pool:
-        writing = [pool.submit(write, name) for name in ("a", "b", "c")]
-        reader = _log(store)
-        while reader.state().version < 12:
-            pass
-        reader.delete()
-        assert all(each.result(timeout=60) > 0 for each in writing)
+    with ThreadPoolExecutor(len(names)) as pool:
+        try:
+            writing = [pool.submit(write, name) for name in names]
+            reader = _log(store)
+            wait_until(lambda: reader.state().version >= 12 and {*names} <= reader.state().state.numbers.keys())
+            reader.delete()
+            assert all(each.result(timeout=_LONGEST_S) > 0 for each in writing)
+        finally:
+            over.set()
     assert (store.last(LOG), store.read(LOG, 0), store.snapshot(LOG), list(store.logs())) == (0, [], None, [])
     assert reader.state().state == Counters()
 
