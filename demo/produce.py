@@ -50,9 +50,9 @@ class Sender:
     """Sends messages unchanged: partition, key, value, headers and timestamp."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "linger.ms": 5, "acks": "all", "log_level": 2}
-        )
+        # Without idempotence, a batch that a new topic's leader refuses at first comes behind the next one.
+        config = {"bootstrap.servers": bootstrap_servers, "linger.ms": 5, "enable.idempotence": True, "log_level": 2}
+        self._producer = Producer(config)
         self._failed: list[str] = []
         self.sent = 0
 

@@ -41,7 +41,7 @@ def account(topic: str, number: int, pos: int, **source: Any) -> tuple[bytes, by
 
 def send(servers: str, topic: str, accounts: Sequence[int], first_pos: int, partition: int = 0, **source: Any) -> None:  # noqa: ANN401
     """One upsert for each account, at positions that go up by one."""
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     for i, number in enumerate(accounts):
         key, value = account(topic, number, first_pos + i, **source)
         producer.produce(topic, key=key, value=value, partition=partition)
