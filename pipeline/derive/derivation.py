@@ -24,7 +24,6 @@ from pipeline.cells.rules import Moment, visible
 from pipeline.cells.wide import WideRows, wide_rows, wide_schema
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.cells import ROW
-from pipeline.decode.changes import Column, TableSchema
 from pipeline.derive.cell_store import CellStore
 from pipeline.derive.faults import quarantined_cells
 from pipeline.derive.pairs import DerivedPair
@@ -32,7 +31,7 @@ from pipeline.derive.portions import PORTION_ROWS, every_row, in_pieces, portion
 from pipeline.derive.row_cells import RowCells
 from pipeline.derive.run import Derived, Run
 from pipeline.derive.touched import Touched, newest_moment, touched_since
-from pipeline.derive.wide_batch import accepted, change_batch
+from pipeline.derive.wide_batch import accepted, change_batch, described
 from pipeline.errors import BadInputError, TransientError
 from pipeline.hudi.actions.commit import OvertakenError
 from pipeline.lake.lake import Lake
@@ -155,12 +154,9 @@ class Deriver:
 
     def _wide(self, pair: DerivedPair) -> LakeTable:
         known = self.lake.get(pair.wide_rules)
-        schema = wide_schema(pair.declared)
-        columns = tuple(Column(f.name, "", f.type) for f in schema)
-        described = TableSchema(pair.wide, columns, (pair.declared.key.name,))
-        target = make_target(described, pair.wide_rules, None, known.own_bucketing if known is not None else None)
-        free = pa.schema([f.with_nullable(True) for f in schema])
-        return self.lake.get_or_create(pair.wide_rules, target, free)
+        schema = described(pair)
+        target = make_target(schema, pair.wide_rules, None, known.own_bucketing if known is not None else None)
+        return self.lake.get_or_create(pair.wide_rules, target, schema.arrow())
 
     def _rows(self, run: Run, found: Touched) -> None:
         """Derive the rows that commits have touched. Rows are none only where commits wrote none."""

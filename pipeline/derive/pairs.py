@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
@@ -37,14 +36,10 @@ class DerivedPair:
         return fingerprint(self.declared, self.kept)
 
 
-def derived_pairs(settings: Settings, of_cells: Iterable[SourceTable] | None = None) -> list[DerivedPair]:
-    """The wide tables of the settings, in their order.
-
-    ``of_cells``: only those derived from these tables of cells.
-    """
-    wanted = None if of_cells is None else set(of_cells)
+def derived_pairs(settings: Settings) -> list[DerivedPair]:
+    """The wide tables of the settings, in their order."""
     pairs = [_pair(settings, _named(store.cells_table)) for store in settings.tables.cells if store.wide is not None]
-    return [pair for pair in pairs if pair is not None and (wanted is None or pair.cells in wanted)]
+    return [pair for pair in pairs if pair is not None]
 
 
 def pair_of_wide(settings: Settings, wide: SourceTable) -> DerivedPair | None:

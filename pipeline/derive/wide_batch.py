@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pipeline.cells.wide import wide_schema
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from pipeline.derive.pairs import DerivedPair
 from pipeline.errors import UnsupportedError
 from pipeline.lake.lake_table import LakeTable
 from pipeline.upsert.prepare import Accepted, TableFacts, prepare
+
+
+def described(pair: DerivedPair) -> TableSchema:
+    """The wide table as a source table would be described: its columns, and the row key as its key."""
+    columns = tuple(Column(f.name, "", f.type) for f in wide_schema(pair.declared))
+    return TableSchema(pair.wide, columns, (pair.declared.key.name,))
 
 
 def change_batch(pair: DerivedPair, upserts: pa.Table, gone: pa.Array, order: int) -> ChangeBatch:
@@ -21,10 +28,10 @@ def change_batch(pair: DerivedPair, upserts: pa.Table, gone: pa.Array, order: in
         gone: the keys of m rows.
         order: the ordering value of all n + m rows.
     """
-    schema, key = upserts.schema, pair.declared.key.name
+    wide, key = described(pair), pair.declared.key.name
+    schema = wide.arrow()
     absent = [gone.cast(f.type) if f.name == key else pa.nulls(len(gone), f.type) for f in schema]
-    free = pa.schema([f.with_nullable(True) for f in schema])
-    both = pa.concat_tables([upserts.cast(free), pa.table(absent, schema=free)])
+    both = pa.concat_tables([upserts.cast(schema), pa.table(absent, schema=schema)])
     orders = np.full(len(both), order, dtype=np.int64)
     meta = {
         "__op": np.repeat(np.array([Op.UPSERT, Op.DELETE], dtype=np.int8), [len(upserts), len(gone)]),
@@ -34,8 +41,7 @@ def change_batch(pair: DerivedPair, upserts: pa.Table, gone: pa.Array, order: in
     for extra in META_FIELDS:
         values = meta.get(extra.name, np.zeros(len(both), dtype=np.int64))
         both = both.append_column(extra, pa.array(values, extra.type))
-    columns = tuple(Column(f.name, "", f.type) for f in schema)
-    return ChangeBatch(TableSchema(pair.wide, columns, (key,)), "", both)
+    return ChangeBatch(wide, "", both)
 
 
 def accepted(batch: ChangeBatch, pair: DerivedPair, table: LakeTable | None) -> Accepted | None:

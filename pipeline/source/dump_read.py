@@ -10,7 +10,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import IO, Any, Protocol, cast
 
@@ -129,14 +129,19 @@ def _json_lines(stream: ByteStream, chunk_records: int) -> Iterator[Rows]:
 
 def lines(stream: ByteStream, chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:
     """The non-empty lines, in chunks; a last line without a line break counts too. Raises READ_ERRORS."""
+    stripped = (line.rstrip(b"\r") for line in _each_line(stream))
+    return in_chunks(filter(None, stripped), chunk_records, chunk_bytes)
+
+
+def in_chunks(values: Iterable[bytes], chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:
+    """The values in chunks that end with ``chunk_records`` of them, or with the one that makes ``chunk_bytes``."""
     held, size = list[bytes](), 0
-    for line in _each_line(stream):
-        if line := line.rstrip(b"\r"):
-            held.append(line)
-            size += len(line)
-            if len(held) >= chunk_records or size >= chunk_bytes:
-                yield held
-                held, size = [], 0
+    for value in values:
+        held.append(value)
+        size += len(value)
+        if len(held) >= chunk_records or size >= chunk_bytes:
+            yield held
+            held, size = [], 0
     if held:
         yield held
 

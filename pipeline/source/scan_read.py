@@ -7,7 +7,7 @@ SequenceFiles of HBase's Export hold one ``Result`` message a record, which beco
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -25,7 +25,7 @@ from pipeline.decode.formats.cells.cell_scan import scan_topic
 from pipeline.decode.types.encoded_bytes import decode_base64
 from pipeline.errors import BinlakeError
 from pipeline.source.dump_layout import DumpFile, is_hidden, is_hidden_directory
-from pipeline.source.dump_read import PARQUET, READ_ERRORS, lines, uncompressed, unreadable
+from pipeline.source.dump_read import PARQUET, READ_ERRORS, in_chunks, lines, uncompressed, unreadable
 from pipeline.source.sequence_file import MAGIC, sequence_records
 from pipeline.storage import Storage
 from pipeline.storage.ranged import StoredFile
@@ -104,25 +104,13 @@ def _values(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[li
     magic = storage.read_range(file.path, 0, 4)
     stored = StoredFile(storage, file.path, file.size)
     if magic == PARQUET:
-        yield from _chunks(_parquet_rows(stored), chunk_records)
+        yield from in_chunks(_parquet_rows(stored), chunk_records, _CHUNK_BYTES)
     elif magic.startswith(MAGIC):
         records = sequence_records(io.BufferedReader(stored, _READ_BYTES), file.size)
-        yield from _chunks((_message(value) for _, value in records), chunk_records)
+        yield from in_chunks((_message(value) for _, value in records), chunk_records, _CHUNK_BYTES)
     else:
         with uncompressed(stored, magic) as opened:
             yield from lines(opened, chunk_records, _CHUNK_BYTES)
-
-
-def _chunks(values: Iterable[bytes], chunk_records: int) -> Iterator[list[bytes]]:
-    held, size = list[bytes](), 0
-    for value in values:
-        held.append(value)
-        size += len(value)
-        if len(held) >= chunk_records or size >= _CHUNK_BYTES:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
 
 
 def _message(value: bytes) -> bytes:

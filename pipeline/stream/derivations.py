@@ -7,7 +7,7 @@ that are behind do: by itself after an error that passes, else after ``binlake t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -71,28 +71,23 @@ class Derivations:
         return Sweeper(self._deriver)
 
     @cached_property
-    def _expiring(self) -> list[DerivedPair]:
-        """The wide tables with cells that expire."""
-        return [pair for pair in derived_pairs(self._settings) if pair.kept.expires]
+    def _pairs(self) -> list[DerivedPair]:
+        return derived_pairs(self._settings)
 
     def after(self, committed: Collection[SourceTable], trigger_ms: int) -> list[TableProgress]:
         """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no
         BinlakeError."""
-        pairs = derived_pairs(self._settings, committed) if committed else []
+        pairs = [pair for pair in self._pairs if pair.cells in committed]
         return [told for pair in pairs if (told := self._one(pair, trigger_ms)) is not None]
 
     def missing(self) -> list[TableProgress]:
         """Derive what a crash, or another writer of a table of cells, has left to derive. As ``after``."""
-        pairs, began_ms = derived_pairs(self._settings), now_ms()
-        told = [self._one(pair, began_ms) for pair in pairs]
-        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
+        return self._news_of(self._pairs)
 
     def expired(self) -> list[TableProgress]:
         """Take expired cells out of the wide tables whose sweep is due. As ``after``."""
-        due = [pair for pair in self._expiring if self._sweeper.is_due(pair)]
-        began_ms = now_ms()
-        told = [self._one(pair, began_ms, self._sweeper.sweep) for pair in due]
-        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
+        due = [pair for pair in self._pairs if pair.kept.expires and self._sweeper.is_due(pair)]
+        return self._news_of(due, self._sweeper.sweep) if due else []
 
     def catch_up(self, wide: SourceTable) -> TableProgress:
         """Derive a wide table that is behind. Raises BinlakeError; ConfigError if the settings derive no such table."""
@@ -104,6 +99,14 @@ class Derivations:
         except BinlakeError:
             self._lake.forget(pair.wide_rules.path)
             raise
+
+    def _news_of(
+        self, pairs: Iterable[DerivedPair], how: Callable[[DerivedPair], Derived] | None = None
+    ) -> list[TableProgress]:
+        """Derive between two batches: the progress of those wide tables that had rows to derive, or failed."""
+        began_ms = now_ms()
+        told = [self._one(pair, began_ms, how) for pair in pairs]
+        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
 
     def _one(
         self, pair: DerivedPair, trigger_ms: int, how: Callable[[DerivedPair], Derived] | None = None

@@ -87,7 +87,7 @@ def _report_truncated(report: TaskReport, control: Control, plan: BatchPlan, lak
         known = report.tables[control.source] = table.report(control.source)
     known.topics.add(control.topic)
     state = plan.states.get(control.source, _NEW)
-    if control.offset < state.applied_until.get(control.topic, {}).get(control.partition, 0):
+    if control.offset < state.applied(control.topic, control.partition):
         known.counts.already_applied += 1
     else:
         known.counts.read += 1

@@ -198,6 +198,6 @@ def _records_of(
 ) -> list[Quarantined]:
     """Every record of a change batch as quarantined, except those that the table has applied already."""
     offsets = np.unique(batch.rows.column("__offset").to_numpy())
-    offsets = offsets[offsets >= state.applied_until.get(batch.topic, {}).get(records.partition, 0)]
+    offsets = offsets[offsets >= state.applied(batch.topic, records.partition)]
     found = np.searchsorted(records.offsets, offsets)
     return [records.quarantined(int(at), reason, detail, batch.schema.source) for at in found]

@@ -54,6 +54,10 @@ class TableState:
     columns: Collection[str] = ()
     bucketing: Bucketing | None = None
 
+    def applied(self, topic: str, partition: int) -> int:
+        """The offset of a topic partition below which the table has applied everything."""
+        return self.applied_until.get(topic, {}).get(partition, 0)
+
 
 @dataclass(frozen=True)
 class TableWriter:

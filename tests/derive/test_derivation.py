@@ -216,13 +216,18 @@ def test_a_restore_beside_an_open_deriver(here: CellsLake) -> None:
     assert checked(here) == ["b", "c", "d", "e"]
 
 
-def test_archived_commits_do_not_tell_which_rows_they_touched(here: CellsLake) -> None:
+def _twelve_commits(here: CellsLake) -> HudiTable:
+    """The table of cells after six commits, a compaction and six more."""
     for at in range(6):
         here.write(status(f"r{at}"))
     compact(here.hudi(CELLS))
     for at in range(6, 12):
         here.write(status(f"r{at}"))
-    table = here.hudi(CELLS)
+    return here.hudi(CELLS)
+
+
+def test_archived_commits_do_not_tell_which_rows_they_touched(here: CellsLake) -> None:
+    table = _twelve_commits(here)
     compact(table)
     assert archive(table, ArchivalConfig(2, 3)) > 6
     here.reopen()
@@ -233,12 +238,7 @@ def test_archived_commits_do_not_tell_which_rows_they_touched(here: CellsLake) -
 
 def test_a_write_that_was_pending_and_is_archived_is_not_missed(here: CellsLake) -> None:
     """A slow writer: its commit is requested before the position's, completes after it, and is archived first."""
-    for at in range(6):
-        here.write(status(f"r{at}"))
-    compact(here.hudi(CELLS))
-    for at in range(6, 12):
-        here.write(status(f"r{at}"))
-    table = here.hudi(CELLS)
+    table = _twelve_commits(here)
     slow = table.timeline.completed()[0].requested_time
     compact(table)
     assert archive(table, ArchivalConfig(2, 3)) > 6
