@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pipeline.decode.changes import SourceTable
 from pipeline.settings import Settings, TableRules
 from pipeline.settings.cells.fingerprint import fingerprint
+from pipeline.settings.cells.lake_tables import split_name
 from pipeline.settings.cells.rules import CellsRule, WideRule
 
 
@@ -59,5 +60,4 @@ def _pair(settings: Settings, cells: SourceTable) -> DerivedPair | None:
 
 
 def _named(name: str) -> SourceTable:
-    database, _, table = name.partition(".")
-    return SourceTable(database, table)
+    return SourceTable(*split_name(name))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pipeline.derive.cell_store import store_of
 from pipeline.derive.derivation import Deriver, derive_stream
+from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.services.table_services import TableServices
@@ -27,7 +28,7 @@ def deriving(settings: Settings, root: Storage | None = None) -> Iterator[Derive
     """
     where = root or open_storage(settings.lake.uri, settings.lake.storage_options())
     lake = Lake(where, locking(settings.locking, f"derive {settings.name}"))
-    services = TableServices(lambda function, operations: [function(operation) for operation in operations])
+    services = TableServices(one_by_one)
     quarantine = settings.quarantine.model_copy(update={"path": settings.quarantine_path})
     own = settings.model_copy(update={"name": derive_stream(settings.name), "quarantine": quarantine})
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-derive") as pool:

@@ -28,6 +28,7 @@ from pipeline.decode.changes import ControlKind, Quarantined, SourceTable
 from pipeline.decode.formats.reader import decode
 from pipeline.derive.faults import is_cell
 from pipeline.errors import BinlakeError, ConfigError
+from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
@@ -103,7 +104,7 @@ class _Replay:
         self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
         self._held = self._root.sub(settings.quarantine_path)
         self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
-        self._services = TableServices(lambda function, operations: [function(operation) for operation in operations])
+        self._services = TableServices(one_by_one)
         self._quarantine = QuarantineTable(settings, self._lake, self._services)
         self._seal = Seal(settings.quarantine.secret())
         self._registry = SchemaRegistry(settings)

@@ -35,6 +35,7 @@ from pipeline.decode.schemas.schemas import (
 )
 from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
 from pipeline.settings import Settings
+from pipeline.settings.cells.lake_tables import split_name
 from pipeline.source.log_tail import LogTail
 from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
@@ -71,7 +72,7 @@ class SchemaRegistry:
             inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),
             plain=plain_topics(settings),
             by_sequence=tuple(
-                (SourceTable(*store.source.split(".")), name)
+                (SourceTable(*split_name(store.source)), name)
                 for store in settings.tables.cells
                 for name, family in store.families.items()
                 if family.new_version_behavior

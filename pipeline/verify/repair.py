@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from pipeline.errors import UnsupportedError
 from pipeline.hudi.locking.ownership import Locking
+from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, write_and_commit
@@ -64,7 +65,7 @@ class Repairer:
         root = open_storage(self.settings.lake.uri, self.settings.lake.storage_options())
         own: Locking = locking(self.settings.locking, f"verify {self.settings.name}")
         self._lake = self.lake or Lake(root, own)
-        self._services = TableServices(lambda function, operations: [function(operation) for operation in operations])
+        self._services = TableServices(one_by_one)
 
     def close(self) -> None:
         """Let go of what the writer holds."""

@@ -15,6 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.replay.engine import LocalEngine
 from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
 from pipeline.settings import Settings
@@ -36,7 +37,7 @@ def settings(lake: Path | str, dumps: Path | str, /, **sections: Any) -> Setting
 
 @contextlib.contextmanager
 def _here() -> Iterator[Workers]:
-    yield Workers(LocalEngine, lambda function, operations: [function(operation) for operation in operations])
+    yield Workers(LocalEngine, one_by_one)
 
 
 HERE: OpenWorkers = _here

@@ -21,6 +21,7 @@ from pipeline.cli.text import number, say, terminal
 from pipeline.cli.totals import TableTotals, Totals
 from pipeline.cli.until_stopped import until_stopped
 from pipeline.errors import ConfigError
+from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.replay.engine import LocalEngine, SparkEngine
 from pipeline.replay.replay_dumps import OpenWorkers, ReplayReport, Rewritten, Workers, replay_dumps
 from pipeline.settings import Settings
@@ -144,7 +145,7 @@ def _policy(text: str) -> Rewritten:
 def _local() -> OpenWorkers:
     @contextlib.contextmanager
     def opened() -> Iterator[Workers]:
-        yield Workers(LocalEngine, lambda function, operations: [function(operation) for operation in operations])
+        yield Workers(LocalEngine, one_by_one)
 
     return opened
 

@@ -15,3 +15,8 @@ class MapTasks(Protocol):
     def __call__(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
         """Raises what the function raises, TransientError for a failed Spark job."""
         ...
+
+
+def one_by_one(function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
+    """A MapTasks that runs the function here, one item after the other."""
+    return [function(item) for item in items]
