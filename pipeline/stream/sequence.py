@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import BinlakeError, TransientError, UnsupportedError
+from pipeline.errors import BinlakeError, CommitUnknownError, UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.names import KeptNames
 from pipeline.lake.quarantine import QuarantineTable
@@ -26,6 +26,7 @@ from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_RANGES
+from pipeline.storage.base import StorageError
 from pipeline.stream.derivations import Derivations, took_ms
 from pipeline.stream.engine import Engine
 from pipeline.stream.learning import Lessons
@@ -47,6 +48,9 @@ _PASSES = 4
 #: From this size on, tasks write the rows of append tables themselves: they need no shuffle for it.
 _APPEND_IN_TASKS_BYTES = 4 << 20
 _THREADS = 8
+#: What tables fail with in an outage of the store. Other passing errors tell of another process at work on a table:
+#: it is caught up later.
+_OUTAGE = (StorageError, CommitUnknownError)
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,7 @@ class BatchSequence:
         ]
         failed = {i.report.target.source: e for i, (_, e) in zip(inputs, done, strict=True) if e is not None}
         outage = batch.only is None and len(failed) == len(inputs)
-        if failed and outage and all(isinstance(e, TransientError) for e in failed.values()):
+        if failed and outage and all(isinstance(e, _OUTAGE) for e in failed.values()):
             raise next(iter(failed.values()))
         return tables, failed
 

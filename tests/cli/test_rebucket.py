@@ -38,6 +38,17 @@ def test_the_stream_goes_on_after_its_next_batch_ran_again(lake: FedLake) -> Non
     lake.check()
 
 
+def test_a_stream_whose_batch_has_rows_of_that_table_alone_goes_on(lake: FedLake) -> None:
+    lake.feed(4)
+    assert lake.run("rebucket", "shop.a", "--buckets", "5").exit_code == 0
+    progress = lake.batch(("a",))
+    assert [t.table for t in progress.tables if t.error] == ["shop.a"]
+    lake.catch_up()
+    lake.check()
+    lake.feed(2, ("a",))
+    lake.check()
+
+
 def test_a_dry_run_changes_nothing(lake: FedLake) -> None:
     lake.feed(2)
     before = lake.table().timeline.completed()

@@ -134,9 +134,10 @@ class BaseWriter:
         base = self.bases.get(group.file_id)
         if base is None:
             refuse_partials(group)
-            if group.upserts is None:
+            if group.upserts is None and (group.deletes is None or self.sizes is not None):
                 return []
-        return self._write(storage, group, base, anew=False)
+        # Deletes of rows that never came are kept beside the file group: with an empty file, its id lasts.
+        return self._write(storage, group, base, anew=base is None)
 
     def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """As ``GroupWriter.write_anew``; a base file has no deletes."""

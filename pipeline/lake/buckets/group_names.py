@@ -28,10 +28,15 @@ def group_names(table: HudiTable, path: str) -> GroupNames:
     if not table.config.kind.computed:
         return computed
     named: dict[tuple[str, int], str] = {}
-    simple = {} if table.config.kind.hashes else table.timeline.replaced()
-    for (partition_path, file_id), instant in simple.items():
-        if file_id[:8].isdigit() and file_id == computed.of(partition_path, bucket := bucket_of_file_id(file_id)):
-            named[partition_path, bucket] = next_file_id(table.config.name, partition_path, bucket, instant)
+    replaced = {} if table.config.kind.hashes else table.timeline.replaced()
+    for partition_path, file_id in replaced:
+        if file_id[:8].isdigit():
+            bucket = bucket_of_file_id(file_id)
+            first = name = computed.of(partition_path, bucket)
+            while (instant := replaced.get((partition_path, name))) is not None:
+                name = next_file_id(table.config.name, partition_path, bucket, instant)
+            if name != first:
+                named[partition_path, bucket] = name
     for piece in table.file_slices():
         place = place_of(table, piece, path)
         if place[1] >= (count := computed.bucketing.count(place[0])):

@@ -36,10 +36,10 @@ from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
 from pipeline.hudi.files.file_group_write import WriteContext, WriteResult
 from pipeline.hudi.services.compaction import CompactionConfig
 from pipeline.hudi.services.compaction.task import CompactionContext, CompletedInstants
-from pipeline.hudi.services.rebucket.move import MoveContext, MovedUnit, move
+from pipeline.hudi.services.rebucket.move import MoveContext, MovedUnit, begin_bucket, move
 from pipeline.hudi.services.rebucket.plan import Unit, units
 from pipeline.lake.lake_table import LakeTable, Replacement
-from pipeline.merging.tombstones import all_rows, encode, folder
+from pipeline.merging.tombstones import TOMBSTONES_PATH, all_rows, encode, folder
 from pipeline.position.commit_record import CommitRecord
 from pipeline.upsert.route import Counts
 
@@ -155,6 +155,8 @@ class Mover:
         map_units: where the work runs.
         planned: what is to be moved as of the table's last refresh.
         rings: the hash rings of the partitions that are resized.
+        moved: partition path and number of a unit -> its move.
+        begun: the files of new buckets that have deleted rows alone.
     """
 
     table: LakeTable
@@ -165,6 +167,7 @@ class Mover:
     planned: Callable[[], list[Unit]]
     rings: tuple[HashingMetadata, ...] = ()
     moved: dict[tuple[str, int], MovedUnit] = field(default_factory=dict)
+    begun: list[WriteResult] = field(default_factory=list)
     again: int = 0
 
     def move_changed(self) -> int:
@@ -211,21 +214,43 @@ class Mover:
 
     def copy_tombstones(self) -> None:
         """Copy the orders of deleted rows to the new file groups. A row of them counts by the instant that deleted, so
-        copies say what the originals say."""
-        context = self._context()
-        for done in self.moved.values():
-            path, rows_of = done.unit.partition_path, dict[int, list[pa.Table]]()
-            for source in done.unit.sources:
-                rows = all_rows(self.table.storage, source.file_id)
-                if rows is None:
-                    continue
-                found = buckets_of(self.wanted, rows.column(RECORD_KEY_FIELD), context.key_fields, path)
-                for bucket in np.unique(found).tolist():
-                    rows_of.setdefault(bucket, []).append(rows.filter(pa.array(found == bucket)))
-            for bucket, parts in rows_of.items():
-                data = encode(pa.concat_tables(parts, promote_options="permissive"))
-                file_id = context.file_id(path, bucket)
-                self.table.storage.write(f"{folder(file_id)}/{self.instant}.arrow", data)
+        copies say what the originals say. A new bucket that has deleted rows alone begins with an empty base file."""
+        context, rows_of = self._context(), dict[tuple[str, int], list[pa.Table]]()
+        for path, file_id in self._sources():
+            rows = all_rows(self.table.storage, file_id)
+            if rows is None:
+                continue
+            found = buckets_of(self.wanted, rows.column(RECORD_KEY_FIELD), context.key_fields, path)
+            for bucket in np.unique(found).tolist():
+                rows_of.setdefault((path, bucket), []).append(rows.filter(pa.array(found == bucket)))
+        made = {(result.partition_path, result.file_id) for result in self._results()}
+        for (path, bucket), parts in rows_of.items():
+            file_id = context.file_id(path, bucket)
+            data = encode(pa.concat_tables(parts, promote_options="permissive"))
+            self.table.storage.write(f"{folder(file_id)}/{self.instant}.arrow", data)
+            if (path, file_id) not in made:
+                self.begun.append(begin_bucket(self.table.storage, context, path, bucket))
+
+    def _sources(self) -> list[tuple[str, str]]:
+        """Partition path and id of each file group that is moved, those that have nothing but deleted rows too: a
+        copy-on-write table of an earlier version wrote no file for them."""
+        hudi, found = (
+            self.table.table,
+            [(d.unit.partition_path, s.file_id) for d in self.moved.values() for s in d.unit.sources],
+        )
+        if hudi.config.kind.hashes:
+            return found
+        slices = hudi.file_slices()
+        with_files, former = {piece.file_id for piece in slices}, hudi.config.bucketing
+        folders = [name for name in self.table.storage.list_dirs(TOMBSTONES_PATH) if name not in with_files]
+        for path in {"", *(piece.partition_path for piece in slices)} if folders else ():
+            if former.count(path) != self.wanted.count(path):
+                ids = {self.table.names.of(path, bucket) for bucket in range(former.count(path))}
+                found += [(path, name) for name in folders if name in ids]
+        return found
+
+    def _results(self) -> list[WriteResult]:
+        return [*(result for done in self.moved.values() for result in done.results), *self.begun]
 
     def commit(self, stream: str) -> None:
         """Publish the move."""
@@ -239,14 +264,13 @@ class Mover:
             table.storage.write(hashing_config_path(self.instant), content)
         record = CommitRecord(rebucket_stream(stream), 0, Counts(), table.source, table.origin)
         replacement = Replacement({path: tuple(sorted(ids)) for path, ids in groups.items()}, self.wanted)
-        results = [result for done in self.moved.values() for result in done.results]
         write_rings(table.storage, self.rings)
-        table.commit(self._write_context(), results, record, replacement=replacement)
+        table.commit(self._write_context(), self._results(), record, replacement=replacement)
         confirm_rings(table.storage, self.rings)
 
     def done(self, locked_s: float) -> Rebucketed:
         """What was done."""
-        results = [result for one in self.moved.values() for result in one.results]
+        results = self._results()
         return Rebucketed(
             self.instant,
             replaced=sum(len(one.unit.sources) for one in self.moved.values()),

@@ -99,6 +99,15 @@ def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
     return MovedUnit(unit, tuple(results))
 
 
+def begin_bucket(storage: Storage, context: MoveContext, partition_path: str, number: int) -> WriteResult:
+    """Write the empty base file of a new bucket that has no rows, only deletes that are kept beside the files: a bucket
+    without a file has no file id that lasts. Raises StorageError."""
+    with tempfile.TemporaryDirectory(prefix="binlake-rebucket-") as name:
+        rows = OrderedRows(Path(name) / "rows", context.merging.schema, context.merging.outline.order)
+        rows.close()
+        return _base_file(storage, context, partition_path, number, _Bucket(rows), Path(name))
+
+
 def _spill(storage: Storage, context: MoveContext, source: Operation, buckets: Mapping[int, _Bucket]) -> None:
     """Put the merged rows of a slice, and its deletes, to their new buckets."""
     merging, path = context.merging, source.partition_path
@@ -130,20 +139,26 @@ def _write(
     storage: Storage, context: MoveContext, unit: Unit, number: int, bucket: _Bucket, directory: Path
 ) -> Sequence[WriteResult]:
     """The files of one new bucket."""
-    merging, path = context.merging, unit.partition_path
     if not bucket.aside.rows and not bucket.deletes:
         return ()
-    file_id = context.file_id(path, number)
+    merging, path = context.merging, unit.partition_path
+    base = _base_file(storage, context, path, number, bucket, directory)
+    return (base, *_log(storage, merging, path, base.file_id, bucket))
+
+
+def _base_file(
+    storage: Storage, context: MoveContext, path: str, number: int, bucket: _Bucket, directory: Path
+) -> WriteResult:
+    merging, file_id = context.merging, context.file_id(path, number)
     name = str(BaseFileName(file_id, merging.instant))
     storage.write(marker_path(merging.instant, path, name), b"")
     written = _base(merging, bucket, name, directory / "base")
     content = mapped(directory / "base")
     storage.write(in_partition(path, name), content)
     low, high = written.keys or ("", "")
-    base = WriteResult(
+    return WriteResult(
         path, file_id, name, len(content), written.rows, 0, low, high, written.ranges, written.bloom, num_inserts=0
     )
-    return (base, *_log(storage, merging, path, file_id, bucket))
 
 
 def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> Written:
