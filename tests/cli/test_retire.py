@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from pipeline.hudi.definition.merging import ROW_GROUP
+from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.merging.tombstones import write_tombstones
 from tests.cli.fed_lake import FedLake
+from tests.judges import hudi_rs
+from tests.stream.topic_log import event
 
 
 @pytest.fixture
@@ -57,6 +63,32 @@ def test_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.start()
     lake.feed(1)
     lake.check()
+
+
+def test_a_delete_that_was_rolled_back_does_not_count_after_an_archival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instants before the timeline count as completed, so the tombstones of one that never did must go first."""
+    lake = FedLake(tmp_path, {"merge": {"engine": "partial_update"}, "buckets": 1, "metadata": {"enabled": False}})
+    lake.feed(4)
+    table = lake.table()
+    dead = str(int(table.timeline.completed()[0].requested_time) + 1)
+    (piece,) = table.file_slices()
+    deletes = pa.table({RECORD_KEY_FIELD: ["77"], ROW_GROUP.order_field: [-(1 << 60)]})
+    write_tombstones(table.storage, piece.file_id, dead, deletes)
+    lake.feed(5)
+    lake.run("compact", "shop.a", "--now")
+    lake.feed(1)
+    monkeypatch.setattr("pipeline.lake.services.configs._SPARE_COMMITS", 2)
+    monkeypatch.setattr("pipeline.lake.services.configs._ARCHIVED_AT_ONCE", 1)
+    (told,) = lake.json("archive", "shop.a")
+    assert told["instants"]
+    assert dead < lake.table().timeline.completed()[0].requested_time
+    lake.start()
+    row = {"id": 77, "owner": "new", "balance": "AfQ=", "region": "eu"}
+    lake.log.add("s.shop.a", event("a", "u", 5_000, row), {"id": 77})
+    lake.go_on()
+    assert 77 in hudi_rs.snapshot(f"{lake.path}/shop/a").column("id").to_pylist()
 
 
 def test_without_a_retention(tmp_path: Path) -> None:

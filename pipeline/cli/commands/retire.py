@@ -13,11 +13,12 @@ from pipeline.cli.lake_options import AsJson, LakeConf, Tables, chosen, each, op
 from pipeline.cli.text import number, say
 from pipeline.hudi.actions.clean import CleanPlan, read_plan
 from pipeline.hudi.files.names import in_partition
-from pipeline.hudi.services.archival import archivable, archive
+from pipeline.hudi.services.archival import archivable
 from pipeline.hudi.services.cleaning import CleaningConfig, clean, plan_clean
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.services.configs import archival_config
+from pipeline.lake.services.upkeep import archive_if_long
 from pipeline.settings import RetentionSettings, Settings
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]
@@ -48,13 +49,12 @@ def archive_tables(conf: LakeConf, tables: Tables = None, dry_run: DryRun = Fals
     settings = Settings.load(conf)
 
     def act(place: CatalogTable, rule: RetentionSettings) -> None:
-        bounds, config = archival_config(place.rules, rule), CleaningConfig.of(rule)
         if dry_run:
-            table = HudiTable.open(place.storage)
-            names = [i.file_name for i in archivable(table, bounds.around(table.timeline, config))]
+            table, bounds = HudiTable.open(place.storage), archival_config(place.rules, rule)
+            names = [i.file_name for i in archivable(table, bounds.around(table.timeline, CleaningConfig.of(rule)))]
             count = len(names)
         else:
-            names, count = [], archive(opened(settings, place, "archive").table, bounds, config)
+            names, count = [], archive_if_long(opened(settings, place, "archive").table, place.rules)
         line = f"{number(count)} instants {'would be ' * dry_run}archived"
         _tell(place, line, as_json, names, instants=count)
 
