@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.hudi.services.fsck import fsck
 from pipeline.hudi.table.table import HudiTable
-from tests.cli.fed_lake import FedLake
+from tests.cli.fed_lake import BY_PROCESS, FedLake
 from tests.judges.agreement import assert_judges_agree, assert_same
 from tests.judges.hudi_spark import HudiSpark
 
@@ -74,3 +75,21 @@ def test_hudi_reads_and_writes_on(tmp_path: Path, spark: SparkSession, hudi_spar
     assert groups(lake.table()) <= known
     assert_judges_agree(uri, rows(owners), spark=hudi_spark, columns=COLUMNS)
     assert [f.what for f in fsck(lake.table().storage, grace_ms=0).findings if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    "more", [{"type": "copy_on_write"}, {"merge": {"engine": "partial_update"}}], ids=["cow", "mor"]
+)
+def test_hudi_reads_the_empty_base_files_of_buckets_with_deleted_rows_alone(
+    tmp_path: Path, hudi_spark: HudiSpark, more: dict[str, object]
+) -> None:
+    lake = FedLake(tmp_path, {**more, "buckets": 1, "compaction": {**BY_PROCESS, "tombstone_retention_hours": 24}})
+    lake.feed(8)
+    told = lake.run("rebucket", "shop.a", "--buckets", "16")
+    assert told.exit_code == 0, told.output
+    files = [
+        Path(lake.path / "shop/a" / piece.base_file.path) for piece in lake.table().file_slices() if piece.base_file
+    ]
+    assert 0 in [pq.read_metadata(file).num_rows for file in files]
+    expected = rows({key: "o7" for key in range(8) if key != 4})
+    assert_judges_agree(f"{lake.path}/shop/a", expected, spark=hudi_spark, columns=COLUMNS)
