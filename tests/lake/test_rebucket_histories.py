@@ -21,12 +21,12 @@ from pipeline.lake.lake_table import LakeTable
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
-from tests.lake.test_rebucket import KEEP, STREAM, in_turn, moved
+from tests.lake.test_rebucket import KEEP, in_turn, moved
 from tests.merging.stitched import TYPES, Event, Model, merging
 from tests.merging.stitched_table import StitchedTable
 from tests.merging.test_stitched_table import Source
 from tests.model import Change, Delivered, Shape, TableModel
-from tests.upsert.ingest import Ingest, Kind
+from tests.upsert.ingest import STREAM, Ingest, Kind
 from tests.upsert.test_route import row
 
 COUNTS = (1, 2, 3, 4, 6, 16)
