@@ -33,6 +33,7 @@ _GENERATOR_CLASS: Final = "hoodie.table.keygenerator.class"
 _ORDERING: Final = "hoodie.table.ordering.fields"
 _PRECOMBINE: Final = "hoodie.table.precombine.field"
 _RECORD_KEY: Final = "hoodie.table.recordkey.fields"
+_PARTITIONS: Final = "hoodie.table.partition.fields"
 _KEY_OF_WRITERS: Final = "hoodie.datasource.write.recordkey.field"
 _RULES: Final = "hoodie.bucket.index.partition.expressions"
 _BUCKETS: Final = "hoodie.bucket.index.num.buckets"
@@ -124,7 +125,7 @@ _SUPPORTED: Final[Mapping[str, _Values]] = {
     # Keys and partition paths.
     _GENERATOR: _Values((*_PLAIN, *_FORMATTED), _PLAIN, needed=True),
     _GENERATOR_CLASS: _ANY,  # it must fit the type
-    "hoodie.table.partition.fields": _ANY,
+    _PARTITIONS: _ANY,
     "hoodie.datasource.write.hive_style_partitioning": _FLAG,
     "hoodie.datasource.write.partitionpath.urlencode": _FLAG,
     "hoodie.datasource.write.slash.separated.date.partitioning": _read_only("true", write=("false",)),
@@ -250,6 +251,11 @@ def _merging(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _keys(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     name = _GENERATORS[values[_GENERATOR].removesuffix("_AVRO")]
     classes = [f"org.apache.hudi.keygen.{name}{avro}KeyGenerator" for avro in ("", "Avro")]
+    fields = [values.get(field, "").count(",") for field in (_PARTITIONS, _RECORD_KEY)]
+    if name == "Simple" and any(fields):
+        yield _GENERATOR, f"{_PARTITIONS} and {_RECORD_KEY} have several fields"
+    if name == "Nonpartitioned" and values.get(_PARTITIONS):
+        yield _GENERATOR, f"{_PARTITIONS} is {values[_PARTITIONS]}"
     if values.get(_KEY_OF_WRITERS, values.get(_RECORD_KEY)) != values.get(_RECORD_KEY):
         yield _KEY_OF_WRITERS, f"{_RECORD_KEY} is {values.get(_RECORD_KEY, 'not set')}"
     if values.get(_GENERATOR_CLASS, "") not in ("", *classes):
@@ -258,11 +264,16 @@ def _keys(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _buckets(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     index = values.get(INDEX, "")
-    if any(values.get(name, said) != said for name, said in stated_indexes().get(index, {}).items()):
+    stated = stated_indexes().get(index, {})
+    if any(values.get(name, said) != said for name, said in stated.items()) or (
+        index == "none" and INDEX_TYPE in values
+    ):
         yield INDEX, f"{INDEX_TYPE} and {BUCKET_ENGINE} state another index"
     hashes = [name for name, value in _RING.items() if values.get(name) == value]
     if values[TYPE] == "COPY_ON_WRITE" and hashes:
         yield hashes[0], f"Hudi has no hash rings where {TYPE} is COPY_ON_WRITE"
+    if hashes and not values.get(_BUCKETS):
+        yield hashes[0], f"{_BUCKETS} is not set"
     if values.get(_BUCKETS) and not _COUNT.fullmatch(values[_BUCKETS]):
         yield _BUCKETS, "it is no number of buckets"
     if values.get(_RULES) and not _are_rules(values[_RULES]):

@@ -88,9 +88,14 @@ class Evidence:
         findings: list[Finding] = []
         config = _config(storage, findings)
         timeline = Timeline.load(storage)
-        with contextlib.suppress(CorruptDataError):  # the timeline's check reports it, or that of the rings
+        try:
             config = with_buckets_of(config, timeline)
             config = Rings(storage).taken_in(config, timeline)
+        except CorruptDataError as error:  # of another file: the timeline's check reports it, or that of the rings
+            if error.where.get("path") == PROPERTIES_PATH:
+                findings.append(
+                    Finding(Severity.ERROR, Check.CONFIG, error.what, PROPERTIES_PATH, advice=error.do_next)
+                )
         files = {info.path: info for info in storage.walk("")}
         evidence = cls(storage, config, timeline, files, grace_ms, findings=findings)
         evidence._read_commits()
