@@ -59,7 +59,7 @@ COMMANDS = (
         "repair",
         "pipeline.cli.commands.fsck",
         "repair",
-        "Repair what fsck finds, as far as that loses no rows. Stop the stream first.",
+        "Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first.",
     ),
     Lazy(
         "audit",

@@ -22,6 +22,8 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
 
 
 def _of_buckets(rules: Mapping[str, Any]) -> str | None:
+    if rules["type"] == "copy_on_write" and rules["index"].type == "consistent_bucket":
+        return "index.type consistent_bucket: Hudi has it for merge_on_read alone: take index.type bucket, or that type"
     if rules["clustering"] != ClusteringSettings():
         index = rules["index"].type
         return f"index.type {index}: rows may not leave their bucket: leave clustering out, set compaction.order_by"

@@ -64,14 +64,32 @@ def test_a_repair_asks_first(table: Path) -> None:
     before = rows(table)
     code, text = run("repair", str(table), "--dry-run")
     assert (code, stray.exists()) == (0, True)
-    assert f"- delete the file: {stray.relative_to(table)}" in text
+    assert f"- move the file away: {stray.relative_to(table)}" in text
     assert run("repair", str(table), answer="n\n")[0] == 1
     assert stray.exists()
     code, text = run("repair", str(table), answer="y\n")
     assert (code, stray.exists()) == (0, False)
-    assert f"deleted {stray.relative_to(table)}" in text
+    assert f"moved {stray.relative_to(table)} away" in text
+    assert "--take-back puts them back" in text
     assert rows(table) == before
     assert "0 error, 0 warning" in text
+
+
+def test_a_repair_is_taken_back(table: Path) -> None:
+    renamed(logs(table)[0], FUTURE)
+    before = {path: (table / path).read_bytes() for path in lake.tree(table)}
+    assert run("repair", str(table), "--yes")[0] == 0
+    assert run("repair", str(table), "--take-back", answer="n\n")[0] == 1
+    code, text = run("repair", str(table), "--take-back", "--yes")
+    assert (code, "1 files are as they were" in text) == (0, True)
+    assert {path: (table / path).read_bytes() for path in lake.tree(table)} == before
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", "repair", str(table), "--take-back", "--yes"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "no repair of this table can be taken back" in done.stderr) == (2, True)
 
 
 def test_the_grace_time_protects_young_files(table: Path) -> None:

@@ -153,7 +153,7 @@ def test_the_schema_is_printed() -> None:
 def harmless(arguments: list[str]) -> bool:
     """Whether the line needs neither Kafka nor Spark, and no answer."""
     rehearsed = arguments[0] == "restore" and "--dry-run" in arguments
-    return rehearsed or (arguments[0] in HARMLESS and "--spark" not in arguments)
+    return rehearsed or (arguments[0] in HARMLESS and not {"--spark", "--take-back"} & {*arguments})
 
 
 def here(arguments: list[str], conf: Path) -> list[str]:

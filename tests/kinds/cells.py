@@ -62,7 +62,9 @@ INDEXES: Final[tuple[IndexType, ...]] = (
     "external",
 )
 TYPES: Final[tuple[TableType, ...]] = ("merge_on_read", "copy_on_write")
-KINDS: Final = tuple(Kind(type_, index) for type_ in TYPES for index in INDEXES)
+#: Hudi has no copy-on-write tables with a hash ring.
+NO_KIND: Final = Kind("copy_on_write", "consistent_bucket")
+KINDS: Final = tuple(kind for type_ in TYPES for index in INDEXES if (kind := Kind(type_, index)) != NO_KIND)
 
 APPENDS: Final = (Kind("merge_on_read", "none"), Kind("copy_on_write", "none"))
 

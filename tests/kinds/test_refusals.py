@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UnsupportedError
+from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.kind import KnownIndex, TableKind
 from pipeline.hudi.definition.kind_support import Operation, Refusal, refusal
+from pipeline.hudi.table.table import HudiTable
+from tests.hudi.lake import ORDER, SCHEMA, storage_at
 from tests.hypothesis_profile import is_nightly
 from tests.kinds import works
-from tests.kinds.cells import APPENDS, INDEXES, KINDS, TYPES, Kind
+from tests.kinds.cells import APPENDS, INDEXES, KINDS, NO_KIND, TYPES, Kind
 from tests.paths import ROOT
 
 #: A usual run takes one of so many cells, a nightly run takes all.
@@ -63,6 +66,16 @@ def test_another_key(tmp_path: Path, kind: Kind) -> None:
     assert follower.stored("t") == before
 
 
+def test_a_kind_that_hudi_does_not_have_is_refused_everywhere(tmp_path: Path) -> None:
+    """In the settings, when a table is made, and when one that is there is opened (``test_supported``)."""
+    with pytest.raises(ConfigError, match=r"consistent_bucket.*merge_on_read alone"):
+        works.bank_of(tmp_path, NO_KIND.rules)
+    config = TableConfig("t", ("id",), ORDER, 2, kind=TableKind(NO_KIND.type, NO_KIND.index))
+    with pytest.raises(UnsupportedError, match="no hash rings"):
+        HudiTable.create(storage_at(tmp_path / "t"), config, SCHEMA)
+    assert not (tmp_path / "t/.hoodie").exists()
+
+
 def test_the_documentation_has_the_same_cells() -> None:
     """The table in ``docs/tables.md``: each operation, and what each group of indexes makes of it."""
     text = (ROOT / "docs/tables.md").read_text().split("## What each kind has")[1].split("\n## ")[0]
@@ -77,7 +90,9 @@ def test_the_documentation_has_the_same_cells() -> None:
 
 def _cell(operation: Operation, indexes: tuple[KnownIndex, ...]) -> str:
     """What all of these indexes have of an operation."""
-    had = {(type_, refusal(TableKind(type_, index), operation) is None) for type_ in TYPES for index in indexes}
+    kinds = [Kind(type_, index) for type_ in TYPES for index in indexes if Kind(type_, index) != NO_KIND]
+    types = {kind.type for kind in kinds}
+    had = {(kind.type, stated(kind, operation) is None) for kind in kinds}
     words = {type_ for type_, has in had if has}
-    assert len(had) == len(TYPES), (operation, indexes)
-    return "yes" if words == {*TYPES} else "refused" if not words else words.pop()
+    assert len(had) == len(types), (operation, indexes)
+    return "yes" if words == types else "refused" if not words else words.pop()

@@ -15,6 +15,7 @@ from pipeline.cli.text import number, size, terminal
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.services.fsck import Finding, Report, Severity
 from pipeline.hudi.services.fsck import fsck as check_table
+from pipeline.hudi.services.kept import take_back as do_take_back
 from pipeline.hudi.services.repair import plan_repair
 from pipeline.hudi.services.repair import repair as do_repair
 from pipeline.lake.audit import OFFSET_KEYS
@@ -52,9 +53,14 @@ def repair(
     grace_min: Grace = 60.0,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and change nothing.")] = False,
+    take_back: Annotated[bool, typer.Option("--take-back", help="Undo the newest repair instead.")] = False,
 ) -> None:
-    """Repair what fsck finds, as far as that loses no rows. Stop the stream first."""
+    """Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first."""
     storage, console = storage_of(table, conf), terminal()
+    if take_back:
+        _ask(yes, "Put the files back as they were before the newest repair? No other process may write to the table.")
+        console.print(do_take_back(storage, locking_of(conf, "repair")), markup=False, highlight=False, soft_wrap=True)
+        return
     report = _report(storage, data, grace_min)
     plan = plan_repair(report.findings)
     for line in plan.lines():
@@ -63,13 +69,17 @@ def repair(
         console.print("nothing that can be repaired safely", markup=False, highlight=False)
     if dry_run or not plan.steps:
         raise typer.Exit(exit_code(report))
-    if not yes and not typer.confirm("Do this? No other process may write to the table."):
-        raise typer.Exit(1)
+    _ask(yes, "Do this? No other process may write to the table.")
     for line in do_repair(storage, plan, grace_ms=_millis(grace_min), locking=locking_of(conf, "repair")):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     after = _report(storage, data, grace_min)
     print_report(after, console)
     raise typer.Exit(exit_code(after))
+
+
+def _ask(yes: bool, question: str) -> None:
+    if not yes and not typer.confirm(question):
+        raise typer.Exit(1)
 
 
 def exit_code(report: Report) -> int:

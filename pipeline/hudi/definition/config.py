@@ -11,9 +11,19 @@ import pyarrow as pa
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from pipeline.hudi.definition.consistent import ConsistentBuckets, HashingMetadata
-from pipeline.hudi.definition.kind import BUCKET_ENGINE, INDEX, INDEX_TYPE, MERGE_MODE, TYPE, UNKNOWN, TableKind
+from pipeline.hudi.definition.kind import (
+    BUCKET_ENGINE,
+    COMMIT_TIME,
+    INDEX,
+    INDEX_TYPE,
+    MERGE_MODE,
+    TYPE,
+    UNKNOWN,
+    TableKind,
+)
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties, load_properties
+from pipeline.hudi.definition.supported import check_changeable, check_readable
 from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
@@ -23,9 +33,12 @@ NUM_BUCKETS = "hoodie.bucket.index.num.buckets"
 PARTITION_BUCKETS = "hoodie.bucket.index.partition.expressions"
 _PARTITION_RULE = "hoodie.bucket.index.partition.rule.type"
 CREATE_SCHEMA = "hoodie.table.create.schema"
+ORDERING_FIELDS = "hoodie.table.ordering.fields"
+#: Hudi's procedures on tables with buckets ask for it (measured: ``run_compaction``).
+_KEY_OF_WRITERS = "hoodie.datasource.write.recordkey.field"
 
-#: Properties that a table must have for binlake to write to it; the values are those of Hudi 1.2.0.
-_REQUIRED = {
+#: Properties of every table; the values are those of Hudi 1.2.0.
+_FORMAT = {
     "hoodie.table.version": "9",
     "hoodie.timeline.layout.version": "2",
     "hoodie.populate.meta.fields": "true",
@@ -49,8 +62,9 @@ _TYPED = {
     "hoodie.table.name",
     "hoodie.database.name",
     "hoodie.table.recordkey.fields",
+    _KEY_OF_WRITERS,
     "hoodie.table.partition.fields",
-    "hoodie.table.ordering.fields",
+    ORDERING_FIELDS,
     "hoodie.table.keygenerator.type",
     "hoodie.table.checksum",
     "hoodie.datasource.write.hive_style_partitioning",
@@ -68,6 +82,7 @@ DERIVED = (
     "hoodie.bucket.index.hash.field",
     PARTITION_BUCKETS,
     _PARTITION_RULE,
+    ORDERING_FIELDS,
     *_KIND,
 )
 
@@ -147,11 +162,12 @@ class TableConfig:
         values = {
             "hoodie.table.name": self.name,
             "hoodie.database.name": self.database,
-            **_REQUIRED,
+            **_FORMAT,
             **(self.kind if self.is_ours else replace(self.kind, index=UNKNOWN)).properties(),
             "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            _KEY_OF_WRITERS: ",".join(self.record_key_fields) if self.is_ours and self.kind.computed else "",
             "hoodie.table.partition.fields": ",".join(self.partition_fields),
-            "hoodie.table.ordering.fields": self.ordering_field,
+            ORDERING_FIELDS: self.ordering_field,
             "hoodie.table.keygenerator.type": self.keygenerator_type,
             "hoodie.datasource.write.hive_style_partitioning": _flag(self.hive_style),
             "hoodie.datasource.write.partitionpath.urlencode": _flag(self.url_encode),
@@ -172,9 +188,10 @@ class TableConfig:
 
     @classmethod
     def from_properties(cls, data: bytes) -> TableConfig:
-        """Read ``hoodie.properties``.
+        """Read ``hoodie.properties``: every door to a table comes through here.
 
-        Raises CorruptDataError for a file without a table name or with a checksum of another name.
+        Raises UnsupportedError for properties that binlake does not support (``supported``), CorruptDataError for a
+        file that lacks some, or with a checksum of another name.
         """
         values = load_properties(data)
         if "hoodie.table.name" not in values:
@@ -183,18 +200,20 @@ class TableConfig:
                 do_next="restore it from its backup or a copy",
                 path=PROPERTIES_PATH,
             )
+        check_readable(values)
+        kind = TableKind.of_properties(values)
         config = cls(
             name=values["hoodie.table.name"],
             database=values.get("hoodie.database.name", ""),
             record_key_fields=_names(values.get("hoodie.table.recordkey.fields")),
             partition_fields=_names(values.get("hoodie.table.partition.fields")),
-            ordering_field=values.get("hoodie.table.ordering.fields", ""),
+            ordering_field=_ordering_field(values, kind),
             bucket_count=int(values.get(NUM_BUCKETS) or 0),
             hive_style=values.get("hoodie.datasource.write.hive_style_partitioning") == "true",
             url_encode=values.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
-            kind=TableKind.of_properties(values),
-            partition_buckets=_rules(values.get(PARTITION_BUCKETS), values.get(_PARTITION_RULE)),
+            kind=kind,
+            partition_buckets=_rules(values.get(PARTITION_BUCKETS)),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
         config = replace(config, index_fields=config._index_fields(values))
@@ -228,11 +247,12 @@ class TableConfig:
         return set(MetadataPartition) - without
 
     def check_writable(self) -> None:
-        """Raise UnsupportedError for a table that binlake cannot write to: another version, type or merge mode, or an
-        index that its commits would not update."""
-        properties = {**self.properties(), **self.extra}
-        for key, value in {**_REQUIRED, **self.kind.properties()}.items():
-            if properties.get(key, value) != value:
+        """Raise UnsupportedError for a table that binlake cannot write to: another merge mode or spelling of keys, or
+        an index that its commits would not update."""
+        self.check_changeable()
+        properties = self.properties()
+        for key, value in self._written().items():
+            if properties.get(key, value).removesuffix("_AVRO") != value:
                 raise UnsupportedError(
                     f"{key} is {properties[key]}, binlake writes {value} only",
                     do_next="write to a table that has this value, or make a new table with binlake",
@@ -250,6 +270,17 @@ class TableConfig:
                 do_next="write to a table whose properties have it, or make a new table with binlake",
                 table=self.name,
             )
+
+    def check_changeable(self) -> None:
+        """Raise UnsupportedError for a table that neither commits nor repairs of binlake may change."""
+        check_changeable(self.properties())
+
+    def _written(self) -> dict[str, str]:
+        """What the properties must say for this table's rows to be where binlake looks for them."""
+        values = {**self.kind.properties(), "hoodie.table.keygenerator.type": self.keygenerator_type}
+        if self.kind.computed:
+            values["hoodie.bucket.index.hash.field"] = ",".join(self.hash_fields)
+        return values
 
     def check_columns(self, schema: pa.Schema) -> None:
         """Raise ConfigError or UnsupportedError for columns that a table of this configuration cannot have."""
@@ -287,13 +318,6 @@ class TableConfig:
                     table=self.name,
                     path=PROPERTIES_PATH,
                 )
-        if self._version() != other._version():
-            raise ConfigError(
-                "another writer changed the table's version",
-                do_next="stop the other writer, then restore hoodie.properties",
-                table=self.name,
-                path=PROPERTIES_PATH,
-            )
 
     def with_index_of(self, expected: TableConfig) -> TableConfig:
         """The same table with the index of another configuration, if these properties name none and that index is
@@ -302,12 +326,16 @@ class TableConfig:
             return replace(self, kind=replace(self.kind, index=expected.kind.index))
         return self
 
-    def _version(self) -> str:
-        return self.extra.get("hoodie.table.version", "9")
-
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _ordering_field(values: Mapping[str, str], kind: TableKind) -> str:
+    """The column that orders rows of one key; "" where the later commit always wins, whatever column is named."""
+    if values[MERGE_MODE] == COMMIT_TIME and not kind.appends:
+        return ""
+    return values.get(ORDERING_FIELDS, "")
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -319,22 +347,15 @@ def expressions_of(rules: tuple[tuple[str, int], ...]) -> str:
     return ";".join(f"{rule},{count}" for rule, count in rules)
 
 
-def _rules(text: str | None, kind: str | None) -> tuple[tuple[str, int], ...]:
-    if not text or (kind or "regex") != "regex":
-        return ()
-    found = []
-    for part in text.split(";"):
-        rule, _, count = part.rpartition(",")
-        if not rule or not count.strip().isdigit():
-            return ()
-        found.append((rule, int(count)))
-    return tuple(found)
+def _rules(text: str | None) -> tuple[tuple[str, int], ...]:
+    parts = [part.rpartition(",") for part in (text or "").split(";") if part]
+    return tuple((rule, int(count)) for rule, _, count in parts)
 
 
 def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:
     """``hoodie.properties``, or its backup while another writer is changing it; and the file's size and time.
 
-    Raises ConfigError if there is no table, CorruptDataError, StorageError.
+    Raises ConfigError if there is no table, UnsupportedError, CorruptDataError, StorageError.
     """
     for path in (PROPERTIES_PATH, PROPERTIES_BACKUP_PATH):
         properties = storage.stat(path)

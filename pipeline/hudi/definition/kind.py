@@ -20,6 +20,8 @@ TYPE = "hoodie.table.type"
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
 MERGE_MODE = "hoodie.record.merge.mode"
+EVENT_TIME: Final = "EVENT_TIME_ORDERING"
+COMMIT_TIME: Final = "COMMIT_TIME_ORDERING"
 #: binlake's own name of the index. Hudi has no name for some of them.
 INDEX = "binlake.index"
 
@@ -103,7 +105,7 @@ class TableKind:
     @property
     def merge_mode(self) -> str:
         """``hoodie.record.merge.mode``."""
-        return "COMMIT_TIME_ORDERING" if self.appends else "EVENT_TIME_ORDERING"
+        return COMMIT_TIME if self.appends else EVENT_TIME
 
     def properties(self) -> dict[str, str]:
         """What ``hoodie.properties`` says of it."""
@@ -130,3 +132,10 @@ class TableKind:
             if text == stated and engine in (None, values.get(BUCKET_ENGINE, "SIMPLE")):
                 return cls(kind, name)
         return cls(kind, "bucket" if values.get("hoodie.bucket.index.num.buckets") and stated is None else UNKNOWN)
+
+
+def stated_indexes() -> dict[str, dict[str, str]]:
+    """Each value of ``binlake.index`` -> what Hudi's properties say beside it."""
+    stated = {name: {INDEX_TYPE: text} for name, text in _HUDI_TYPES.items()}
+    engines = {name: {**stated[name], BUCKET_ENGINE: engine} for name, engine in _ENGINES.items()}
+    return {**stated, **engines, "none": {}}

@@ -179,7 +179,8 @@ def ordering_values(table: pa.Table, ordering_field: str) -> Longs:
     column = table.column(ordering_field)
     if not (pa.types.is_signed_integer(column.type) or pa.types.is_temporal(column.type)):
         raise UnsupportedError(
-            f"rows are ordered by a column of type {column.type}", do_next="read the table with Hudi"
+            f"hoodie.table.ordering.fields is {ordering_field}, a column of type {column.type}",
+            do_next="read the table with Hudi",
         )
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())

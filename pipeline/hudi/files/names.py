@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
 TEMP_PATH = ".hoodie/.temp"
+#: What repairs took away or replaced (``services.kept``): readers look for data files outside of ``.hoodie`` only.
+REPAIRS_PATH = ".hoodie/.repairs"
 #: The write token of files that a retried task must overwrite: the same for every attempt.
 STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
 

@@ -33,14 +33,14 @@ def unescape_partition_value(text: str) -> str:
 def path_values(path: str, layout: PartitionLayout) -> list[str] | None:
     """The texts of the partition fields in a path, in the fields' order, DEFAULT_PARTITION for null or empty.
 
-    None for a path of another layout.
+    None for a path of another layout, or that looks like one: a missing property means the style without names.
     """
     segments = path.split("/")
     if len(segments) != len(layout.fields):
         return None
     values = []
     for name, segment in zip(layout.fields, segments, strict=True):
-        if layout.hive_style and not segment.startswith(f"{name}="):
+        if layout.hive_style != segment.startswith(f"{name}="):
             return None
         text = segment[len(name) + 1 :] if layout.hive_style else segment
         value = unescape_partition_value(text) if layout.url_encode else text

@@ -1,7 +1,8 @@
 """Repairs of ``fsck``'s findings without data loss: leftovers of dead writers, and the metadata table.
 
-Every step checks again before it acts, and can be repeated after a crash. No step changes or deletes a file of a
+Every step checks again before it acts, and can be repeated after a crash. No step changes or moves a file of a
 completed commit, except the files of a commit whose own file is empty (``Repair.DISCARD_COMMIT``): a failed write.
+What a step takes away or replaces is kept in the table (``kept``), and ``take_back`` makes the table what it was.
 
 To rebuild the metadata table, it is dropped first and initialised last: in between, readers list storage. If a data
 file is damaged it is only dropped, because the statistics of such a file cannot be computed.
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipeline.clock import InstantClock, now_ms
 from pipeline.errors import ConfigError, LostOwnershipError
 from pipeline.hudi.actions.commit import drop_markers
 from pipeline.hudi.actions.rollback import roll_back_pending
-from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
+from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig, load_config
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties
 from pipeline.hudi.files.names import parse_base_name, parse_log_name
@@ -31,8 +32,9 @@ from pipeline.hudi.metadata.services.rollback import roll_back
 from pipeline.hudi.metadata.services.tidy import recover
 from pipeline.hudi.metadata.table import MetadataTable
 from pipeline.hudi.read.index import INDEX_FAILURES
-from pipeline.hudi.services.fsck.evidence import GRACE_MS
+from pipeline.hudi.services.fsck.evidence import GRACE_MS, rolled_back_times
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
+from pipeline.hudi.services.kept import RepairFolder, keeping
 from pipeline.hudi.table.table import HudiTable
 from pipeline.hudi.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, Instant, State
 from pipeline.hudi.timeline.timeline import Timeline
@@ -83,19 +85,26 @@ def _step(repair: Repair, finding: Finding) -> Step:
 def repair(
     storage: Storage, plan: RepairPlan, *, grace_ms: int = GRACE_MS, locking: Locking | None = None
 ) -> Iterator[str]:
-    """Do the steps in order; yields a line for each step, done or no longer needed.
+    """Do the steps in order; yields a line for each step, done or no longer needed, and where former files are kept.
 
     Args:
         storage: the table's root. No writer may run: each commit of a writer makes a step fail.
         plan: from ``plan_repair``.
-        grace_ms: files changed more recently are not deleted.
+        grace_ms: files changed more recently are not moved.
         locking: the lock settings; the table's lock is held until the end.
 
-    Raises ConfigError, LockHeldError, LostOwnershipError if a writer runs, CorruptDataError, StorageError.
+    Raises UnsupportedError for a table that binlake must not change, ConfigError, LockHeldError, LostOwnershipError if
+    a writer runs, CorruptDataError, StorageError.
     """
+    load_config(storage)[0].check_changeable()
     ownership = Ownership(storage, locking)
     with ownership.lock:
-        yield from _Repairer(fenced(storage, ownership.lock), plan, grace_ms, ownership).run()
+        clock = InstantClock(Timeline.load(storage).latest_time())
+        folder = RepairFolder(storage, clock.next())
+        kept = fenced(keeping(storage, folder), ownership.lock)
+        yield from _Repairer(kept, plan, grace_ms, ownership, clock).run()
+        if folder.is_used:
+            yield f"the files as they were are kept in {folder.path}; binlake repair --take-back puts them back"
 
 
 @dataclass
@@ -104,7 +113,7 @@ class _Repairer:
     plan: RepairPlan
     grace_ms: int
     ownership: Ownership
-    clock: InstantClock = field(default_factory=InstantClock)
+    clock: InstantClock
     _settings: MetadataConfig | None = None
 
     def run(self) -> Iterator[str]:
@@ -124,12 +133,12 @@ class _Repairer:
                 return self._discard(step)
             case Repair.ROLL_BACK:
                 return self._roll_back()
-            case Repair.DELETE_FILE:
-                return self._delete_file(step)
-            case Repair.DELETE_UNFINISHED:
-                return self._delete_unfinished(step)
-            case Repair.DELETE_MARKERS:
-                return self._delete_markers(step)
+            case Repair.MOVE_FILE:
+                return self._move_file(step)
+            case Repair.MOVE_UNFINISHED:
+                return self._move_unfinished(step)
+            case Repair.MOVE_MARKERS:
+                return self._move_markers(step)
             case Repair.ADD_PARTITION_METADATA:
                 return self._add_partition_metadata(step)
             case Repair.RECOVER_INDEX:
@@ -214,29 +223,32 @@ class _Repairer:
         info = self.storage.stat(path)
         return info is None or now_ms() - info.modified_ms >= self.grace_ms
 
-    def _delete_file(self, step: Step) -> str:
+    def _move_file(self, step: Step) -> str:
         name = step.path.rpartition("/")[2]
         parsed = parse_log_name(name) or parse_base_name(name)
-        if parsed is None or self._timeline().find(parsed.instant) is not None or not self._old_enough(step.path):
+        timeline = self._timeline()
+        if parsed is None or timeline.find(parsed.instant) is not None or not self._old_enough(step.path):
             return f"left as it is: {step.path} belongs to an instant now, or is new"
+        if timeline.is_completed(parsed.instant) and parsed.instant not in rolled_back_times(self.storage, timeline):
+            return f"left as it is: readers use {step.path}"
         self.storage.delete(step.path)
-        return f"deleted {step.path}"
+        return f"moved {step.path} away"
 
-    def _delete_unfinished(self, step: Step) -> str:
+    def _move_unfinished(self, step: Step) -> str:
         directory = step.path.rpartition("/")[0]
         if not isinstance(self.storage, LeavesUnfinished) or not self._old_enough(step.path):
             return f"left as it is: {step.path} is new"
         if step.path not in {info.path for info in self.storage.unfinished(directory)}:
             return f"left as it is: {step.path} is not half-written"
         self.storage.delete(step.path)
-        return f"deleted {step.path}"
+        return f"moved {step.path} away"
 
-    def _delete_markers(self, step: Step) -> str:
+    def _move_markers(self, step: Step) -> str:
         instant = self._timeline().find(step.instant)
         if instant is not None and not instant.completed:
             return f"left as it is: {step.instant} is pending"
         drop_markers(self.storage, step.instant)
-        return f"deleted the markers of {step.instant}"
+        return f"moved the markers of {step.instant} away"
 
     def _add_partition_metadata(self, step: Step) -> str:
         partition = step.path.rpartition("/")[0]

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline.errors import CorruptDataError
 from pipeline.hudi.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
-from pipeline.hudi.definition.config import TableConfig
+from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
 from pipeline.hudi.timeline.instant import REPLACE_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
 
@@ -72,7 +73,16 @@ def bucketing_at(config: TableConfig, timeline: Timeline, as_of: str | None) -> 
 
 
 def _settled(config: TableConfig) -> list[_Counts]:
-    return [_Counts(since, _from_json(said)) for since, said in json.loads(config.extra.get(_HISTORY, "[]"))]
+    text = config.extra.get(_HISTORY, "[]")
+    try:
+        return [_Counts(since, _from_json(said)) for since, said in json.loads(text)]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CorruptDataError(
+            f"{_HISTORY} cannot be read: {text[:200]!r}",
+            do_next="restore hoodie.properties from a copy, or use the binlake version that wrote it",
+            table=config.name,
+            path=PROPERTIES_PATH,
+        ) from error
 
 
 def _stated(timeline: Timeline) -> list[_Counts]:

@@ -83,10 +83,11 @@ class HudiTable(MetadataKeeping):
             locking: how it is shared with other writers; None for a writer that is the only one.
             conflicts: what this writer's commits may do beside those of others.
 
-        Raises UnsupportedError for a schema that Hudi's readers do not support, AlreadyExistsError for an existing
-        table.
+        Raises UnsupportedError for a schema or a kind of table that Hudi's readers do not support, AlreadyExistsError
+        for an existing table.
         """
         config.check_columns(arrow_schema)
+        TableConfig.from_properties(config.to_properties())
         create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
         config = replace(config, extra={**config.extra, **create_schema})
         storage.write(_SKELETON_FILE, b"")

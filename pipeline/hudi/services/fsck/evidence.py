@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from pipeline.clock import now_ms
 from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
 from pipeline.hudi.actions.clean import pending_cleans, read_plan
 from pipeline.hudi.actions.late_completion import rolled_back_by
+from pipeline.hudi.actions.savepoint_record import read_savepoint
 from pipeline.hudi.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
 from pipeline.hudi.definition.schema import META_FIELDS, arrow_schema, value_schema
 from pipeline.hudi.files.names import (
@@ -23,18 +25,21 @@ from pipeline.hudi.files.names import (
     parse_base_name,
     parse_log_name,
 )
+from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.services.fsck.findings import Check, Finding, Severity
 from pipeline.hudi.table.bucket_counts import with_buckets_of
 from pipeline.hudi.table.rings import Rings
 from pipeline.hudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from pipeline.hudi.timeline.history import History
-from pipeline.hudi.timeline.instant import ROLLBACK, TIMELINE_PATH, Instant
+from pipeline.hudi.timeline.instant import ROLLBACK, SAVEPOINT, TIMELINE_PATH, Instant, parse_name
 from pipeline.hudi.timeline.timeline import Timeline
 from pipeline.storage.base import FileInfo, Storage, StorageNotFoundError
 
 #: The time without a change of an instant or a file after which its writer counts as dead.
 GRACE_MS = 3600 * 1000
 _HIDDEN = ".hoodie/"
+#: Before layout 2 the timeline was ``.hoodie`` itself.
+_OLD_INSTANT = re.compile(r"[0-9]{14,17}\.[a-z]+(\.(requested|inflight))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,14 @@ class Evidence:
         findings: list[Finding] = []
         config = _config(storage, findings)
         timeline = Timeline.load(storage)
-        with contextlib.suppress(CorruptDataError):  # the timeline's check reports it, or that of the rings
+        try:
             config = with_buckets_of(config, timeline)
             config = Rings(storage).taken_in(config, timeline)
+        except CorruptDataError as error:  # of another file: the timeline's check reports it, or that of the rings
+            if error.where.get("path") == PROPERTIES_PATH:
+                findings.append(
+                    Finding(Severity.ERROR, Check.CONFIG, error.what, PROPERTIES_PATH, advice=error.do_next)
+                )
         files = {info.path: info for info in storage.walk("")}
         evidence = cls(storage, config, timeline, files, grace_ms, findings=findings)
         evidence._read_commits()
@@ -164,12 +174,49 @@ class Evidence:
     @cached_property
     def rolled_back(self) -> set[str]:
         """Requested times that a completed rollback of the active timeline names."""
-        times: set[str] = set()
-        for rollback in self.timeline.completed_actions({ROLLBACK}):
-            try:
-                times.update(rolled_back_by(self.storage, rollback))
-            except (CorruptDataError, StorageNotFoundError):
-                continue  # the timeline's check reports it
+        return rolled_back_times(self.storage, self.timeline)
+
+    @cached_property
+    def held(self) -> set[str]:
+        """The paths that readable savepoints hold."""
+        paths: set[str] = set()
+        for completed in self.timeline.completed_actions({SAVEPOINT}):
+            with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # the timeline's check reports it
+                files = read_savepoint(self.storage, completed).files
+                paths.update(in_partition(partition, name) for partition, names in files.items() for name in names)
+        return paths
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why a file that no commit names may still be one of a commit: what of the timeline is missing or cannot be
+        read. "" for a whole timeline, on which a writer's instant stands before its first file."""
+        if not self.timeline.completed():
+            return "the timeline has no completed commit"
+        if self.unreadable:
+            return f"the commit of {min(self.unreadable)} cannot be read"
+        if not self.history_readable:
+            return "the archived timeline cannot be read"
+        for info in self.files.values():
+            directory, _, name = info.path.rpartition("/")
+            if directory == TIMELINE_PATH and not name.startswith(".") and parse_name(name) is None:
+                return f"{info.path} is not an instant of this timeline layout"
+            if directory == ".hoodie" and _OLD_INSTANT.match(name):
+                return f"{info.path} is an instant of an older timeline layout"
+        return ""
+
+    def is_lost(self, instant: str) -> bool:
+        """Whether the commit of an instant was completed, as others tell, and is on the timeline no more."""
+        return instant in self._told_elsewhere and instant not in self.rolled_back
+
+    @cached_property
+    def _told_elsewhere(self) -> set[str]:
+        """Requested times of completed writes that commits and the metadata table's timeline name."""
+        bodies = [*self.bodies.values(), *self.archived.values()]
+        times = {stat.prev_commit for body in bodies for stat in body.stats if stat.prev_commit}
+        for info in self.below(f"{METADATA_PATH}/{TIMELINE_PATH}"):
+            instant = parse_name(info.path.rpartition("/")[2])
+            if instant is not None and instant.completed:
+                times.add(instant.requested_time)
         return times
 
     @cached_property
@@ -203,6 +250,15 @@ class Evidence:
     def data_path(self, partition_path: str, name: str) -> FileInfo | None:
         """A file of a partition, if it exists."""
         return self.files.get(in_partition(partition_path, name))
+
+
+def rolled_back_times(storage: Storage, timeline: Timeline) -> set[str]:
+    """Requested times that the readable completed rollbacks of the active timeline name."""
+    times: set[str] = set()
+    for rollback in timeline.completed_actions({ROLLBACK}):
+        with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # the timeline's check reports it
+            times.update(rolled_back_by(storage, rollback))
+    return times
 
 
 def _config(storage: Storage, findings: list[Finding]) -> TableConfig:

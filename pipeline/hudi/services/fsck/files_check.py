@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import CorruptDataError
 from pipeline.hudi.files.names import (
     PARTITION_METADATA,
+    REPAIRS_PATH,
     BaseFileName,
     in_partition,
     parse_base_name,
@@ -23,6 +24,7 @@ from pipeline.hudi.timeline.commit_metadata import WriteStat
 from pipeline.hudi.timeline.instant import CLEAN
 from pipeline.storage.base import LeavesUnfinished, StorageNotFoundError
 
+_LOST = "it may be of an archived or a lost commit: restore the timeline, or compare the file's rows with the table's"
 _ALIVE = "too young to be sure that its writer is dead: check again later"
 
 
@@ -37,6 +39,7 @@ def check_files(evidence: Evidence) -> Iterator[Finding]:
     yield from _shared_buckets(evidence)
     yield from _foreign(evidence)
     yield from _unfinished(evidence)
+    yield from _kept(evidence)
 
 
 def _named(evidence: Evidence) -> dict[str, WriteStat]:
@@ -65,27 +68,37 @@ def _unreferenced(evidence: Evidence, file: DataFile, named: dict[str, WriteStat
 
 
 def _leftover(evidence: Evidence, file: DataFile) -> Finding:
-    """A file of an instant that is in no timeline."""
+    """A file of an instant that is in no timeline. It may go if nothing needs it: a rollback names its instant, or no
+    reader sees it, the timeline is whole, and nothing tells that its commit was completed."""
     instant = file.name.instant
-    visible = evidence.timeline.is_completed(instant)
-    archive = evidence.timeline.history().files or not evidence.history_readable
-    sure = instant in evidence.rolled_back or not visible or not archive
+    visible, rolled_back = evidence.timeline.is_completed(instant), instant in evidence.rolled_back
     what = "no commit names the file"
-    if instant in evidence.rolled_back:
+    if rolled_back:
         what = "a file of a commit that was rolled back still exists"
     if visible:
         what += ", and readers use it: its instant is older than the active timeline"
-    old = evidence.is_old(file.info)
-    advice = _ALIVE if sure else "it may be of an archived commit: compare its rows with the table's"
+    why = _why_not(evidence, file) if rolled_back or not visible else "readers use it"
+    if why and not visible:
+        what += f", and readers do not see its rows; {why}"
+    may_go = not why and evidence.is_old(file.info)
     return Finding(
-        Severity.ERROR if visible else Severity.WARNING,
+        Severity.ERROR if visible or why else Severity.WARNING,
         Check.FILES,
         what,
         file.path,
         instant=instant,
-        repair=Repair.DELETE_FILE if sure and old else None,
-        advice="" if sure and old else advice,
+        repair=Repair.MOVE_FILE if may_go else None,
+        advice="" if may_go else _LOST if why else _ALIVE,
     )
+
+
+def _why_not(evidence: Evidence, file: DataFile) -> str:
+    """Why a file that no reader sees may still be needed; "" if it is a leftover."""
+    if file.path in evidence.held:
+        return "a savepoint holds it"
+    if evidence.is_lost(file.name.instant):
+        return "its commit was completed, and the timeline lacks it"
+    return evidence.doubt
 
 
 def _is_first_base(evidence: Evidence, file: DataFile) -> bool:
@@ -242,6 +255,18 @@ def _unfinished(evidence: Evidence) -> Iterator[Finding]:
             Check.FILES,
             f"a half-written file of {info.size} bytes",
             info.path,
-            repair=Repair.DELETE_UNFINISHED if old else None,
+            repair=Repair.MOVE_UNFINISHED if old else None,
             advice="" if old else _ALIVE,
+        )
+
+
+def _kept(evidence: Evidence) -> Iterator[Finding]:
+    """What earlier repairs have kept."""
+    for name in sorted({info.path.split("/")[2] for info in evidence.below(REPAIRS_PATH)}):
+        yield Finding(
+            Severity.INFO,
+            Check.FILES,
+            "an earlier repair keeps files as they were before it",
+            f"{REPAIRS_PATH}/{name}",
+            advice="binlake repair --take-back puts them back; delete the folder by hand once the table is right",
         )

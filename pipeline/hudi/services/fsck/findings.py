@@ -30,9 +30,9 @@ class Repair(StrEnum):
 
     DISCARD_COMMIT = "take the commit back whose file is empty, with its data files"
     ROLL_BACK = "roll back the pending commits of dead writers"
-    DELETE_FILE = "delete the file"
-    DELETE_UNFINISHED = "delete the half-written file"
-    DELETE_MARKERS = "delete the instant's markers"
+    MOVE_FILE = "move the file away"
+    MOVE_UNFINISHED = "move the half-written file away"
+    MOVE_MARKERS = "move the instant's markers away"
     ADD_PARTITION_METADATA = "write the partition's metadata file"
     RECOVER_INDEX = "finish or undo what is pending in the metadata table"
     REBUILD_INDEX = "rebuild the metadata table from the data"

@@ -161,6 +161,6 @@ def _markers(evidence: Evidence) -> Iterator[Finding]:
             "markers were left behind",
             f"{TEMP_PATH}/{instant}",
             instant=instant,
-            repair=Repair.DELETE_MARKERS if old else None,
+            repair=Repair.MOVE_MARKERS if old else None,
             advice="" if old else _ALIVE,
         )

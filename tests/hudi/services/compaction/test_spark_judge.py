@@ -52,7 +52,7 @@ def hudi(spark: SparkSession, indexed: bool) -> Iterator[SparkSession]:
     """A session whose Hudi writers and procedures keep the metadata table as the table has it."""
     flag = str(indexed).lower()
     conf = {"hoodie.metadata.enable": flag, **dict.fromkeys(INDEX, flag)}
-    conf |= {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.datasource.write.recordkey.field": "id"}
+    conf |= {"hoodie.compact.inline.max.delta.commits": "1"}
     with configured(spark, conf) as session:
         yield session
 

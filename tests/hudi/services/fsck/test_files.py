@@ -3,6 +3,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from pipeline.hudi.definition.bucket import bucket_of_file_id, file_id
 from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
 from pipeline.hudi.services.fsck import Check, Repair, Severity
@@ -25,25 +27,21 @@ def renamed(file: Path, instant: str) -> Path:
 def test_a_file_of_an_unknown_instant_is_a_leftover(plain: Path) -> None:
     stray = renamed(logs(plain)[0], FUTURE)
     (only,) = told(plain)
-    assert (only.severity, only.check, only.repair) == (Severity.WARNING, Check.FILES, Repair.DELETE_FILE)
+    assert (only.severity, only.check, only.repair) == (Severity.WARNING, Check.FILES, Repair.MOVE_FILE)
     assert plain / only.path == stray
     age(plain, hours=0.5)
     assert told(plain)[0].repair is None, "too young"
-    assert told(plain, grace_ms=60_000)[0].repair is Repair.DELETE_FILE
+    assert told(plain, grace_ms=60_000)[0].repair is Repair.MOVE_FILE
 
 
-def test_a_leftover_that_readers_take_for_archived_is_an_error(plain: Path) -> None:
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_leftover_that_readers_take_for_archived_is_an_error_and_stays(plain: Path, archived: bool) -> None:
     renamed(logs(plain)[0], PAST)
-    first, *_ = [f for f in told(plain) if f.check is Check.FILES]
-    assert (first.severity, first.repair) == (Severity.ERROR, Repair.DELETE_FILE)
-    assert "readers use it" in first.what
-
-
-def test_with_an_archive_such_a_file_is_not_touched(plain: Path) -> None:
-    renamed(logs(plain)[0], PAST)
-    lake.write_history(plain, {"20000101000000000": "20000101000000001"})
+    if archived:
+        lake.write_history(plain, {"20000101000000000": "20000101000000001"})
     first, *_ = [f for f in told(plain) if f.check is Check.FILES]
     assert (first.severity, first.repair) == (Severity.ERROR, None)
+    assert "readers use it" in first.what
     assert "archived" in first.next
 
 
@@ -66,7 +64,7 @@ def test_files_of_a_rolled_back_commit_are_told(plain: Path) -> None:
     age(plain)
     (only,) = told(plain)
     assert "rolled back" in only.what
-    assert only.repair is Repair.DELETE_FILE
+    assert only.repair is Repair.MOVE_FILE
 
 
 def test_a_file_that_a_commit_names_is_gone(plain: Path) -> None:

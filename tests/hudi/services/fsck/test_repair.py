@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import LostOwnershipError
+from pipeline.hudi.actions.rollback import RollbackPlan
 from pipeline.hudi.metadata.config import MetadataConfig
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.services.fsck import Repair
 from pipeline.hudi.services.repair import RepairPlan, Step, plan_repair, repair
 from pipeline.hudi.table.table import HudiTable
-from pipeline.hudi.timeline.instant import DELTA_COMMIT, Instant, State
+from pipeline.hudi.timeline.instant import DELTA_COMMIT, ROLLBACK, Instant, State
 from tests.hudi import lake
 from tests.hudi.failing_storage import Killed
 from tests.hudi.metadata.below import Counting, Dying
@@ -119,10 +120,16 @@ def test_an_indexed_table(indexed: Path, number: int) -> None:
     assert set(metadata_of(indexed).columns) == set(columns)
 
 
-def test_a_leftover_that_readers_took_in_is_gone_with_its_rows(plain: Path) -> None:
+def test_a_leftover_that_readers_took_in_is_gone_with_its_rows_once_a_rollback_names_it(plain: Path) -> None:
     before = rows(plain)
-    renamed(logs(plain)[-1], PAST)
-    mend(plain)
+    stray = renamed(logs(plain)[-1], PAST)
+    assert mend(plain) == []
+    plan = RollbackPlan(PAST, DELTA_COMMIT, ())
+    table = HudiTable.open(lake.storage_at(plain))
+    rollback = Instant(table.clock.next(), ROLLBACK, State.COMPLETED, table.clock.next())
+    (plain / rollback.path).write_bytes(plan.metadata(table.storage.uri, rollback.requested_time, 1))
+    assert mend(plain)
+    assert not stray.exists()
     assert told(plain) == []
     assert rows(plain) == before
 
@@ -180,15 +187,15 @@ def test_each_step_looks_again_before_it_acts(plain: Path) -> None:
     before = rows(plain)
     steps = (
         Step(Repair.DISCARD_COMMIT, newest.path, newest.requested_time),
-        Step(Repair.DELETE_FILE, str(live.relative_to(plain))),
-        Step(Repair.DELETE_UNFINISHED, str(live.relative_to(plain))),
+        Step(Repair.MOVE_FILE, str(live.relative_to(plain))),
+        Step(Repair.MOVE_UNFINISHED, str(live.relative_to(plain))),
     )
     done = list(repair(storage, RepairPlan(steps)))
     assert all(line.startswith("left as it is") for line in done)
     assert rows(plain) == before
     stray = renamed(live, FUTURE)
     age(plain, hours=0)
-    list(repair(storage, RepairPlan((Step(Repair.DELETE_FILE, str(stray.relative_to(plain))),))))
+    list(repair(storage, RepairPlan((Step(Repair.MOVE_FILE, str(stray.relative_to(plain))),))))
     assert stray.exists()
 
 
