@@ -204,6 +204,31 @@ def test_the_rules_of_a_table_are_those_of_its_shadow(tmp_path: Path) -> None:
     assert follower.stored(path_of(follower, "_t_new")) == {1: {"id": 1, "qty": None, "tier": 7}}
 
 
+@pytest.mark.parametrize("known", ["live", "late"])
+def test_a_new_key_that_numbers_the_rows_is_the_one_of_the_shadow(tmp_path: Path, known: str) -> None:
+    source, follower = begun(tmp_path)
+    source.create("_t_new", COLUMNS, snapshot=False)
+    columns = {"nid": "int", **COLUMNS}
+    clause = "DROP PRIMARY KEY, ADD COLUMN nid int NOT NULL AUTO_INCREMENT FIRST, ADD PRIMARY KEY (nid)"
+    source.rekey("_t_new", f"ALTER TABLE `_t_new` {clause}", ("nid",), columns)
+    if known == "live":
+        follower.run()
+    for key, row in source.tables["t"].rows.items():
+        source.put("_t_new", key, name=row["name"], nid=key + 100)
+    if known == "live":
+        follower.run()
+    source.rename_tables(("t", "_t_old"), ("_t_new", "t"))
+    source.put("t", 3, name="numbered")
+    source.delete("t", 4)
+    source.drop_table("_t_old")
+    follower.run()
+    check(follower)
+    follower.restart()
+    source.put("t", 5, name="numbered")
+    follower.run()
+    check(follower)
+
+
 class Script:
     """Random runs of the tools, application writes, and batches in between."""
 

@@ -35,6 +35,8 @@ RuleOf = Callable[[SourceTable], SchemaChangeSettings]
 VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 NO_FACTS = ShadowFacts()
+#: How long a tool takes at most from the creation of its copy to the statements that alter it.
+_MADE_WITHIN_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Effect:
     ``old``, ``to``: names of RENAME; of CREATE, ``to`` is the name that a later table of that name was created under.
     ``note``: a remark. ``keys``: the table's key before and after the statement, as the source's definitions give it;
     None where they do not tell. ``empties``: of DROP, whether the rows go whatever the policy is: a tool has made or
-    put away the table. ``undetermined``: what the statement leaves open.
+    put away the table. ``unfilled``: of ALTER, whether the table has no rows yet: a tool has just
+    made it. ``undetermined``: what the statement leaves open.
     """
 
     event: DdlEvent
@@ -77,6 +80,7 @@ class Effect:
     note: str = ""
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     empties: bool = False
+    unfilled: bool = False
     undetermined: tuple[Undetermined, ...] = ()
 
 
@@ -199,8 +203,19 @@ class _HistoryBuilder:
                 self._effect(ddl.source, self._about(event, ddl))
 
     def _about(self, event: DdlEvent, ddl: TableDdl) -> Effect:
-        keys = self._keys(event, ddl.source)
-        return Effect(event, ddl.action, ddl.clauses, keys=keys, empties=self._is_tools(ddl.source, event))
+        keys, tools = self._keys(event, ddl.source), self._is_tools(ddl.source, event)
+        unfilled = tools and self._is_being_made(ddl.source, event)
+        return Effect(event, ddl.action, ddl.clauses, keys=keys, empties=tools, unfilled=unfilled)
+
+    def _is_being_made(self, source: SourceTable, event: DdlEvent) -> bool:
+        """Whether a table was created just now under the name that it has, and has only been altered since. A tool
+        alters its copy at once; a table that somebody fills before may not pass for empty."""
+        identity = self.history.identity(source, event.order).identity or source
+        effects = self.history.effects.get(identity, ())
+        made = next((e for e in reversed(effects) if e.action is not Action.ALTER), None)
+        if made is None or made.action is not Action.CREATE or None in (made.event.seconds, event.seconds):
+            return False
+        return (event.seconds or 0) - (made.event.seconds or 0) <= _MADE_WITHIN_S
 
     def _shadowed(self, source: SourceTable) -> SourceTable | None:
         """The table whose shadow a table may be, by its name; None where shadows are tables like any other."""

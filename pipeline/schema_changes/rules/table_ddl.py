@@ -135,12 +135,13 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
     undetermined: list[Undetermined] = []
     state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
     for effect in effects:
+        state.empty = effect.unfilled
         judged, removed = _by_action(effect, state)
         rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
-        undetermined += judged.undetermined
+        undetermined += judged.undetermined if not effect.unfilled else ()
         undetermined += effect.undetermined if state.rules.kind != "append" else ()
         deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
