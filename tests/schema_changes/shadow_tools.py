@@ -26,14 +26,19 @@ NOTES = {"id": "bigint", "last_update": "varchar(30)", "hint": "varchar(64)", "v
 
 @dataclass
 class Captured(DdlSource):
-    """A source whose connector leaves the rows of some tables out; their statements come."""
+    """A source whose connector leaves the rows of some tables out; their statements come. ``together``: the rows of all
+    tables go to one topic."""
 
     captures: Callable[[str], bool] = lambda table: True
+    together: bool = False
 
     def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:
         """A row event, if the connector's table filter takes it."""
         if self.captures(table):
             super().event(table, op, after, before, key, kind)
+            if self.together:
+                place = next(at for at in self.log.records if at[0] == f"s.shop.{table}")
+                self.log.records.setdefault(("s", 0), []).extend(self.log.records.pop(place))
         else:
             self.pos += 10
 

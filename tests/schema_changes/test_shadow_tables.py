@@ -204,6 +204,55 @@ def test_the_rules_of_a_table_are_those_of_its_shadow(tmp_path: Path) -> None:
     assert follower.stored(path_of(follower, "_t_new")) == {1: {"id": 1, "qty": None, "tier": 7}}
 
 
+def test_the_shadow_of_a_table_with_rules_is_left_out_where_nothing_tells_that_a_tool_made_it(tmp_path: Path) -> None:
+    """The connector took its snapshot in the middle of a run: the copy is a table like any other to it."""
+    source = Captured()
+    source.create("t", COLUMNS)
+    source.put("t", 1, name="secret")
+    source.create("_t_new", COLUMNS)
+    source.copy("_t_new", "t")
+    source.snapshot("_t_new", "true")
+    for place, kind in ((tmp_path / "ruled", Overruled), (tmp_path / "plain", Follower)):
+        kind(source, place).run()
+    assert {p.name for p in (tmp_path / "ruled" / "shop").iterdir()} == {"t"}
+    assert {p.name for p in (tmp_path / "plain" / "shop").iterdir()} == {"t", "_t_new"}
+    source.put("_t_new", 1, name="other")
+    source.rename_tables(("t", "_t_old"), ("_t_new", "t"))
+    source.put("t", 2, name="secret")
+    ruled, plain = Overruled(source, tmp_path / "ruled"), Follower(source, tmp_path / "plain")
+    ruled.run()
+    plain.run()
+    check(plain)
+    assert path_of(ruled, "t") == "t"
+    assert [point[:43] for point in open_points(ruled)] == ["rows: the rows of shop._t_new are not in th"]
+
+
+@pytest.mark.parametrize("kind", ["append", "merged"])
+def test_a_table_that_no_other_can_go_on_for_keeps_its_rows(tmp_path: Path, kind: str) -> None:
+    source = Captured()
+    source.create("t", COLUMNS)
+    source.put("t", 1, name="a")
+    follower = Follower(source, tmp_path)
+    if kind == "append":
+        follower.sections = {"kind": "append"}
+    else:
+        shard = {"column": "shard", "value": "{1}"}
+        follower.routes = [{"match": r"shop\.(t)", "to": "shop.all_t", "shard": shard}]
+    follower.run()
+    tool = Tool(source, "pt", "tier", keeps=lambda key: key > 1)
+    tool.start()
+    tool.copy(range(9))
+    tool.swap()
+    source.put("t", 2, tier=1)
+    follower.run()
+    path = "t" if kind == "append" else "all_t"
+    assert {p.name for p in (tmp_path / "shop").iterdir()} == {path}
+    assert {row["id"] for row in follower.all_rows(path)} == {1, 2}
+    told = HudiTable.open(open_storage(str(tmp_path / "shop" / path), {})).extra_metadata("binlake.ddl")
+    open_rows = [str(one) for one in undetermined_columns(entries_from_text(told))]
+    assert bool(open_rows) is (kind == "merged"), "an append table has what was inserted"
+
+
 @pytest.mark.parametrize("known", ["live", "late"])
 def test_a_new_key_that_numbers_the_rows_is_the_one_of_the_shadow(tmp_path: Path, known: str) -> None:
     source, follower = begun(tmp_path)
@@ -238,6 +287,7 @@ class Script:
         policies = {"recreate_table": "keep"} if self.chance.random() < 0.3 else {}
         self.source, self.live = begun(place / "live", **policies)
         self.late = Follower(self.source, place / "late", dict(self.live.sections))
+        self.source.together = not self.unseen and self.chance.random() < 0.2
         if self.unseen:
             self.source.captures = lambda table: not table.startswith("_")
         self.columns = 0

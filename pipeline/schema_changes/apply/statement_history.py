@@ -53,7 +53,7 @@ class StatementHistory:
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
         built_from = (log.revision, len(sources), self.heard, len(self._taken), len(self._in_place))
         if self._built_from != built_from:
-            facts = ShadowFacts(self._rows_come, self._in_place, self._known_lake)
+            facts = ShadowFacts(self._rows_come, self._has_rules, self._in_place, self._known_lake)
             self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions, facts)
             self._built_from = built_from
             self._known = sources | self.events.effects.keys()
@@ -73,13 +73,14 @@ class StatementHistory:
 
     def _rows_come(self, shadow: SourceTable, base: SourceTable) -> bool:
         """Whether the rows of a table's shadow come to a lake table that can take the table's place. Topics tell it
-        by their names; where the table's own topic is not named after it, rows of all tables come together."""
+        by their names. Where the table's own topic is not named after it, rows of all tables come together, those of
+        a table that no statement has made do not."""
         tables = self._settings.tables
         if tables.leaves_out(shadow) or not self._can_be_taken_over(base):
             return False
         if shadow in self._taken or topic_suffix(shadow) in self._suffixes:
             return True
-        return topic_suffix(base) not in self._suffixes
+        return topic_suffix(base) not in self._suffixes and shadow in self._schemas.sources()
 
     def _can_be_taken_over(self, base: SourceTable) -> bool:
         """Whether another lake table can go on for a table's: one that keeps no more than the table's own rows."""
@@ -153,7 +154,17 @@ class StatementHistory:
         if self._rule_of(base).shadow_tables != "filter" or source in self.events.names or source in self._known_lake:
             return False
         columns = [name for v in self._schemas.versions(source)[-1:] for name, _ in v.columns]
-        return has_notes(source, columns) or not self._rows_come(source, base)
+        return has_notes(source, columns) or self._has_rules(source, base) or not self._rows_come(source, base)
+
+    def _has_rules(self, shadow: SourceTable, base: SourceTable) -> bool:
+        """Whether a table is left out, routed or ruled by an override, and its shadow would not be by its own name."""
+        tables = self._settings.tables
+        if not tables.selects(base):
+            return True
+        its, own = destination(base, tables), destination(shadow, tables)
+        if own != shadow or tables.override_of(own) is not None:
+            return False
+        return its != base or tables.override_of(its) is not None
 
     def renamed_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The lake tables of renamed tables whose rows come in these topics."""

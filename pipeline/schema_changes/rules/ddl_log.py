@@ -24,7 +24,14 @@ from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
-from pipeline.schema_changes.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed, swapped_unseen, swaps
+from pipeline.schema_changes.rules.shadows import (
+    IN_PLACE,
+    ShadowFacts,
+    has_notes,
+    shadowed,
+    swapped_unseen,
+    swaps,
+)
 from pipeline.schema_changes.rules.undetermined import Undetermined
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, plain_table
@@ -194,7 +201,7 @@ class _HistoryBuilder:
                 for source in sorted(self.known, key=str):
                     if source.database == ddl.source.database:
                         self._effect(source, Effect(event, ddl.action))
-            elif self._is_left_out(ddl.source, event):
+            elif self._is_left_out(ddl.source, event, made=ddl.action is Action.CREATE):
                 self._alter_shadow(ddl)
             elif ddl.action is Action.CREATE:
                 self._create(event, ddl)
@@ -224,15 +231,17 @@ class _HistoryBuilder:
             return None
         return base
 
-    def _is_left_out(self, source: SourceTable, event: DdlEvent) -> bool:
-        """Whether the rows of a tool's table are not taken. One that has a lake table is taken, whatever its name."""
+    def _is_left_out(self, source: SourceTable, event: DdlEvent, *, made: bool = False) -> bool:
+        """Whether the rows of a tool's table are not taken. One that has a lake table is taken, whatever its name.
+        ``made``: whether the statement creates it; the lake table of any other has the rules of its own name."""
         base = self._shadowed(source)
         name = name_at(self.history.names.get(source, ()), event.order)
         if base is None or source in self.facts.lake or (name is not None and name.identity is not None):
             return False
         versions = self.versions_of(source)
         defined = [name for name, _ in next((v.columns for v in versions if v.columns), ())]
-        if self.facts.rows_come(source, base) and not has_notes(source, defined):
+        fits = made or not self.facts.has_rules(source, base)
+        if fits and self.facts.rows_come(source, base) and not has_notes(source, defined):
             return False
         self.history.shadows.add(source)
         return True

@@ -60,15 +60,21 @@ def _all_come(shadow: SourceTable, base: SourceTable) -> bool:
     return True
 
 
+def _none_has(shadow: SourceTable, base: SourceTable) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class ShadowFacts:
     """What is known of the tables of tools besides the statements.
 
     ``rows_come``: whether the lake gets the rows of a shadow (the first name), so that it can take the place of its
-    table. ``in_place``: statements (ordering value, digest) that commits record as swaps of the definition alone.
-    ``lake``: the lake tables that exist.
+    table. ``has_rules``: whether the settings have rules for a table (the second name) that its shadow would not have
+    under its own name (the first). ``in_place``: statements (ordering value, digest) that commits record as swaps of
+    the definition alone. ``lake``: the lake tables that exist.
     """
 
     rows_come: Callable[[SourceTable, SourceTable], bool] = _all_come
+    has_rules: Callable[[SourceTable, SourceTable], bool] = _none_has
     in_place: Collection[tuple[int, str]] = ()
     lake: Collection[SourceTable] = ()
