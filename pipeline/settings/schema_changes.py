@@ -39,7 +39,8 @@ class SchemaChangeSettings(Section):
     rename_table: Literal["follow", "new", "refuse"] = "follow"
     """RENAME TABLE. ``follow``: the rows go to the same lake table as before; ``new``: to a table with the new name."""
     shadow_tables: Literal["filter", "keep"] = "filter"
-    """The temporary tables of pt-online-schema-change and gh-ost. ``filter`` leaves them out; ``keep`` takes them."""
+    """The tables of pt-online-schema-change and gh-ost. ``filter``: a copy takes the table's place at the swap, under
+    the table's rules, and gh-ost's notes are left out; ``keep``: they are tables like any other."""
 
     def without_changed_rows(self) -> Self:
         """The same rules for an append table: no statement changes or deletes its stored rows."""

@@ -187,6 +187,10 @@ class TablesSettings(Section):
         taken = _matches(name, self.include) and not _matches(name, self.exclude)
         return taken and (not self.fans_out or self.destination(source) is not None)
 
+    def leaves_out(self, source: SourceName) -> bool:
+        """Whether ``exclude`` names the source table."""
+        return _matches(_plain_name(source), self.exclude)
+
     def destination(self, source: SourceName) -> Destination | None:
         """The lake table of a source table's rows: the table of cells of a store's table, else the first stitched table
         that has it as a source, else by the first route that matches; None if the route leaves the table out.

@@ -53,6 +53,7 @@ class Planner:
     def settle(self) -> None:
         """Carry out the pending statements. Raises BinlakeError."""
         ledger = self._policy.ledger
+        self._ddl.history.hear(ledger.positions)
         held = ledger.paused.keys() | ledger.stopped.keys()
         self._notes += self._ddl.settle(ledger.tables, self._settings.name, self._files, self._services, held)
 
@@ -68,6 +69,7 @@ class Planner:
         Raises BinlakeError.
         """
         settings, starts = self._settings, batch.starts
+        self._ddl.history.hear({**starts, **batch.end})
         self.settle()
         ddl = self._ddl.plan(starts)
         return BatchPlan(

@@ -15,12 +15,11 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.names import TableNames
 from pipeline.position.record_reader import RecordReader
 from pipeline.schema_changes.apply.schema_states import SchemaStates
-from pipeline.schema_changes.rules.ddl_log import DdlHistory
 from pipeline.schema_changes.rules.undetermined import undetermined_columns
 from pipeline.storage import open_storage
-from pipeline.upsert.fanout import destination
 from tests.judges import hudi_rs
 from tests.oracle.exceptions import CASCADED, Excuses
 from tests.oracle.play import STREAM, Stream
@@ -133,14 +132,9 @@ def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
 
 
 def _home(stream: Stream, source: SourceTable) -> str:
-    """Where the lake keeps a table that the source calls so now, by the stream's own reckoning of names."""
-    assert stream.registry is not None
-    settings = stream.settings()
-    history: DdlHistory = stream.registry.ddl.history(
-        lambda s: settings.table_rules(destination(s, settings.tables)).schema_changes, stream.registry.sources()
-    )
-    identity = history.identity(source, _LAST).identity or source
-    return settings.table_rules(identity).path
+    """Where the lake keeps a table that the source calls so now, by the names that the stream has written."""
+    found = TableNames.load(open_storage(str(stream.place)), STREAM).called(source)
+    return found.path if found is not None else stream.settings().table_rules(source).path
 
 
 def _is_null(truth: TruthTable, column: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -89,7 +89,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     checks += [lake, _run("state", partial(_check_state, settings))]
     if lake.verdict is Verdict.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
-    checks += _check_ddl(settings, known_tables(settings, probe.topics), reachable=bool(probe.topics))
+    checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
     if probe.topics:
         checks += check_overrides(settings, known_tables(settings, probe.topics))
     return checks
@@ -142,14 +142,14 @@ def _check_registry(settings: Settings) -> str:
     return f"{registry.url} answers"
 
 
-def _check_ddl(settings: Settings, tables: list[SourceTable], *, reachable: bool) -> Iterator[Check]:
+def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection[str]) -> Iterator[Check]:
     """Policies, and what the statements come to that the DDL topics or the tables tell of."""
     yield from (Check(f.name, Verdict.OK, f.detail) for f in policies(settings, tables))
-    if not reachable:
+    if not topics:
         return
     try:
         lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-        for finding in statements(settings, lake, tables):
+        for finding in statements(settings, lake, tables, topics):
             yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
     except BinlakeError as error:
         yield _failed("ddl", error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.decode.changes import SourceTable
 from pipeline.lake.lake import Lake
@@ -47,8 +47,12 @@ def _said(rule: SchemaChangeSettings, common: SchemaChangeSettings | None = None
     return ", ".join(f"{name} {value}" for name, value in values.items() if known.get(name) != value)
 
 
-def statements(settings: Settings, lake: Storage, tables: Sequence[SourceTable]) -> Iterator[DdlFinding]:
+def statements(
+    settings: Settings, lake: Storage, tables: Sequence[SourceTable], topics: Iterable[str]
+) -> Iterator[DdlFinding]:
     """The statements of the DDL topics, and those that tables have recorded, table by table. Changes nothing.
+
+    ``topics``: those that exist; they tell whether the rows of a schema change tool's copy come.
 
     Raises TransientError, ConfigError where the DDL topics cannot be read; CorruptDataError, StorageError for tables.
     """
@@ -57,6 +61,7 @@ def statements(settings: Settings, lake: Storage, tables: Sequence[SourceTable])
     found = sorted({destination(source, settings.tables) for source in tables}, key=str)
     known = [source for source in found if opened.look(settings.table_rules(source)) is not None]
     keeper = DdlKeeper(settings, opened, registry)
+    keeper.history.hear(topics)
     for source, entries in keeper.preview(known).items():
         for entry, done in entries[-_SHOWN:]:
             yield DdlFinding(f"ddl {source}", f"{entry} ({'carried out' if done else 'waits'})", entry.is_refusal)

@@ -21,7 +21,9 @@ class FreshTable:
 
     def with_origin(self, entries: Iterable[Entry], first: pa.Schema, last: TableSchemaState) -> FreshTable:
         """With the statements about one source table, which had the columns ``first`` before them."""
-        added = (f for f in last.schema if f.name not in first.names and f.name not in last.gone)
+        rule = last.rules.columns
+        added = [f for f in last.schema if f.name not in first.names and f.name not in last.gone]
+        added = [f for f in added if rule is None or rule.keeps(f.name)]
         return FreshTable((*self.entries, *entries), (*self.added, *added))
 
     def columns(self, found: pa.Schema) -> pa.Schema:

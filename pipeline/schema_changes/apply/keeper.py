@@ -61,7 +61,7 @@ class DdlKeeper:
         self._schemas = schemas
         self.history = StatementHistory(settings, lake, schemas)
         self._states = SchemaStates(settings, schemas)
-        self._quiet: tuple[int, int, int, int, frozenset[SourceTable]] | None = None
+        self._quiet: tuple[int, int, int, int, int, frozenset[SourceTable]] | None = None
         self._mine: set[SourceTable] = set()
         self._plans: dict[SourceTable, SourceDdl] = {}
         self._settled: dict[str, tuple[int, int, int]] = {}
@@ -113,6 +113,7 @@ class DdlKeeper:
         known = list(known)
         known_state = (
             self._schemas.ddl.revision,
+            self.history.heard,
             len(self._schemas.sources()),
             len(known),
             self._lake.openings,
@@ -127,7 +128,7 @@ class DdlKeeper:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is None or source in held:
                 continue
-            mark = (self._schemas.ddl.revision, table.table.generation, id(table))
+            mark = (self._schemas.ddl.revision + self.history.heard, table.table.generation, id(table))
             path = table.rules.path
             if self._settled.get(path) == mark:
                 continue
@@ -226,7 +227,8 @@ class DdlKeeper:
 
     def consult(self, known: Iterable[SourceTable], topics: Iterable[str]) -> DdlPlan:
         """The DDL plan for tasks that write besides the stream: statements that are carried out, and refusals."""
-        known = list(known)
+        known, topics = list(known), list(topics)
+        self.history.hear(topics)
         self._rebuild(known)
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)

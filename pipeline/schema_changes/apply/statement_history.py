@@ -8,12 +8,14 @@ from pipeline.decode.changes import Control, ControlKind, SourceTable
 from pipeline.lake.lake import Lake
 from pipeline.lake.names import LakeName
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
-from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
+from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of
 from pipeline.schema_changes.rules.entries import Entry
+from pipeline.schema_changes.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed
 from pipeline.settings import Settings
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.source.topic_names import topic_suffix
 from pipeline.upsert.fanout import destination, part_of
+from pipeline.upsert.merging_rules import merging_of
 
 
 class StatementHistory:
@@ -25,10 +27,15 @@ class StatementHistory:
     def __init__(self, settings: Settings, lake: Lake, schemas: KnownSchemas) -> None:
         self._settings, self._lake, self._schemas = settings, lake, schemas
         self.events = DdlHistory()
-        self._built_from: tuple[int, int] = (-1, -1)
+        self._built_from: tuple[int, ...] = ()
+        self._topics: set[str] = set()
+        self._suffixes: set[str] = set()
+        self._taken: set[SourceTable] = set()
+        self._in_place: set[tuple[int, str]] = set()
         self._taken_over: set[str] = set()
         self._recorded: dict[tuple[str, str, int | None], int] = {}
         self._known: set[SourceTable] = set()
+        self._known_lake: frozenset[SourceTable] = frozenset()
 
     def rebuild(self, known: Sequence[SourceTable]) -> None:
         """Bring the history up to date. ``known``: the lake tables."""
@@ -38,13 +45,48 @@ class StatementHistory:
             if table is not None and table.rules.path not in self._taken_over:
                 self._taken_over.add(table.rules.path)
                 renamed += [entry for entry in table.ddl if entry.renamed is not None]
+                self._in_place |= {e.key for e in table.ddl if any(r.text.startswith(IN_PLACE) for r in e.rulings)}
+                self._taken |= {name for entry in table.ddl for name in entry.renamed or ()}
                 self._recorded |= {(e.place, e.digest, e.seconds): e.order for e in table.ddl}
         self._take_over(renamed)
+        self._known_lake = frozenset(known)
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
-        if self._built_from != (log.revision, len(sources)):
-            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions)
-            self._built_from = (log.revision, len(sources))
+        built_from = (log.revision, len(sources), self.heard, len(self._taken), len(self._in_place))
+        if self._built_from != built_from:
+            facts = ShadowFacts(self._rows_come, self._has_rules, self._in_place, self._known_lake)
+            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions, facts)
+            self._built_from = built_from
             self._known = sources | self.events.effects.keys()
+
+    @property
+    def heard(self) -> int:
+        """How many topics are known to exist: a shadow's topic shows that its rows come."""
+        return len(self._topics)
+
+    def hear(self, topics: Iterable[str]) -> None:
+        """Note that these topics exist."""
+        for topic in topics:
+            if topic not in self._topics:
+                self._topics.add(topic)
+                parts = topic.split(".")
+                self._suffixes |= {".".join(parts[at:]) for at in range(len(parts))}
+
+    def _rows_come(self, shadow: SourceTable, base: SourceTable) -> bool:
+        """Whether the rows of a table's shadow come to a lake table that can take the table's place. Topics tell it
+        by their names. Where the table's own topic is not named after it, rows of all tables come together, those of
+        a table that no statement has made do not."""
+        tables = self._settings.tables
+        if tables.leaves_out(shadow) or not self._can_be_taken_over(base):
+            return False
+        if shadow in self._taken or topic_suffix(shadow) in self._suffixes:
+            return True
+        return topic_suffix(base) not in self._suffixes and shadow in self._schemas.sources()
+
+    def _can_be_taken_over(self, base: SourceTable) -> bool:
+        """Whether another lake table can go on for a table's: one that keeps no more than the table's own rows."""
+        tables = self._settings.tables
+        rules = self._settings.table_rules(destination(base, tables))
+        return rules.kind == "upsert" and not merging_of(rules).by_writer and part_of(base, tables) is None
 
     def _take_over(self, renamed: Iterable[Entry]) -> None:
         """Take over renamings that only commit records hold: their statements came among data that was read before."""
@@ -96,16 +138,33 @@ class StatementHistory:
         return [o for o in self.events.effects if tables.selects(o) and destination(o, tables) == source]
 
     def shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """The tables of schema change tools: the known ones, and those whose names these topics show."""
+        """The tables of schema change tools whose rows are ignored: the known ones, and those of these topics."""
         found = set(self.events.shadows)
         for topic in topics:
             parts = topic.split(".")
             if len(parts) > 2:
                 source = SourceTable(parts[-2], parts[-1])
                 base = shadowed(source)
-                if base is not None and base in self._known and self._rule_of(base).shadow_tables == "filter":
+                if base is not None and base in self._known and self._is_left_out(source, base):
                     found.add(source)
         return found
+
+    def _is_left_out(self, source: SourceTable, base: SourceTable) -> bool:
+        """Whether rows under such a name are ignored: a tool's own notes, and rows that cannot take the table over."""
+        if self._rule_of(base).shadow_tables != "filter" or source in self.events.names or source in self._known_lake:
+            return False
+        columns = [name for v in self._schemas.versions(source)[-1:] for name, _ in v.columns]
+        return has_notes(source, columns) or self._has_rules(source, base) or not self._rows_come(source, base)
+
+    def _has_rules(self, shadow: SourceTable, base: SourceTable) -> bool:
+        """Whether a table is left out, routed or ruled by an override, and its shadow would not be by its own name."""
+        tables = self._settings.tables
+        if not tables.selects(base):
+            return True
+        its, own = destination(base, tables), destination(shadow, tables)
+        if own != shadow or tables.override_of(own) is not None:
+            return False
+        return its != base or tables.override_of(its) is not None
 
     def renamed_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The lake tables of renamed tables whose rows come in these topics."""

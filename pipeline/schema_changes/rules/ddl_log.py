@@ -1,9 +1,12 @@
 """The known DDL statements and their effect on names: to which lake table the rows of a source table go.
 
 A lake table belongs to the first name of its source table. After RENAME TABLE (policy ``follow``) rows under the new
-name still go to it. A table that is then created under the old name gets another lake table (``t@@2``). Online schema
-changes (pt-online-schema-change, gh-ost) alter a shadow of the table and swap the two: the statements about the shadow
-are applied to the table at the swap.
+name still go to it. A table that is then created under the old name gets another lake table (``t@@2``).
+
+Online schema changes (pt-online-schema-change, gh-ost) fill a shadow of the table and swap the two. A shadow of ``t``
+that is created while ``t`` exists gets the lake table that the next table called ``t`` gets, so it has the rules of
+``t`` from its first row on; the swap is a RENAME TABLE like any other. Where the shadow's rows do not come, the
+statements about it are applied to the table at the swap, and what they did to rows is not determined.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 import bisect
 import hashlib
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,6 +24,15 @@ from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.ddl.statements import parse_ddl
 from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
+from pipeline.schema_changes.rules.shadows import (
+    IN_PLACE,
+    ShadowFacts,
+    has_notes,
+    shadowed,
+    swapped_unseen,
+    swaps,
+)
+from pipeline.schema_changes.rules.undetermined import Undetermined
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, plain_table
 
@@ -30,7 +41,9 @@ RuleOf = Callable[[SourceTable], SchemaChangeSettings]
 #: The definitions of a source table, ascending by ordering value.
 VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
-_SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
+NO_FACTS = ShadowFacts()
+#: How long a tool takes at most from the creation of its copy to the statements that alter it.
+_MADE_WITHIN_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,9 @@ class Effect:
 
     ``old``, ``to``: names of RENAME; of CREATE, ``to`` is the name that a later table of that name was created under.
     ``note``: a remark. ``keys``: the table's key before and after the statement, as the source's definitions give it;
-    None where they do not tell.
+    None where they do not tell. ``empties``: of DROP, whether the rows go whatever the policy is: a tool has made or
+    put away the table. ``unfilled``: of ALTER, whether the table has no rows yet: a tool has just
+    made it. ``undetermined``: what the statement leaves open.
     """
 
     event: DdlEvent
@@ -71,6 +86,9 @@ class Effect:
     to: SourceTable | None = None
     note: str = ""
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    empties: bool = False
+    unfilled: bool = False
+    undetermined: tuple[Undetermined, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +104,8 @@ class DdlHistory:
     """The effects of all statements, table by table.
 
     ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
-    tables that schema change tools have created. ``called``: the names of each lake table, in order, if it ever had
-    another one than its first. ``dropped``: lake tables that the source has dropped.
+    tables of schema change tools whose rows are not taken. ``called``: the names of each lake table, in order, if it
+    ever had another one than its first. ``dropped``: lake tables that the source has dropped.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
@@ -99,12 +117,6 @@ class DdlHistory:
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
         return name_at(self.names.get(source, ()), order) or Name(-1, source)
-
-
-def shadowed(source: SourceTable) -> SourceTable | None:
-    """The table whose shadow would have this name; None for a name of another form."""
-    found = _SHADOW.fullmatch(source.table)
-    return SourceTable(source.database, found[1]) if found else None
 
 
 @dataclass
@@ -131,6 +143,7 @@ class DdlLog:
         known: Iterable[SourceTable] = (),
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
         versions_of: VersionsOf = lambda source: (),
+        facts: ShadowFacts = NO_FACTS,
     ) -> DdlHistory:
         """The effects of the statements.
 
@@ -140,28 +153,45 @@ class DdlLog:
             recorded: ordering values under which statements (place, digest, seconds) were carried out; they are kept
                 even if the epoch in the settings has been raised since.
             versions_of: the definitions of a table, ascending by ordering value: what a statement's text does not say.
+            facts: what is known of the tables of schema change tools.
         """
-        builder, orders = _HistoryBuilder(rule_of, set(known), versions_of), recorded or {}
+        builder, orders = _HistoryBuilder(rule_of, set(known), versions_of, facts), recorded or {}
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
-        for event in sorted(events, key=lambda event: event.order):
+        events.sort(key=lambda event: event.order)
+        for event in events:
+            builder.note_beginnings(event)
+        for event in events:
             builder.take(event)
+        builder.history.shadows -= builder.history.names.keys()
         return builder.history
 
 
 @dataclass
 class _HistoryBuilder:
-    """``holders``: the name that each table in the lake has at the source now, None after DROP TABLE."""
+    """``holders``: the name that each table in the lake has at the source now, None after DROP TABLE. ``emptied``:
+    those whose rows went with it. ``begun``: where the first statement about a name is one that makes it, its place."""
 
     rule_of: RuleOf
     known: set[SourceTable]
     versions_of: VersionsOf
+    facts: ShadowFacts
     history: DdlHistory = field(default_factory=DdlHistory)
     shadow_clauses: dict[SourceTable, list[Clause]] = field(default_factory=dict)
     holders: dict[SourceTable, SourceTable | None] = field(default_factory=dict)
+    emptied: set[SourceTable] = field(default_factory=set)
+    begun: dict[SourceTable, int | None] = field(default_factory=dict)
+
+    def note_beginnings(self, event: DdlEvent) -> None:
+        """Note which names this statement makes, if it is the first one about them. Call it in order, before any
+        statement is taken."""
+        for ddl in _parsed(event.text, event.database):
+            self.begun.setdefault(ddl.source, event.order if ddl.action is Action.CREATE else None)
+            if ddl.to is not None:
+                self.begun.setdefault(ddl.to, event.order)
 
     def take(self, event: DdlEvent) -> None:
         done = _parsed(event.text, event.database)
-        swapped = self._swaps(event, done)
+        swapped = self._swapped_in_place(event, done)
         for ddl in done:
             if ddl.source in swapped or (ddl.to is not None and ddl.to in swapped):
                 continue
@@ -171,20 +201,55 @@ class _HistoryBuilder:
                 for source in sorted(self.known, key=str):
                     if source.database == ddl.source.database:
                         self._effect(source, Effect(event, ddl.action))
-            elif self._is_shadow(ddl.source):
+            elif self._is_left_out(ddl.source, event, made=ddl.action is Action.CREATE):
                 self._alter_shadow(ddl)
             elif ddl.action is Action.CREATE:
                 self._create(event, ddl)
             else:
                 self.known.add(ddl.source)
-                self._effect(ddl.source, Effect(event, ddl.action, ddl.clauses, keys=self._keys(event, ddl.source)))
+                self._effect(ddl.source, self._about(event, ddl))
 
-    def _is_shadow(self, source: SourceTable) -> bool:
+    def _about(self, event: DdlEvent, ddl: TableDdl) -> Effect:
+        keys, tools = self._keys(event, ddl.source), self._is_tools(ddl.source, event)
+        unfilled = tools and self._is_being_made(ddl.source, event)
+        return Effect(event, ddl.action, ddl.clauses, keys=keys, empties=tools, unfilled=unfilled)
+
+    def _is_being_made(self, source: SourceTable, event: DdlEvent) -> bool:
+        """Whether a table was created just now under the name that it has, and has only been altered since. A tool
+        alters its copy at once; a table that somebody fills before may not pass for empty."""
+        identity = self.history.identity(source, event.order).identity or source
+        effects = self.history.effects.get(identity, ())
+        made = next((e for e in reversed(effects) if e.action is not Action.ALTER), None)
+        if made is None or made.action is not Action.CREATE or None in (made.event.seconds, event.seconds):
+            return False
+        return (event.seconds or 0) - (made.event.seconds or 0) <= _MADE_WITHIN_S
+
+    def _shadowed(self, source: SourceTable) -> SourceTable | None:
+        """The table whose shadow a table may be, by its name; None where shadows are tables like any other."""
         base = shadowed(source)
         if base is None or base not in self.known or self.rule_of(base).shadow_tables != "filter":
+            return None
+        return base
+
+    def _is_left_out(self, source: SourceTable, event: DdlEvent, *, made: bool = False) -> bool:
+        """Whether the rows of a tool's table are not taken. One that has a lake table is taken, whatever its name.
+        ``made``: whether the statement creates it; the lake table of any other has the rules of its own name."""
+        base = self._shadowed(source)
+        name = name_at(self.history.names.get(source, ()), event.order)
+        if base is None or source in self.facts.lake or (name is not None and name.identity is not None):
+            return False
+        versions = self.versions_of(source)
+        defined = [name for name, _ in next((v.columns for v in versions if v.columns), ())]
+        fits = made or not self.facts.has_rules(source, base)
+        if fits and self.facts.rows_come(source, base) and not has_notes(source, defined):
             return False
         self.history.shadows.add(source)
         return True
+
+    def _is_tools(self, source: SourceTable, event: DdlEvent) -> bool:
+        """Whether a tool has made a table, or put it away: another name's lake table has a shadow's name now."""
+        base, identity = self._shadowed(source), self.history.identity(source, event.order).identity
+        return base is not None and identity is not None and plain_table(identity.table) == base.table
 
     def _alter_shadow(self, ddl: TableDdl) -> None:
         clauses = self.shadow_clauses.setdefault(ddl.source, [])
@@ -193,19 +258,40 @@ class _HistoryBuilder:
         else:
             clauses.clear()
 
-    def _swaps(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> set[SourceTable]:
-        """Swap shadows with their tables. Returns the names of these tables and shadows."""
+    def _swapped_in_place(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> set[SourceTable]:
+        """Swap shadows whose rows do not come with their tables: the definition changes and the rows stay. Returns the
+        names of these tables and shadows."""
         renames = {d.source: d.to for d in done if d.action is Action.RENAME and d.to is not None}
         concerned: set[SourceTable] = set()
         for shadow, base in renames.items():
-            if shadowed(shadow) == base and self._is_shadow(shadow):
-                note = f"swapped in from {shadow}"
-                clauses = tuple(self.shadow_clauses.pop(shadow, ()))
-                self._effect(base, Effect(event, Action.ALTER, clauses, note=note, keys=self._keys(event, base)))
-                concerned |= {shadow, base}
-            elif shadowed(base) == shadow and self._is_shadow(base):
-                concerned |= {shadow, base}  # the table is renamed for its shadow
+            if self._shadowed(shadow) != base or not self._is_unseen(shadow, event):
+                continue
+            concerned |= {shadow, base, *(new for old, new in renames.items() if old == base and swaps(old, new))}
+            self._bring_back(base, event)
+            self._effect(
+                base,
+                Effect(
+                    event,
+                    Action.ALTER,
+                    tuple(self.shadow_clauses.pop(shadow, ())),
+                    note=f"{IN_PLACE}{shadow}",
+                    keys=self._keys(event, base),
+                    undetermined=swapped_unseen(shadow),
+                ),
+            )
+            if self._is_tools(shadow, event):  # it was not known yet when it was created
+                self._effect(shadow, Effect(event, Action.DROP, empties=True))
         return concerned
+
+    def _is_unseen(self, shadow: SourceTable, event: DdlEvent) -> bool:
+        return (event.order, event.digest) in self.facts.in_place or self._is_left_out(shadow, event)
+
+    def _bring_back(self, base: SourceTable, event: DdlEvent) -> None:
+        """Give a table its name back that an earlier statement has put away for its shadow."""
+        if self.history.identity(base, event.order).identity is None:
+            away = [n for n in self.holders.values() if n is not None and shadowed(n) == base]
+            if away:
+                self._rename(event, away[-1], base)
 
     def _keys(self, event: DdlEvent, source: SourceTable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """The keys of a table before and after a statement, if its definitions tell both."""
@@ -222,6 +308,8 @@ class _HistoryBuilder:
         if effect.action is Action.DROP:
             self.holders[identity] = None
             self.history.dropped.add(identity)
+            if effect.empties or self.rule_of(source).drop_table == "delete":
+                self.emptied.add(identity)
 
     def _create(self, event: DdlEvent, ddl: TableDdl) -> None:
         """A table is created. If the lake table of its name goes on under another name, it gets another one."""
@@ -229,8 +317,13 @@ class _HistoryBuilder:
         clauses = ddl.clauses or self._defined(event, source)
         bound = self.history.identity(source, event.order).identity
         identity = bound if bound is not None and self.holders.get(bound, source) == source else None
-        if identity is None:  # its line goes on elsewhere, or ended with DROP TABLE
+        base = self._shadowed(source)
+        if base is not None and source not in self.facts.lake and self._is_there(base, event):
+            if bound not in self.holders or identity is None:
+                identity = next(one for one in _lines(base) if self._is_free(one, base))
+        elif identity is None:  # its line goes on elsewhere, or ended with DROP TABLE
             identity = next(one for one in _lines(source) if self.holders.get(one) is None)
+        self.emptied.discard(identity)
         effect = Effect(event, Action.CREATE, clauses, to=source if identity != source else None)
         self.known.add(source)
         self._call(identity, source, event)
@@ -238,6 +331,19 @@ class _HistoryBuilder:
             self.history.called.setdefault(identity, [Called(source, event.place)])
             self._name(source, Name(event.order, identity, seconds=event.seconds))
         self.history.effects.setdefault(identity, []).append(effect)
+
+    def _is_there(self, source: SourceTable, event: DdlEvent) -> bool:
+        """Whether a table of that name exists at a statement."""
+        identity, begun = self.history.identity(source, event.order).identity, self.begun.get(source)
+        there = identity is not None and self.holders.get(identity, source) == source
+        return there and (begun is None or begun < event.order)
+
+    def _is_free(self, line: SourceTable, base: SourceTable) -> bool:
+        """Whether a lake table may hold the next table of a name: rows of another one are not left in it."""
+        if line not in self.holders:
+            return line != base
+        gone = line in self.emptied or self.rule_of(base).recreate_table == "delete"
+        return gone and self.holders[line] is None
 
     def _defined(self, event: DdlEvent, source: SourceTable) -> tuple[Clause, ...]:
         """The definition that CREATE TABLE ... LIKE does not spell."""
@@ -259,13 +365,15 @@ class _HistoryBuilder:
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
         old = self._meant(event, old, new)
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
+        note = f"swapped: {old} is called {new} now" if new == self._shadowed(old) or old == self._shadowed(new) else ""
+        policy = "follow" if note else policy
         self.known |= {old, new}
         if identity is None:
             return
         effects, first = self.history.effects.setdefault(identity, []), old
         if effects and effects[-1].event is event and effects[-1].old is not None:  # by way of a third name
             first = effects.pop().old or old
-        effects.append(Effect(event, Action.RENAME, old=first, to=new))
+        effects.append(Effect(event, Action.RENAME, old=first, to=new, note=note))
         if policy == "follow":
             self._call(identity, new, event)
             self._name(new, Name(event.order, identity, seconds=event.seconds))

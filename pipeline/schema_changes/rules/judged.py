@@ -82,7 +82,8 @@ class TableSchemaState:
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
     columns that the statement adds with values that its text does not determine. ``by_writer``: whether the table is
     merged by its writer: its rows do not say which of their values are from before a statement. ``keeps_key``: why a
-    table of its kind cannot get another key; None if it can.
+    table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
+    a tool alters its copy of a table before it fills it.
     """
 
     schema: pa.Schema
@@ -100,6 +101,7 @@ class TableSchemaState:
     unfilled: frozenset[str] = frozenset()
     by_writer: bool = False
     keeps_key: str | None = None
+    empty: bool = False
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""

@@ -60,7 +60,7 @@ def give_key(
     """Give the lake table another key, if the policy and the rows before allow it."""
     key, state.key = _lake_key(columns, state), before
     what = f"the key becomes ({', '.join(columns)}), the lake has ({', '.join(before)})"
-    lacking = [name for name in key if name in state.unfilled]
+    lacking = [name for name in key if name in state.unfilled and not state.empty]
     if state.rules.schema_changes.key == "refuse":
         refuse(KEY_OF_TABLE, what, order, state, judged)
     elif state.keeps_key is not None:
@@ -74,7 +74,7 @@ def give_key(
         renamed = {lake_name(s.old): lake_name(s.new) for s in judged.steps if isinstance(s, Copy)}
         held = not {renamed.get(name, name) for name in before} <= set(key) or not before
         held |= bool(judged.rekeyed) or any(_alters(step, key) for step in judged.steps)
-        judged.rewrite, state.key = KeyChange(key, held), key
+        judged.rewrite, state.key = KeyChange(key, held and not state.empty), key
         state.refused.pop(KEY_OF_TABLE, None)
         say(judged, Verdict.REWRITE, f"{what}: the lake table is written anew")
 

@@ -135,12 +135,14 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
     undetermined: list[Undetermined] = []
     state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
     for effect in effects:
+        state.empty = effect.unfilled
         judged, removed = _by_action(effect, state)
         rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
-        undetermined += judged.undetermined
+        undetermined += judged.undetermined if not effect.unfilled else ()
+        undetermined += effect.undetermined if state.rules.kind != "append" else ()
         deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
     return Entry(
@@ -180,6 +182,8 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
     if effect.action is Action.DROP:
         state.dropped = (order, effect.event.seconds)
         state.refused.clear()
+        if effect.empties and state.rules.kind != "append":
+            return Judged([Ruling(Verdict.DELETE, "a tool's table was dropped: its rows are deleted")]), state.dropped
         if policy.drop_table == "delete":
             return Judged([Ruling(Verdict.DELETE, "the table was dropped: its rows are deleted")]), state.dropped
         return Judged([Ruling(Verdict.KEEP, "the table was dropped: the lake table stays as it is")]), None
@@ -216,7 +220,7 @@ def _kept(effect: Effect) -> Judged:
 
 def _renamed(effect: Effect, state: TableSchemaState) -> Judged:
     policy = state.rules.schema_changes.rename_table
-    if policy == "follow":
+    if policy == "follow" or effect.note:
         return Judged([Ruling(Verdict.FOLLOW, f"rows of {effect.to} go on to this table")])
     if policy == "new":
         return Judged([Ruling(Verdict.KEEP, f"the table stays as it is; {effect.to} gets one of its own")])

@@ -1,0 +1,17 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+INSERT INTO t VALUES (1,'x',10),(2,'y',20),(3,'z',30),(4,'u',40);
+
+-- the connector takes its snapshot here
+
+CREATE TABLE `_t_new` (id INT PRIMARY KEY, a VARCHAR(20), b INT);
+ALTER TABLE `_t_new` ADD COLUMN c INT AS (b * 2) STORED, ADD COLUMN d VARCHAR(40) DEFAULT (CONCAT(a, '-', UUID()));
+INSERT LOW_PRIORITY IGNORE INTO `_t_new` (id,a,b) SELECT id,a,b FROM t WHERE (b > 15) LOCK IN SHARE MODE;
+SET foreign_key_checks=0;
+DROP TABLE IF EXISTS t;
+RENAME TABLE `_t_new` TO t;
+UPDATE t SET b=9 WHERE id=2;
+CREATE TABLE `_t_new` (id INT PRIMARY KEY, a VARCHAR(20), b INT, c INT AS (b * 2) STORED, d VARCHAR(40));
+INSERT LOW_PRIORITY IGNORE INTO `_t_new` (id,a,b,d) SELECT id,a,b,d FROM t WHERE (id < 4) LOCK IN SHARE MODE;
+DROP TABLE IF EXISTS t;
+RENAME TABLE `_t_new` TO t;
+INSERT INTO t (id, a, b) VALUES (7,'s',70);
