@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from pipeline.backfill.request import BackfillRequest
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.decode.types.exact_values import readable
+from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.kind_support import Operation, refuse
@@ -106,6 +107,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
             table=str(source),
         )
     plan = RowPlan(target, key, partition, columns, request.where)
+    _check_types(plan, given, source)
     return plan if request.where is None else replace(plan, needed=_needed(request.where, given, source))
 
 
@@ -202,14 +204,37 @@ def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], giv
     return ReadColumn(name, name, table.table.schema.field(name).type)
 
 
-def _needed(where: str, given: pa.Schema, source: SourceTable) -> tuple[str, ...]:
-    """The columns of the input that a condition names."""
+def names_in(where: str | None) -> frozenset[str]:
+    """The columns that a condition names, in lower case. Raises ConfigError for a condition that is not allowed."""
     import sqlglot  # imported here: it takes a tenth of a second
     from sqlglot import exp
 
+    if where is None:
+        return frozenset()
     if problem := check_expression(where):
         raise ConfigError(f"--where {problem}", do_next="correct the condition", where=where)
-    named = {column.name.lower() for column in sqlglot.parse_one(where, read="duckdb").find_all(exp.Column)}
+    return frozenset(c.name.lower() for c in sqlglot.parse_one(where, read="duckdb").find_all(exp.Column))
+
+
+def _check_types(plan: RowPlan, given: pa.Schema, source: SourceTable) -> None:
+    """Raise BadInputError for a column whose values are of another sort than the lake's: a number for a text."""
+    for column in plan.lake_columns:
+        kind = given.field(column.name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not readable(kind, column.kind):
+            raise BadInputError(
+                f"column {column.name!r} is of type {kind} in the input and of type {column.kind} in the lake, "
+                "which cannot hold its values as they are",
+                do_next="give it in the lake's type: by CAST in a query, and for CSV in a query by "
+                "read_csv(..., all_varchar = true)",
+                table=str(source),
+                column=column.name,
+            )
+
+
+def _needed(where: str, given: pa.Schema, source: SourceTable) -> tuple[str, ...]:
+    """The columns of the input that a condition names."""
+    named = names_in(where)
     needed = tuple(name for name in given.names if name.lower() in named)
     if not needed:
         raise ConfigError("--where names no column of the input", do_next="correct the condition", where=where)
@@ -226,6 +251,10 @@ def condition(where: str) -> tuple[str, str]:
 
 
 def _given(name: str, given: pa.Schema, option: str) -> pa.Field:
+    if given.names.count(name) > 1:
+        raise ConfigError(
+            f"the input has several columns {name!r}", do_next="give each column of the input a name of its own"
+        )
     if name not in given.names:
         raise ConfigError(
             f"the input has no column {name!r}; it has {', '.join(given.names[:50])}",
