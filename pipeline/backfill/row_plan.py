@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.settings import PartitionSettings
+from pipeline.settings.fanout import ColumnsRule
 from pipeline.settings.sql_expression import check_expression
 from pipeline.upsert.computed import compute, held_type
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
@@ -80,7 +81,13 @@ def value_columns(table: LakeTable) -> tuple[str, ...]:
     return tuple(n for n in table.table.schema.names if n not in hidden and n not in config.record_key_fields)
 
 
-def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, given: pa.Schema) -> RowPlan:
+def plan_rows(
+    table: LakeTable,
+    source: SourceTable,
+    request: BackfillRequest,
+    given: pa.Schema,
+    declared: Collection[str] = (),
+) -> RowPlan:
     """How rows of an input become rows of a table.
 
     Args:
@@ -88,6 +95,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
         source: the table's name.
         request: what to write.
         given: the columns of the input.
+        declared: the source's columns that the settings declare.
 
     Raises ConfigError for columns that the input lacks or that cannot be written, UnsupportedError for tables without
     a key and types that the lake cannot hold.
@@ -98,6 +106,8 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
     columns = tuple(_column(table, name, given) for name in request.columns)
     for column in columns:
         _check_written(table, target, column)
+        if column.lake not in table.table.schema.names:
+            _check_new(table.rules.columns, column.name, declared)
     partition = _partition(table, target, [*key, *columns], given)
     if request.insert and target.partition is not None and target.partition.column not in target.key:
         raise UnsupportedError(
@@ -187,6 +197,21 @@ def _check_written(table: LakeTable, target: Target, column: ReadColumn) -> None
             f"{column.name!r} is a name that Hudi or binlake keeps for itself",
             do_next="give another name to the column",
         )
+
+
+def _check_new(rules: ColumnsRule | None, name: str, declared: Collection[str]) -> None:
+    """Raise ConfigError for a column that the table gets from elsewhere: one of the two would hide the other."""
+    computed = [column for column, _ in rules.computed] if rules is not None else []
+    masked = [mask.column for mask in rules.masks] if rules is not None else []
+    places = {"the settings compute (columns.computed)": computed, "the settings mask (columns.masks)": masked}
+    places["the source has (source.schemas)"] = list(declared)
+    for place, names in places.items():
+        if name.lower() in (one.lower() for one in names):
+            raise ConfigError(
+                f"a backfill adds a column {name!r}, which {place}",
+                do_next="give the new column another name, or run the backfill after the stream has brought the column",
+                column=name,
+            )
 
 
 def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], given: pa.Schema) -> ReadColumn | None:

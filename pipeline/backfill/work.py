@@ -57,6 +57,7 @@ class WorkPlanner:
         given: the input.
         state: the directory of this backfill's plan and spooled rows.
         options: of the state's store.
+        declared: the source's columns that the settings declare.
     """
 
     table: LakeTable
@@ -65,6 +66,7 @@ class WorkPlanner:
     given: Input
     state: Storage
     options: dict[str, str]
+    declared: tuple[str, ...] = ()
 
     @property
     def _name(self) -> str:
@@ -112,14 +114,14 @@ class WorkPlanner:
 
     def _stored_rows(self, stored: StoredPlan) -> RowPlan:
         with opened(self._place(stored).storage(), stored.pieces[0].path) as file:
-            return plan_rows(self.table, self.source, self.request, file.schema_arrow)
+            return plan_rows(self.table, self.source, self.request, file.schema_arrow, self.declared)
 
     def _read(self) -> tuple[list[Piece], RowPlan]:
         """The pieces of the input; rows that are not read from its own files are spooled."""
         given, request = self.given, self.request
         if given.kind is Kind.PARQUET:
             pieces, schemas = pieces_of(given.place.storage(), (file.path for file in given.files))
-            plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path])
+            plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path], self.declared)
             for path, schema in schemas.items():
                 if missing := [name for name in plan.names if name not in schema.names]:
                     raise BadInputError(
@@ -131,11 +133,11 @@ class WorkPlanner:
         if given.kind is Kind.CSV:
             csv_rows = self._csv_rows()
             schema = csv_rows.schema()
-            plan = plan_rows(self.table, self.source, request, schema)
+            plan = plan_rows(self.table, self.source, request, schema, self.declared)
             texts = csv_rows.batches(schema, plan.names)
             return [spooled.piece for spooled in spool(self.state, "rows-", texts, request.portion_rows)], plan
         with batches_of(given) as reader:
-            rows = plan_rows(self.table, self.source, request, reader.schema)
+            rows = plan_rows(self.table, self.source, request, reader.schema, self.declared)
             batches = (batch.select(list(rows.names)) for batch in reader)
             return [spooled.piece for spooled in spool(self.state, "rows-", batches, request.portion_rows)], rows
 
