@@ -32,7 +32,10 @@ def followed(path: Path, *, framed: bool = False) -> tuple[DdlSource, Follower]:
         source.put("t", key, name=f"n{key}")
     stream = Follower(source, path / "lake")
     stream.run()
-    given = written(path / "in.parquet", pa.table({"id": pa.array([0, 1, 2], pa.int32()), "score": pa.array([5, 15, 25], pa.int32())}))
+    given = written(
+        path / "in.parquet",
+        pa.table({"id": pa.array([0, 1, 2], pa.int32()), "score": pa.array([5, 15, 25], pa.int32())}),
+    )
     settings = stream.settings()
     Backfill(settings, "shop.t", BackfillRequest(("score",))).run(find_input(settings, given))
     stream.restart()

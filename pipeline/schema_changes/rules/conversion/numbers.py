@@ -56,8 +56,8 @@ def parsed(text: str) -> Decimal:
     if found is None:
         return Decimal(0)
     digits, _, exponent = found[1].lower().partition("e")
-    power = max(-_LONGEST_EXPONENT, min(_LONGEST_EXPONENT, int(exponent or 0)))
-    return Decimal(f"{digits}E{power}")
+    power = max(-_LONGEST_EXPONENT, min(_LONGEST_EXPONENT, float(exponent or 0)))
+    return Decimal(f"{digits}E{int(power)}")
 
 
 def choice_number(kind: MysqlType, value: str) -> int:
