@@ -39,8 +39,8 @@ _DIGITS = 20
 
 
 def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session) -> pa.Array:
-    """The values of a column that was ``old`` and is ``new``: as many, of the new type's lake type. Null stays null, and
-    a value without a known form becomes null (``why_ambiguous``).
+    """The values of a column that was ``old`` and is ``new``: as many, of the new type's lake type. Null stays null,
+    and a value without a known form becomes null (``why_ambiguous``).
 
     Raises UnsupportedError if the values are not determined (``why_undetermined``).
     """

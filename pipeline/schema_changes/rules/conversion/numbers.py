@@ -84,7 +84,7 @@ def whole_of(old: MysqlType, value: Any) -> int:  # noqa: ANN401 - any lake valu
     group = kind_of(old)
     if group in (Kind.TEXT, Kind.BYTES):
         found = _INTEGER.match(value if isinstance(value, str) else value.decode("latin1"))
-        number = int(found[1]) if found else 0
+        number = _in_64_bits(whole(Decimal(found[1]), truncates=True)) if found else 0
     else:
         number = whole(number_of(old, value), truncates=group is Kind.MOMENT)
     return number if group in (Kind.EXACT, Kind.MOMENT, Kind.CHOICE) else _in_64_bits(number)
