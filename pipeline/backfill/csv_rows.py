@@ -152,7 +152,7 @@ def _lines(given: Input, file: FileInfo) -> io.TextIOWrapper:
     raw: io.RawIOBase | gzip.GzipFile = StoredFile(given.place.storage(), file.path, file.size)
     if _is_gzip(file):
         raw = gzip.GzipFile(fileobj=raw)
-    return io.TextIOWrapper(io.BufferedReader(raw, 1 << 20), "utf-8-sig", "replace", newline="")  # type: ignore[arg-type]
+    return io.TextIOWrapper(io.BufferedReader(raw, 1 << 20), "utf-8-sig", "replace", newline="")
 
 
 def _is_gzip(file: FileInfo) -> bool:

@@ -63,7 +63,7 @@ def refusals(stream: Follower) -> list[str]:
     with pytest.raises(AssertionError):
         stream.run()
     said = stream.told[-1]
-    return [one.error for one in (*said.tables, *said.ddl) if one.error]
+    return [table.error for table in said.tables if table.error] + [ddl.error for ddl in said.ddl if ddl.error]
 
 
 def tried_again(source: DdlSource, stream: Follower) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -133,7 +133,7 @@ def test_an_empty_text_of_an_enum_has_no_number_if_a_member_is_empty(new: str) -
     assert "the log does not tell which" in note.why
 
 
-def as_numbers(old: str, values: list[object], new: str) -> list[object]:
+def as_numbers(old: str, values: Sequence[object], new: str) -> list[object]:
     kind = parse_type(old)
     found: list[object] = converted(kind, parse_type(new), pa.array(values, kind.lake_type), Session()).to_pylist()
     return found

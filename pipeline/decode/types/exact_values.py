@@ -181,7 +181,7 @@ def _of_text(kind: pa.DataType) -> Callable[[str], Any] | None:
 
 def _of_number(kind: pa.DataType) -> Callable[[int | float | Decimal], Any] | None:
     if pa.types.is_boolean(kind):
-        return lambda value: {0: False, 1: True}[value]
+        return _as_boolean
     if pa.types.is_integer(kind):
         return _as_integer
     if pa.types.is_decimal(kind):
@@ -204,6 +204,12 @@ def read_number(text: str) -> Decimal:
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         raise ValueError("no number")
     return Decimal(text)
+
+
+def _as_boolean(value: int | float | Decimal) -> bool:
+    if value not in (0, 1):
+        raise ValueError("neither 0 nor 1")
+    return value == 1
 
 
 def _as_integer(value: int | float | Decimal) -> int:

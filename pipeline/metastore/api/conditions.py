@@ -32,7 +32,7 @@ from pipeline.metastore.api.base import Message
 #: The deepest nesting of parts that is read.
 MAX_DEPTH: Final = 64
 #: The most parts of a condition; the values of an ``in`` are none.
-MAX_PARTS: Final = 4_000
+MAX_PARTS: Final = 2_000
 
 
 class LiteralValue(Message):
