@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pipeline.backfill.pieces import Piece, Place, opened
 from pipeline.backfill.row_plan import ReadColumn, RowPlan, condition
+from pipeline.decode.types.exact_values import UnfitValueError, exactly
 from pipeline.errors import BadInputError
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.storage import Storage
@@ -21,6 +22,8 @@ from pipeline.upsert.target import partition_values
 
 #: The place of a row in the whole input, int64: of two rows with one key the later one counts.
 AT = "__at"
+#: The bits of AT with the row's index in its piece.
+_ROW_BITS = (1 << 32) - 1
 
 
 @dataclass
@@ -88,7 +91,7 @@ def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[p
     if plan.where is not None:
         given = _kept(given, plan, where)
         counts.filtered = counts.read - given.num_rows
-    rows = pa.table({c.lake: _converted(given, c, where) for c in plan.lake_columns} | {AT: given.column(AT)})
+    rows = pa.table({c.lake: _converted(given, c, plan.key, where) for c in plan.lake_columns} | {AT: given.column(AT)})
     whole = np.ones(rows.num_rows, dtype=np.bool_)
     for column in plan.key:
         whole &= rows.column(column.lake).is_valid().to_numpy()
@@ -113,16 +116,19 @@ def _kept(given: pa.Table, plan: RowPlan, where: str) -> pa.Table:
     return given.filter(pc.fill_null(found.columns.column(0), False))
 
 
-def _converted(given: pa.Table, column: ReadColumn, where: str) -> pa.ChunkedArray:
+def _converted(given: pa.Table, column: ReadColumn, key: Sequence[ReadColumn], where: str) -> pa.ChunkedArray:
     values = given.column(column.name)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     try:
-        return values.cast(column.kind)
-    except pa.ArrowException as error:
+        return exactly(values, column.kind)
+    except UnfitValueError as error:
+        row = int(given.column(AT)[error.row].as_py() & _ROW_BITS) + 1
         raise BadInputError(
-            f"column {column.name!r} of type {values.type} has a value that the lake's type {column.kind} cannot hold: "
-            f"{error}",
+            f"column {column.name!r} of type {values.type} has the value {error.shown}, which the lake's type "
+            f"{column.kind} cannot hold exactly",
             do_next='correct the value, or convert the column in a query (--from "SELECT ..."); then run it again',
             path=where,
+            row=row,
+            key=", ".join(f"{c.name}={given.column(c.name)[error.row]}" for c in key),
         ) from error

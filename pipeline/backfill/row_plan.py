@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pipeline.backfill.request import BackfillRequest
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import ConfigError, UnsupportedError
+from pipeline.decode.types.exact_values import readable
+from pipeline.errors import BadInputError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.key_change import says_key
 from pipeline.hudi.definition.kind_support import Operation, refuse
@@ -17,6 +18,7 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import META_FIELDS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.settings import PartitionSettings
+from pipeline.settings.fanout import ColumnsRule
 from pipeline.settings.sql_expression import check_expression
 from pipeline.upsert.computed import compute, held_type
 from pipeline.upsert.keyless import DIGEST_FIELD, ROW_FIELD
@@ -79,7 +81,13 @@ def value_columns(table: LakeTable) -> tuple[str, ...]:
     return tuple(n for n in table.table.schema.names if n not in hidden and n not in config.record_key_fields)
 
 
-def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, given: pa.Schema) -> RowPlan:
+def plan_rows(
+    table: LakeTable,
+    source: SourceTable,
+    request: BackfillRequest,
+    given: pa.Schema,
+    declared: Collection[str] = (),
+) -> RowPlan:
     """How rows of an input become rows of a table.
 
     Args:
@@ -87,6 +95,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
         source: the table's name.
         request: what to write.
         given: the columns of the input.
+        declared: the source's columns that the settings declare.
 
     Raises ConfigError for columns that the input lacks or that cannot be written, UnsupportedError for tables without
     a key and types that the lake cannot hold.
@@ -97,6 +106,8 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
     columns = tuple(_column(table, name, given) for name in request.columns)
     for column in columns:
         _check_written(table, target, column)
+        if column.lake not in table.table.schema.names:
+            _check_new(table.rules.columns, column.name, declared)
     partition = _partition(table, target, [*key, *columns], given)
     if request.insert and target.partition is not None and target.partition.column not in target.key:
         raise UnsupportedError(
@@ -106,6 +117,7 @@ def plan_rows(table: LakeTable, source: SourceTable, request: BackfillRequest, g
             table=str(source),
         )
     plan = RowPlan(target, key, partition, columns, request.where)
+    _check_types(plan, given, source)
     return plan if request.where is None else replace(plan, needed=_needed(request.where, given, source))
 
 
@@ -187,6 +199,21 @@ def _check_written(table: LakeTable, target: Target, column: ReadColumn) -> None
         )
 
 
+def _check_new(rules: ColumnsRule | None, name: str, declared: Collection[str]) -> None:
+    """Raise ConfigError for a column that the table gets from elsewhere: one of the two would hide the other."""
+    computed = [column for column, _ in rules.computed] if rules is not None else []
+    masked = [mask.column for mask in rules.masks] if rules is not None else []
+    places = {"the settings compute (columns.computed)": computed, "the settings mask (columns.masks)": masked}
+    places["the source has (source.schemas)"] = list(declared)
+    for place, names in places.items():
+        if name.lower() in (one.lower() for one in names):
+            raise ConfigError(
+                f"a backfill adds a column {name!r}, which {place}",
+                do_next="give the new column another name, or run the backfill after the stream has brought the column",
+                column=name,
+            )
+
+
 def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], given: pa.Schema) -> ReadColumn | None:
     """The column that the partition path comes from, if it is not read anyway."""
     if target.partition is None or target.partition.column in {column.lake for column in read}:
@@ -202,14 +229,37 @@ def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], giv
     return ReadColumn(name, name, table.table.schema.field(name).type)
 
 
-def _needed(where: str, given: pa.Schema, source: SourceTable) -> tuple[str, ...]:
-    """The columns of the input that a condition names."""
+def names_in(where: str | None) -> frozenset[str]:
+    """The columns that a condition names, in lower case. Raises ConfigError for a condition that is not allowed."""
     import sqlglot  # imported here: it takes a tenth of a second
     from sqlglot import exp
 
+    if where is None:
+        return frozenset()
     if problem := check_expression(where):
         raise ConfigError(f"--where {problem}", do_next="correct the condition", where=where)
-    named = {column.name.lower() for column in sqlglot.parse_one(where, read="duckdb").find_all(exp.Column)}
+    return frozenset(c.name.lower() for c in sqlglot.parse_one(where, read="duckdb").find_all(exp.Column))
+
+
+def _check_types(plan: RowPlan, given: pa.Schema, source: SourceTable) -> None:
+    """Raise BadInputError for a column whose values are of another sort than the lake's: a number for a text."""
+    for column in plan.lake_columns:
+        kind = given.field(column.name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not readable(kind, column.kind):
+            raise BadInputError(
+                f"column {column.name!r} is of type {kind} in the input and of type {column.kind} in the lake, "
+                "which cannot hold its values as they are",
+                do_next="give it in the lake's type: by CAST in a query, and for CSV in a query by "
+                "read_csv(..., all_varchar = true)",
+                table=str(source),
+                column=column.name,
+            )
+
+
+def _needed(where: str, given: pa.Schema, source: SourceTable) -> tuple[str, ...]:
+    """The columns of the input that a condition names."""
+    named = names_in(where)
     needed = tuple(name for name in given.names if name.lower() in named)
     if not needed:
         raise ConfigError("--where names no column of the input", do_next="correct the condition", where=where)
@@ -226,6 +276,10 @@ def condition(where: str) -> tuple[str, str]:
 
 
 def _given(name: str, given: pa.Schema, option: str) -> pa.Field:
+    if given.names.count(name) > 1:
+        raise ConfigError(
+            f"the input has several columns {name!r}", do_next="give each column of the input a name of its own"
+        )
     if name not in given.names:
         raise ConfigError(
             f"the input has no column {name!r}; it has {', '.join(given.names[:50])}",

@@ -113,7 +113,8 @@ class Backfill:
             table = LakeTable.open(found.storage, _rules(found), own)
             plans = state.sub(self.request.name(given.text))
             options = self.settings.state_options()
-            work = WorkPlanner(table, found.source, self.request, given, plans, options).left()
+            declared = self._declared(found)
+            work = WorkPlanner(table, found.source, self.request, given, plans, options, declared).left()
             if work is None:
                 return BackfillReport(found.name, self.request.columns, held=True)
             report = self._carry_out(table, found, work)
@@ -126,7 +127,8 @@ class Backfill:
         self.request.check()
         found = self._found()
         table = LakeTable.look(found.storage, _rules(found))
-        work = WorkPlanner(table, found.source, self.request, given, scratch, {}).whole()
+        declared = self._declared(found)
+        work = WorkPlanner(table, found.source, self.request, given, scratch, {}, declared).whole()
         return self._carry_out(table, found, work, dry=True)
 
     def _found(self) -> CatalogTable:
@@ -135,6 +137,10 @@ class Backfill:
         found = catalog_table(self.settings, root, self.table)
         refuse_of_store(found.rules, Operation.BACKFILL, found.name)
         return found
+
+    def _declared(self, found: CatalogTable) -> tuple[str, ...]:
+        declared = self.settings.source.schemas.get(str(found.source))
+        return tuple(declared.columns) if declared is not None else ()
 
     def _state(self, found: CatalogTable) -> Storage:
         root = open_storage(self.settings.state_uri, self.settings.state_options())

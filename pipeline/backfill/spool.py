@@ -1,7 +1,7 @@
 """Rows that cannot be read twice, or not in parts, written to Parquet files beside the stream's state.
 
-CSV and Arrow files, queries and frames are read once, before the first portion. The portions are read from these files,
-so a backfill that was interrupted goes on with the same rows, whatever has become of its input.
+CSV (``csv_rows``) and Arrow files, queries and frames are read once, before the first portion. The portions are read
+from these files, so a backfill that was interrupted goes on with the same rows, whatever has become of its input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
-import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from pipeline.backfill.inputs import Input, Kind
@@ -25,7 +24,6 @@ from pipeline.storage.ranged import StoredFile
 
 #: Rows of a spooled file; fewer if a portion takes fewer.
 MOST_ROWS = 250_000
-_CONVERT = 'convert the column in a query: --from "SELECT ..., CAST(... AS ...) FROM read_csv(...)"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def _sized(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Tab
 
 @contextmanager
 def batches_of(given: Input) -> Iterator[pa.RecordBatchReader]:
-    """The rows of an input that is no Parquet; read them while the context is open.
+    """The rows of a query or of Arrow files; read them while the context is open.
 
     Raises ConfigError for a query that DuckDB refuses, BadInputError for files that cannot be read.
     """
@@ -85,14 +83,11 @@ def batches_of(given: Input) -> Iterator[pa.RecordBatchReader]:
     storage = given.place.storage()
     first, *rest = [StoredFile(storage, file.path, file.size) for file in given.files]
     try:
-        if given.kind is Kind.CSV:
-            yield _csv(first, rest, [file.path for file in given.files])
-        else:
-            yield _arrow(first, rest)
+        yield _arrow(first, rest)
     except (pa.ArrowException, OSError) as error:
         raise BadInputError(
             f"the input cannot be read: {error}",
-            do_next=_CONVERT if given.kind is Kind.CSV else "correct the files, then run the command again",
+            do_next="correct the files, then run the command again",
             path=given.text,
         ) from error
 
@@ -109,25 +104,6 @@ def _queried(text: str) -> Iterator[pa.RecordBatchReader]:
         raise ConfigError(f"DuckDB: {error}", do_next="correct the query (--from)", query=text) from error
     finally:
         connection.close()
-
-
-def _csv(first: StoredFile, rest: Sequence[StoredFile], names: Sequence[str]) -> pa.RecordBatchReader:
-    reader = pcsv.open_csv(_stream(first, names[0]))
-    kinds = pcsv.ConvertOptions(column_types=reader.schema)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from reader
-        for file, name in zip(rest, names[1:], strict=True):
-            yield from (
-                b.select(reader.schema.names) for b in pcsv.open_csv(_stream(file, name), convert_options=kinds)
-            )
-
-    return pa.RecordBatchReader.from_batches(reader.schema, batches())
-
-
-def _stream(file: StoredFile, name: str) -> pa.NativeFile:
-    raw = pa.PythonFile(file, mode="r")
-    return pa.CompressedInputStream(raw, "gzip") if name.lower().endswith(".gz") else raw
 
 
 def _arrow(first: StoredFile, rest: Sequence[StoredFile]) -> pa.RecordBatchReader:

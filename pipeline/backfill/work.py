@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from pipeline.backfill.csv_rows import CsvRows
 from pipeline.backfill.inputs import Input, Kind
 from pipeline.backfill.pieces import Piece, Place, Portion, opened, pieces_of, portions
 from pipeline.backfill.request import BackfillRequest
-from pipeline.backfill.row_plan import RowPlan, plan_rows
+from pipeline.backfill.row_plan import RowPlan, names_in, plan_rows
 from pipeline.backfill.spool import batches_of, spool
 from pipeline.backfill.standing import check_unchanged, newest_of
 from pipeline.backfill.stored_plan import StoredPlan
 from pipeline.clock import new_uuid
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BadInputError
+from pipeline.hudi.definition.column_names import lake_name
 from pipeline.lake.lake_table import LakeTable
 from pipeline.position.recorded import RecordedBackfill
 from pipeline.storage import Storage
@@ -55,6 +57,7 @@ class WorkPlanner:
         given: the input.
         state: the directory of this backfill's plan and spooled rows.
         options: of the state's store.
+        declared: the source's columns that the settings declare.
     """
 
     table: LakeTable
@@ -63,6 +66,7 @@ class WorkPlanner:
     given: Input
     state: Storage
     options: dict[str, str]
+    declared: tuple[str, ...] = ()
 
     @property
     def _name(self) -> str:
@@ -110,14 +114,14 @@ class WorkPlanner:
 
     def _stored_rows(self, stored: StoredPlan) -> RowPlan:
         with opened(self._place(stored).storage(), stored.pieces[0].path) as file:
-            return plan_rows(self.table, self.source, self.request, file.schema_arrow)
+            return plan_rows(self.table, self.source, self.request, file.schema_arrow, self.declared)
 
     def _read(self) -> tuple[list[Piece], RowPlan]:
         """The pieces of the input; rows that are not read from its own files are spooled."""
         given, request = self.given, self.request
         if given.kind is Kind.PARQUET:
             pieces, schemas = pieces_of(given.place.storage(), (file.path for file in given.files))
-            plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path])
+            plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path], self.declared)
             for path, schema in schemas.items():
                 if missing := [name for name in plan.names if name not in schema.names]:
                     raise BadInputError(
@@ -126,10 +130,27 @@ class WorkPlanner:
                         path=f"{given.place.uri}/{path}",
                     )
             return pieces, plan
+        if given.kind is Kind.CSV:
+            csv_rows = self._csv_rows()
+            schema = csv_rows.schema()
+            plan = plan_rows(self.table, self.source, request, schema, self.declared)
+            texts = csv_rows.batches(schema, plan.names)
+            return [spooled.piece for spooled in spool(self.state, "rows-", texts, request.portion_rows)], plan
         with batches_of(given) as reader:
-            rows = plan_rows(self.table, self.source, request, reader.schema)
+            rows = plan_rows(self.table, self.source, request, reader.schema, self.declared)
             batches = (batch.select(list(rows.names)) for batch in reader)
             return [spooled.piece for spooled in spool(self.state, "rows-", batches, request.portion_rows)], rows
+
+    def _csv_rows(self) -> CsvRows:
+        """The rows of CSV files: by the types of the table's columns, under the names that the files have for them."""
+        table, request = self.table.table, self.request
+        known = {field.name: field.type for field in table.schema}
+        known |= {name: known[lake_name(name)] for name in request.columns if lake_name(name) in known}
+        fields = table.config.record_key_fields
+        if request.key is not None and len(request.key) == len(fields):
+            known |= {name: known[field] for name, field in zip(request.key, fields, strict=True)}
+        wanted = {name.lower() for name in request.columns} | names_in(request.where)
+        return CsvRows(self.given, known, frozenset(wanted))
 
     def _plan(self, run: str, pieces: list[Piece]) -> StoredPlan:
         given = self.given

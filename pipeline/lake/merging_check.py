@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.errors import ConfigError
+from collections.abc import Iterable
+
+from pipeline.errors import ConfigError, TableStoppedError
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.definition.merging import Merging
 from pipeline.merging.joined import DifferingError, joined
@@ -33,3 +35,28 @@ def joined_merging(config: TableConfig, wanted: Merging, path: str) -> Merging:
             table=path,
         ) from error
     return merging
+
+
+def check_fed(config: TableConfig, rules: TableRules, columns: Iterable[str]) -> None:
+    """Raise TableStoppedError if the stream brings a column that a backfill has added: its values would be dropped.
+
+    Args:
+        config: the table's.
+        rules: of the table. A column that its sources name (``tables.stitched``) is meant for its group.
+        columns: lake names of the columns that the source's rows bring.
+    """
+    named = {column.lower() for group in rules.groups for column, _ in group.columns or ()}
+    added = {name.lower(): (name, group) for group in Merging.of(config).groups for name in group.columns or ()}
+    clashing = [added[name] for name in map(str.lower, columns) if name in added and name not in named]
+    if not clashing:
+        return
+    column, group = clashing[0]
+    raise TableStoppedError(
+        f"the source has a column {column!r} now, and a backfill has added one of that name: only one of the two can "
+        "be in the table",
+        do_next=f"leave the source's out (columns.exclude: [{column}]), or also keep its values under another name "
+        f"(columns.computed: {{source_{column}: {column}}}); then start the stream again",
+        table=rules.path,
+        column=column,
+        group=group.name,
+    )

@@ -20,6 +20,7 @@ from pipeline.hudi.files.file_group_write import WriteContext
 from pipeline.lake.appending import append_intent, appended
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.looked_up import write_looked_up
+from pipeline.lake.merging_check import check_fed
 from pipeline.lake.services.table_services import TableServices, TableServicesOutcome
 from pipeline.lake.truncation import check_truncates, without_truncated
 from pipeline.merging.engines.heights import NOTHING_COUNTED, FactHeights
@@ -133,6 +134,7 @@ def _write_and_commit(
     begun = table_input.context
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
+        check_fed(table.table.config, table.rules, report.columns.names)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.decode.types.exact_values import UnfitValueError, exactly
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import record_keys
@@ -77,7 +78,7 @@ def _given(text: str, fields: tuple[str, ...]) -> dict[str, str]:
     """Name -> value, as text."""
     if text.lstrip().startswith("{"):
         try:
-            said = json.loads(text)
+            said = json.loads(text, parse_float=str, parse_int=str)  # as written: no digit is lost
         except ValueError as error:
             raise ConfigError("the key is no JSON object", do_next=_how(fields), key=text) from error
         return {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
@@ -93,10 +94,8 @@ def _typed(text: str, field: pa.Field) -> pa.Scalar:
     try:
         if pa.types.is_binary(field.type):
             return pa.scalar(bytes.fromhex(text), field.type)
-        if pa.types.is_timestamp(field.type):
-            return pa.scalar(text).cast(pa.timestamp("us")).cast(field.type)
-        return pa.scalar(text).cast(field.type)
-    except (pa.ArrowException, ValueError) as error:
+        return exactly(pa.chunked_array([[text]], pa.string()), field.type)[0]
+    except (UnfitValueError, ValueError) as error:
         raise ConfigError(
             f"{text!r} is no value of column {field.name} of type {field.type}",
             do_next="correct the key (bytes in hexadecimal, times in UTC as 2024-02-29 12:00:00)",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from embedded.mariadb import EmbeddedMariaDB
+from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.types.mysql_types import parse_type
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.conversion.columns import converted
 from pipeline.schema_changes.rules.conversion.lossless import keeps_values
 from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.conversion.undetermined import why_undetermined
+from pipeline.schema_changes.rules.retyping import conversion
 from tests.hypothesis_profile import is_nightly
 from tests.schema_changes.conversion_oracle import TYPES, Converted, conversions
 
@@ -99,6 +101,49 @@ def test_timestamps_are_converted_in_the_zone_of_the_session() -> None:
     there = converted(stamp, local, winter, session)
     assert there.cast(pa.int64()).to_pylist() == [1_704_067_200_000_000 + 8 * 3_600_000_000]
     assert converted(local, stamp, there, session) == winter
+
+
+WITH_EMPTY = "enum('a','','c')"
+
+
+@pytest.mark.database
+def test_the_error_value_of_an_enum_and_an_empty_member(server: EmbeddedMariaDB) -> None:
+    """The server tells 0 and 2; the lake holds '' for both, so it gives neither. What is not '' has its number."""
+    server.execute(f"CREATE TABLE x.e (id INT PRIMARY KEY, c {WITH_EMPTY})")
+    server.execute("SET sql_mode = ''; INSERT INTO x.e VALUES (1, 'a'), (2, ''), (3, 'nothing'), (4, 'c'), (5, NULL)")
+    sent = [
+        None if text == "NULL" else text for text in server.execute("SELECT IFNULL(c, 'NULL') FROM x.e ORDER BY id")
+    ]
+    server.execute("SET sql_mode = ''; ALTER TABLE x.e MODIFY c INT")
+    told = server.execute("SELECT IFNULL(c, 'NULL') FROM x.e ORDER BY id")
+    assert (sent, told) == (["a", "", "", "c", None], ["1", "2", "0", "3", "NULL"])
+    assert as_numbers(WITH_EMPTY, sent, "int") == [1, None, None, 3, None]
+
+
+@pytest.mark.parametrize("new", ["int", "bigint unsigned", "double", "decimal(10,2)", "bit(8)", "year"])
+def test_an_empty_text_of_an_enum_has_no_number_if_a_member_is_empty(new: str) -> None:
+    assert as_numbers(WITH_EMPTY, [""], new) == [None]
+    plain = as_numbers("enum('a','c')", [""], new)
+    assert plain == as_numbers("int", [0], new)
+    old, kind = parse_type(WITH_EMPTY), parse_type(new)
+    column = ColumnDefinition("c", new, kind)
+    step, note = conversion(column, old, old.lake_type, kind.lake_type, Session())
+    assert step is not None
+    assert note is not None
+    assert "the log does not tell which" in note.why
+
+
+def as_numbers(old: str, values: Sequence[object], new: str) -> list[object]:
+    kind = parse_type(old)
+    found: list[object] = converted(kind, parse_type(new), pa.array(values, kind.lake_type), Session()).to_pylist()
+    return found
+
+
+def test_numbers_of_thousands_of_digits() -> None:
+    """A row may hold any text; the server cuts the number to what the type holds."""
+    texts: list[object] = ["9" * 5000, "-" + "9" * 5000, "0" * 5000 + "7", "1e" + "9" * 5000]
+    assert as_numbers("longtext", texts, "int") == [(1 << 31) - 1, -(1 << 31), 7, 1]
+    assert as_numbers("longtext", texts[:1], "enum('a')") == [""]
 
 
 def test_a_pair_that_is_not_determined_is_refused_with_its_reason() -> None:

@@ -70,7 +70,8 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
         if reader.take("NOT", "NULL") or reader.take("PRIMARY"):
             nullable = False
         elif reader.take("DEFAULT"):
-            expression = _expression(reader.rest)
+            start = reader.rest if not generated and default is Default.NONE else ()  # a column has one default
+            expression = _expression(start)
             default, literal, as_bytes, computed = _default(reader)
         elif reader.take("GENERATED") or reader.take("AS"):
             default, computed, generated = Default.COMPUTED, "a generated column", True
@@ -94,9 +95,9 @@ def _expression(tokens: Sequence[Token]) -> str:
     """The text of a default: what its brackets hold, or a name with its arguments."""
     reader = Reader(tokens)
     inside = reader.bracketed()
-    if inside is not None or not reader.rest:
+    if inside is not None or not reader.left:
         return expression_text(inside or [])
-    first = reader.rest[0]
+    first = reader.next
     reader.skip()
     arguments = reader.bracketed()
     return first.text if arguments is None else f"{first.text}({expression_text(arguments)})"
@@ -104,7 +105,7 @@ def _expression(tokens: Sequence[Token]) -> str:
 
 def _default(reader: Reader) -> tuple[Default, str | None, bool, str]:
     inside = reader.bracketed()
-    tokens = inside if inside is not None else list(reader.rest)
+    tokens = inside if inside is not None else list(reader.ahead(4))  # a sign or an introducer, a value, a bracket
     sign = ""
     if tokens and (tokens[0].is_sign("-") or tokens[0].is_sign("+")):
         sign, tokens = tokens[0].text.replace("+", ""), tokens[1:]

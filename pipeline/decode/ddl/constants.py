@@ -15,6 +15,8 @@ from pipeline.errors import UnsupportedError
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool")
 _TEXTS = ("char", "varchar", "text", "json", "set", "uuid")
 _BYTES = ("binary", "varbinary", "blob")
+#: Of a number that is looked at: 1e999999999 would be one of a billion digits.
+_MOST_DIGITS = 400
 
 
 def constant_of(column: ColumnDefinition) -> pa.Scalar:
@@ -102,7 +104,7 @@ def _option(kind: MysqlType, literal: str) -> str:
 
 def _integer(literal: str) -> int:
     number = Decimal(literal)
-    if number != number.to_integral_value():
+    if number.adjusted() > _MOST_DIGITS or number != number.to_integral_value():
         raise ValueError(literal)
     return int(number)
 

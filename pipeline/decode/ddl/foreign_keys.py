@@ -31,16 +31,16 @@ def cascade(tokens: Sequence[Token], column: str | None = None) -> Cascade | Non
     reader = Reader(tokens)
     columns: tuple[str, ...] = (column,) if column is not None else ()
     if column is None and reader.take("FOREIGN", "KEY"):
-        while reader.rest and not reader.rest[0].is_sign("("):
+        while reader.left and not reader.next.is_sign("("):
             reader.skip()
         columns = tuple(part[0].value for part in split_at_commas(reader.bracketed() or []) if part)
-    while reader.rest and not reader.take("REFERENCES"):
+    while reader.left and not reader.take("REFERENCES"):
         reader.skip()
     parent = reader.name() or ""
     while reader.take_sign("."):
         parent = reader.name() or parent
     actions = []
-    while reader.rest:
+    while reader.left:
         for when in ("DELETE", "UPDATE"):
             if reader.take("ON", when):
                 actions += [f"ON {when} {what}" for what in _ACTIONS if reader.take(*what.split())]

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pipeline.decode.ddl.tokens import Reader, Token, split_at_commas, text_of, tokens_of
+from pipeline.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, text_of, tokens_of
 
 MAXVALUE = "MAXVALUE"
+#: Of a table, subpartitions included, in MySQL and MariaDB.
+MOST_PARTITIONS = 8192
 
 
 class Method(StrEnum):
@@ -139,7 +141,7 @@ def _changed(action: str, reader: Reader) -> ChangePartitions:
 
 def _names(reader: Reader) -> tuple[str, ...]:
     names: list[str] = []
-    while reader.rest and not reader.rest[0].is_word("INTO"):
+    while reader.left and not reader.next.is_word("INTO"):
         name = reader.name()
         if name is None and not reader.take_sign(","):
             break
@@ -148,11 +150,15 @@ def _names(reader: Reader) -> tuple[str, ...]:
 
 
 def _number(reader: Reader) -> int:
-    if reader.rest and reader.rest[0].kind == "number":
-        number = int(float(reader.rest[0].text))
-        reader.skip()
-        return number
-    return 0
+    """A number of partitions. Raises AbsurdStatementError if no server has so many."""
+    if not reader.left or reader.next.kind != "number":
+        return 0
+    text = reader.next.text
+    reader.skip()
+    number = float(text)  # infinite for a text of many digits
+    if not 0 <= number <= MOST_PARTITIONS:
+        raise AbsurdStatementError(f"{text} partitions")
+    return int(number)
 
 
 def _defined(reader: Reader) -> Partitioning:
@@ -167,6 +173,8 @@ def _defined(reader: Reader) -> Partitioning:
     parts = _parts(inside) if inside is not None else tuple(Part(f"p{n}") for n in range(count or 1))
     if sub is not None:
         most = max([len(sub.parts), *(len(part.subs) for part in parts)])
+        if most * len(parts) > MOST_PARTITIONS:
+            raise AbsurdStatementError(f"{most * len(parts)} partitions")
         sub = replace(sub, parts=tuple(Part(str(n)) for n in range(most)))
         parts = tuple(_divided(part, most) for part in parts)
     return replace(plain, parts=parts, sub=sub)
@@ -206,7 +214,7 @@ def _part(reader: Reader) -> Part:
         values = _texts(reader.bracketed())
     elif reader.take("DEFAULT"):
         values = ("DEFAULT",)
-    while reader.rest and not reader.rest[0].is_sign("("):
+    while reader.left and not reader.next.is_sign("("):
         reader.skip()
     inside = [Reader(one) for one in split_at_commas(reader.bracketed() or []) if one]
     return Part(name, values, tuple(sub.name() or "" for sub in inside if sub.take("SUBPARTITION")))
@@ -240,6 +248,8 @@ def changed_partitioning(known: Partitioning | None, clause: ChangePartitions) -
 
 
 def _with_parts(known: Partitioning, parts: tuple[Part, ...]) -> Partitioning:
+    if len(parts) * (len(known.sub.parts) if known.sub is not None else 1) > MOST_PARTITIONS:
+        return known  # no server carries the statement out
     divided = tuple(_divided(part, len(known.sub.parts)) for part in parts) if known.sub is not None else parts
     return replace(known, parts=divided)
 

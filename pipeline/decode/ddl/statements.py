@@ -6,37 +6,44 @@ and an add. sqlglot is not used, because sqlglot 30 failed on 5 of 13 real state
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.alter import added, clauses_of, renamed_column
 from pipeline.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableDdl
 from pipeline.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
-from pipeline.decode.ddl.tokens import Reader, Token, split_at_commas, tokens_of
+from pipeline.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
 
 
 def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
-    """The effects of the statement, table by table in order; empty for a statement that does not change tables.
+    """The effects of the statement, table by table in order; empty for a statement that does not change tables, and for
+    one that no server executes (``AbsurdStatementError``).
 
     Args:
         statement: the text as in the source's log.
         database: the database of names that are written without one.
     """
-    reader = Reader(tokens_of(statement))
+    try:
+        return tuple(_effects(Reader(statement_tokens(statement)), database))
+    except AbsurdStatementError:
+        return ()
+
+
+def _effects(reader: Reader, database: str) -> Iterable[TableDdl]:
     while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
         while reader.left and not reader.take("FOR"):
             reader.skip()
     if reader.take("ALTER"):
-        return tuple(_alter(reader, database))
+        return _alter(reader, database)
     if reader.take("RENAME"):
-        return tuple(_rename(reader, database)) if reader.take_any("TABLE", "TABLES") else ()
+        return _rename(reader, database) if reader.take_any("TABLE", "TABLES") else ()
     if reader.take("TRUNCATE"):
         reader.take("TABLE")
         source = _table(reader, database)
         return (TableDdl(Action.TRUNCATE, source),) if source else ()
     if reader.take("DROP"):
-        return tuple(_drop(reader, database))
-    return tuple(_create(reader, database)) if reader.take("CREATE") else ()
+        return _drop(reader, database)
+    return _create(reader, database) if reader.take("CREATE") else ()
 
 
 def _table(reader: Reader, database: str) -> SourceTable | None:
@@ -131,7 +138,9 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
 def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableDdl]:
     """The other table of EXCHANGE PARTITION: its rows change, too."""
     for at in range(len(tokens) - 2):
-        other = _table(Reader(tokens[at + 2 :]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
+        other = (
+            _table(Reader(tokens[at + 2 : at + 5]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
+        )
         if other is not None:
             yield TableDdl(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
 

@@ -55,6 +55,11 @@ _CANONICAL = {
 }
 _BASE_OF = {spelling: base for base, spellings in _CANONICAL.items() for spelling in spellings.split()}
 _LONGEST_NAME_WORDS = 3
+#: The greatest length and scale of types, and the most members, in MySQL or MariaDB; of other types that of LONGTEXT.
+_MOST_LENGTH = {"decimal": 65, "bit": 64, "binary": 255, "time": 6, "datetime": 6, "timestamp": 6}
+_LONGEST_TEXT = (1 << 32) - 1
+_MOST_SCALE = 38
+_MOST_MEMBERS = {"enum": 65_535, "set": 64}
 _TEXT_BASES = frozenset({"char", "varchar", "text"})
 _BINARY_OF_TEXT = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 _PLAIN_LAKE_TYPES = {
@@ -149,16 +154,35 @@ def _build(base: str, arguments: str, attributes: str, text: str) -> MysqlType:
         base = _BINARY_OF_TEXT[base]
     if base in ("enum", "set"):
         literals = _literals(arguments)
+        if len(literals) > _MOST_MEMBERS[base]:
+            raise _absurd(text)
         return MysqlType(
             base, options=tuple(map(_unescape, literals)), streamed=tuple(map(_streamed, literals)), text=text
         )
-    numbers = [int(part) for part in arguments.split(",") if part.strip().isdigit()]
-    length = numbers[0] if numbers else None
-    scale = numbers[1] if len(numbers) > 1 else None
+    numbers = [part.strip().lstrip("0") or "0" for part in arguments.split(",") if _is_number(part.strip())]
+    if any(len(number) > len(str(_LONGEST_TEXT)) for number in numbers):
+        raise _absurd(text)
+    length = int(numbers[0]) if numbers else None
+    scale = int(numbers[1]) if len(numbers) > 1 else None
+    if (length or 0) > _MOST_LENGTH.get(base, _LONGEST_TEXT) or (scale or 0) > _MOST_SCALE:
+        raise _absurd(text)
     if base == "float" and scale is None and length is not None and length > 24:
         base = "double"
     unsigned = bool(re.search(r"\b(unsigned|zerofill)\b", attributes))
     return MysqlType(base, length, scale, unsigned, text=text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _absurd(text: str) -> UnsupportedError:
+    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    return UnsupportedError(
+        f"column type {shown!r} is beyond what MySQL and MariaDB have",
+        do_next="leave the column out at the connector",
+        type=shown,
+    )
 
 
 def enum_type(base: str, literals: list[str], text: str) -> MysqlType:

@@ -31,6 +31,8 @@ from pipeline.metastore.api.base import Message
 
 #: The deepest nesting of parts that is read.
 MAX_DEPTH: Final = 64
+#: The most parts of a condition; the values of an ``in`` are none.
+MAX_PARTS: Final = 2_000
 
 
 class LiteralValue(Message):
@@ -120,9 +122,23 @@ def to_wire(part: Filter) -> ConditionWire:
     return ConstantWire(value=part.value) if isinstance(part, Constant) else UnknownWire(text=part.text)
 
 
-def from_wire(message: ConditionWire, depth: int = 0) -> Filter:
+def from_wire(message: ConditionWire) -> Filter:
     """The filter of a message. Raises ConfigError for a literal that its type cannot have, ``not`` with other than one
-    part, and nesting below MAX_DEPTH."""
+    part, nesting below MAX_DEPTH and more than MAX_PARTS parts."""
+    if (parts := _parts(message)) > MAX_PARTS:
+        raise ConfigError(
+            f"the condition is too large: it has {parts} parts",
+            do_next="write it shorter: one in with many values in place of many comparisons",
+            limit=MAX_PARTS,
+        )
+    return _from_wire(message, 0)
+
+
+def _parts(message: ConditionWire) -> int:
+    return 1 + sum(map(_parts, message.parts)) if isinstance(message, GroupWire) else 1
+
+
+def _from_wire(message: ConditionWire, depth: int) -> Filter:
     if depth > MAX_DEPTH:
         raise ConfigError("the condition is nested too deep", do_next="write it flatter", limit=MAX_DEPTH)
     if isinstance(message, CompareWire):
@@ -137,7 +153,7 @@ def from_wire(message: ConditionWire, depth: int = 0) -> Filter:
         return Constant(message.value)
     if isinstance(message, UnknownWire):
         return Unknown(message.text)
-    parts = tuple(from_wire(part, depth + 1) for part in message.parts)
+    parts = tuple(_from_wire(part, depth + 1) for part in message.parts)
     if message.kind == "not":
         if len(parts) != 1:
             raise ConfigError("not has other than one part", do_next="give it one part")

@@ -80,8 +80,11 @@ _TOKEN = re.compile(
 _KEYWORDS = frozenset({"NOT", "AND", "OR", "LIKE", "CONST", "STRUCT", "BETWEEN", "IN"})
 _OPS = {op.value: op for op in Op} | {"!=": Op.UNEQUAL}
 _LONG = 1 << 63
+_LONGEST_INTEGER = 100
 _KEPT_LENGTH = 2000
 _DEEPEST = 100
+#: Of comparisons in a condition. Each may look at all partitions.
+_MOST_COMPARISONS = 10_000
 _T = TypeVar("_T")
 
 
@@ -116,6 +119,10 @@ class _Parser:
 
     def __post_init__(self) -> None:
         self.tokens = _tokens(self.text)
+        values = sum(token.kind in ("text", "integer", "date") for token in self.tokens)
+        if values > _MOST_COMPARISONS:
+            problem = f"{values} values, and at most {_MOST_COMPARISONS} are compared"
+            raise MetaError(f"Error parsing partition filter; lexer error: null; {problem}")
 
     def whole(self) -> Condition:
         condition = self._any()
@@ -288,8 +295,8 @@ def _value_of(token: _Token) -> Value:
     if token.kind == "text":
         return token.text[1:-1]
     if token.kind == "integer":
-        number = int(token.text)
-        if not -_LONG <= number < _LONG:
+        number = int(token.text[:_LONGEST_INTEGER])
+        if len(token.text) > _LONGEST_INTEGER or not -_LONG <= number < _LONG:
             raise MetaError(f'java.lang.NumberFormatException: For input string: "{token.text}"')
         return number
     digits = token.text[-10:]

@@ -10,7 +10,7 @@ from pipeline.schema_changes.rules.conversion.declared import zerofill_width
 from pipeline.schema_changes.rules.conversion.lossless import keeps_values
 from pipeline.schema_changes.rules.conversion.numbers import INTEGERS
 from pipeline.schema_changes.rules.conversion.session import Session
-from pipeline.schema_changes.rules.conversion.undetermined import why_undetermined
+from pipeline.schema_changes.rules.conversion.undetermined import why_ambiguous, why_undetermined
 from pipeline.schema_changes.rules.evolution import common_type
 from pipeline.schema_changes.rules.steps import Convert
 from pipeline.schema_changes.rules.undetermined import Undetermined
@@ -68,7 +68,8 @@ def conversion(
     fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
     if keeps_values(former, new) and alike and not fills and not rekeys:
         return None, None
-    return Convert(column, former, session), None
+    unsure = why_ambiguous(former, new)
+    return Convert(column, former, session), Undetermined(column.name, unsure) if unsure is not None else None
 
 
 def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:

@@ -212,3 +212,28 @@ def test_a_store_that_hangs_holds_one_table_alone(
             pass
         with tables.at(other.storage.uri).hold() as view:
             assert view.known.instants
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        " OR ".join(f"id = {n}" for n in range(3000)),
+        "(" * 5000 + "id = 1" + ")" * 5000,
+        "id = " + "- " * 20_000 + "1",
+        {"kind": "or", "parts": [{"kind": "is_null", "column": "id"}] * 2_000},
+    ],
+    ids=["ors", "brackets", "signs", "tree"],
+)
+def test_a_condition_that_is_too_large(table: IndexedTable, address: str, condition: object) -> None:
+    status, answer = post(address, paths.PLAN, {"condition": condition}, {"location": table.storage.uri})
+    assert status == 400
+    assert answer["what"].startswith("the condition is")
+    assert len(answer["what"].splitlines()) == 1
+
+
+def test_a_body_that_is_nested_too_deep(table: IndexedTable, address: str) -> None:
+    part = '{"kind": "not", "parts": ['
+    for depth in (100, 5000, 100_000):
+        tree = part * depth + '{"kind": "constant", "value": true}' + "]}" * depth
+        status, _ = post(address, paths.PLAN, f'{{"condition": {tree}}}'.encode(), {"location": table.storage.uri})
+        assert status in (400, 413, 422)

@@ -21,6 +21,8 @@ from pipeline.hudi.read.filters.expressions import Op, Value
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _WIDE = Context(prec=80)
+#: No type has values with such an exponent.
+_MOST_EXPONENT = 500
 #: Units of a second by Arrow's name.
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -83,9 +85,23 @@ def _number(kind: pa.DataType, value: int | float | Decimal) -> Position | None:
 
 def _exact_number(value: int | float | Decimal, low: int, high: int, factor: int = 1) -> Fraction:
     """The literal times ``factor``. Infinities and NaN (the greatest) are outside the limits."""
-    if not isinstance(value, int) and not math.isfinite(value):
+    if not _is_finite(value):
         return Fraction(low - 1 if value == -math.inf else high + 1)
-    return Fraction(value) * factor
+    return _fraction(value) * factor
+
+
+def _is_finite(value: int | float | Decimal) -> bool:
+    """Whether it is a number. A Decimal is never turned into a float for that: -1E+400 is finite."""
+    return value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)
+
+
+def _fraction(value: int | float | Decimal) -> Fraction:
+    """The number; of one with a great exponent another one of its side, beyond or below all values that types hold.
+    1e999999999 would be a number of a billion digits."""
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MOST_EXPONENT:
+        size = Fraction(10) ** (_MOST_EXPONENT if value.adjusted() > 0 else -_MOST_EXPONENT)
+        return -size if value < 0 else size
+    return Fraction(value)
 
 
 def _scaled(kind: pa.DataType, steps: Decimal) -> pa.Scalar:
@@ -140,9 +156,9 @@ def _unit(kind: pa.DataType) -> str:
 
 def _floating(kind: pa.DataType, value: int | float | Decimal) -> Position:
     make = np.float32 if kind == pa.float32() else np.float64
-    if not isinstance(value, int) and not math.isfinite(value):
+    if not _is_finite(value):
         return Position(pa.scalar(float(value), kind), exact=True)
-    number = Fraction(value)
+    number = _fraction(value)
     with np.errstate(over="ignore"):
         near = make(_nearest(number))
     if math.isinf(near):

@@ -29,6 +29,7 @@ _DOWN, _UP = Context(prec=45, rounding=ROUND_FLOOR), Context(prec=45, rounding=R
 #: Digits that a double always holds exactly, and that never overflow an engine's decimals beside a 64-bit number.
 _SAFE_DIGITS = 15
 _DECIMAL_DIGITS, _LONG_DIGITS = 38, 19
+_LONGEST_INTEGER = 100
 
 
 def comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -> list[Filter]:
@@ -52,7 +53,9 @@ def comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -
 
 
 def own_comparisons(field: pa.Field, pairs: Sequence[tuple[Op, Value]], text: str) -> list[Filter]:
-    """The same without an engine: exact, except that a literal for a column of floats is the nearest float.
+    """The same without an engine: exact, except that a literal for a column of floats is the nearest double. A FLOAT
+    is widened to compare with it, so no FLOAT equals 0.1. A literal in quotes is the nearest value of the column's
+    type.
 
     Arguments as ``comparisons``.
     """
@@ -78,7 +81,7 @@ def _nearest(kind: pa.DataType, value: Value) -> Value | None:
         near = float(cast(float, value))
     except OverflowError:
         return None
-    return float(np.float32(near)) if kind == pa.float32() else near
+    return float(np.float32(near)) if kind == pa.float32() and isinstance(value, str) else near
 
 
 def _fit_together(kind: pa.DataType, values: Sequence[Value]) -> bool:
@@ -176,7 +179,7 @@ def _number(kind: pa.DataType, value: Value) -> Value | None:
 def _number_in_quotes(kind: pa.DataType, text: str) -> Value | None:
     """Engines cast the text to the column's type; None if that rounds."""
     if pa.types.is_integer(kind):
-        return int(text) if _INTEGER.fullmatch(text) else None
+        return int(text) if _INTEGER.fullmatch(text) and len(text) <= _LONGEST_INTEGER else None
     if not _NUMBER.fullmatch(text) or len(text) > _SAFE_DIGITS:
         return None
     number = Decimal(text)

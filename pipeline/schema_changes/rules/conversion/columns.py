@@ -31,7 +31,7 @@ from pipeline.schema_changes.rules.conversion.numbers import (
 )
 from pipeline.schema_changes.rules.conversion.session import Session
 from pipeline.schema_changes.rules.conversion.texts import to_bytes, to_choice, to_text
-from pipeline.schema_changes.rules.conversion.undetermined import why_undetermined
+from pipeline.schema_changes.rules.conversion.undetermined import why_ambiguous, why_undetermined
 
 _LOCAL = pa.timestamp("us")
 #: Characters of the longest whole number, with its sign.
@@ -39,7 +39,8 @@ _DIGITS = 20
 
 
 def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session) -> pa.Array:
-    """The values of a column that was ``old`` and is ``new``: as many, of the new type's lake type. Null stays null.
+    """The values of a column that was ``old`` and is ``new``: as many, of the new type's lake type. Null stays null,
+    and a value without a known form becomes null (``why_ambiguous``).
 
     Raises UnsupportedError if the values are not determined (``why_undetermined``).
     """
@@ -51,7 +52,8 @@ def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session
     coded = values.dictionary_encode()
     distinct = _read(old, coded.dictionary, session)
     store = _store(old, new, session)
-    stored = [None if value is None else store(value) for value in distinct]
+    unknown = (None, "") if why_ambiguous(old, new) is not None else (None,)
+    stored = [None if value in unknown else store(value) for value in distinct]
     return _written(new, stored, session).take(coded.indices)
 
 

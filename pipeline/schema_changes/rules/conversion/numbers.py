@@ -56,8 +56,8 @@ def parsed(text: str) -> Decimal:
     if found is None:
         return Decimal(0)
     digits, _, exponent = found[1].lower().partition("e")
-    power = max(-_LONGEST_EXPONENT, min(_LONGEST_EXPONENT, int(exponent or 0)))
-    return Decimal(f"{digits}E{power}")
+    power = max(-_LONGEST_EXPONENT, min(_LONGEST_EXPONENT, float(exponent or 0)))
+    return Decimal(f"{digits}E{int(power)}")
 
 
 def choice_number(kind: MysqlType, value: str) -> int:
@@ -84,7 +84,7 @@ def whole_of(old: MysqlType, value: Any) -> int:  # noqa: ANN401 - any lake valu
     group = kind_of(old)
     if group in (Kind.TEXT, Kind.BYTES):
         found = _INTEGER.match(value if isinstance(value, str) else value.decode("latin1"))
-        number = int(found[1]) if found else 0
+        number = _in_64_bits(whole(Decimal(found[1]), truncates=True)) if found else 0
     else:
         number = whole(number_of(old, value), truncates=group is Kind.MOMENT)
     return number if group in (Kind.EXACT, Kind.MOMENT, Kind.CHOICE) else _in_64_bits(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from pipeline.decode.types.mysql_types import MysqlType
@@ -175,7 +176,7 @@ def _option(new: MysqlType) -> Callable[[str], str]:
         found = by_text.get(text.rstrip(" ").lower())
         if found is not None:
             return found
-        place = int(text) if text.isascii() and text.isdigit() else 0
+        place = int(Decimal(text)) if text.isascii() and text.isdigit() else 0
         return new.options[place - 1] if 1 <= place <= len(new.options) else ""
 
     return store

@@ -6,6 +6,8 @@ from pipeline.decode.types.mysql_types import MysqlType
 from pipeline.schema_changes.rules.conversion.declared import Kind, charset_of, codec_of, kind_of
 from pipeline.schema_changes.rules.conversion.session import Session
 
+#: What takes the number of an ENUM's member.
+_NUMBERED = (Kind.EXACT, Kind.REAL, Kind.MOMENT)
 _TEXTS = frozenset({"char", "varchar", "text"})
 
 
@@ -28,6 +30,16 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
     if new.base == "json" and not session.mariadb and old.base != "json":
         return "MySQL writes a document in an order and with blanks of its own"
     return _unknown_charset(old) or _unknown_charset(new)
+
+
+def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
+    """Why the value '' of ``old`` has no known value as ``new``; None if every value has one.
+
+    The lake holds '' for the error value of an ENUM, whose number is 0, and for a member of that text.
+    """
+    if old.base == "enum" and "" in old.options and kind_of(new) in _NUMBERED:
+        return "'' of an ENUM that lists '' is its member or the error value 0: the log does not tell which"
+    return None
 
 
 def _unknown_charset(kind: MysqlType) -> str | None:

@@ -15,6 +15,8 @@ from pipeline.errors import UnsupportedError
 
 Row = Mapping[str, Any]
 Evaluate = Callable[[Row], Any]
+#: Of an expression that is evaluated; its parts are evaluated inside each other.
+_MOST_TOKENS = 200
 #: TO_DAYS('1970-01-01') and the proleptic ordinal of Python differ by this number.
 _DAYS = date(1970, 1, 1).toordinal() - 719_528
 
@@ -25,9 +27,12 @@ def expression(text: str) -> tuple[Evaluate, tuple[str, ...]]:
     Raises UnsupportedError for what is not known here.
     """
     columns: list[str] = []
-    reader = Reader(tokens_of(text))
+    tokens = tokens_of(text)
+    if len(tokens) > _MOST_TOKENS:
+        raise _unknown(text[:_MOST_TOKENS])
+    reader = Reader(tokens)
     found = _sum(reader, columns)
-    if reader.rest:
+    if reader.left:
         raise _unknown(text)
     return found, tuple(dict.fromkeys(columns))
 
@@ -48,7 +53,7 @@ def _unknown(text: str) -> UnsupportedError:
 
 def _sum(reader: Reader, columns: list[str]) -> Evaluate:
     left = _product(reader, columns)
-    while reader.rest and (sign := reader.rest[0].text) in ("+", "-"):
+    while reader.left and (sign := reader.next.text) in ("+", "-"):
         reader.skip()
         left = _combined(sign, left, _product(reader, columns))
     return left
@@ -56,7 +61,7 @@ def _sum(reader: Reader, columns: list[str]) -> Evaluate:
 
 def _product(reader: Reader, columns: list[str]) -> Evaluate:
     left = _value(reader, columns)
-    while reader.rest and (sign := reader.rest[0].text.upper()) in ("*", "%", "MOD", "DIV"):
+    while reader.left and (sign := reader.next.text.upper()) in ("*", "%", "MOD", "DIV"):
         reader.skip()
         left = _combined(sign, left, _value(reader, columns))
     return left
@@ -92,15 +97,15 @@ def _value(reader: Reader, columns: list[str]) -> Evaluate:
     if inside is not None:
         nested = Reader(inside)
         found = _sum(nested, columns)
-        if nested.rest:
+        if nested.left:
             raise _unknown("(...)")
         return found
     if reader.take_sign("-"):
         minus = _value(reader, columns)
         return lambda row: None if (value := minus(row)) is None else -value
-    if not reader.rest:
+    if not reader.left:
         raise _unknown("")
-    token = reader.rest[0]
+    token = reader.next
     if token.kind in ("number", "string"):
         reader.skip()
         given = int(token.text) if token.kind == "number" and token.text.isdigit() else token.value
@@ -128,7 +133,7 @@ def _called(name: str, arguments: Sequence[Token], columns: list[str]) -> Evalua
     for part in parts:
         inside = Reader(part)
         given.append(_sum(inside, columns))
-        if inside.rest:
+        if inside.left:
             raise _unknown(f"{name}()")
 
     def evaluate(row: Row) -> Any:  # noqa: ANN401 - an int or None
