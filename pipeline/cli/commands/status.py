@@ -134,6 +134,8 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
             say(f"  {t.name}: {ring_remark(t.resizes, t.target_bytes, conf, t.name)}")
         if t.derived is not None:
             say(f"  {t.name}: {_derived(t.derived)}")
+        if t.finding:
+            say(f"  {t.name}: {t.finding}")
         for one in t.undetermined:
             say(f"  {t.name}: not determined: {one}")
 
