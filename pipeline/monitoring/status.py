@@ -96,6 +96,7 @@ class TableStatus:
         undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
         unmatched: deletes and former halves of updates, of a table without a key, that found no row of their content.
         finding: the same for people; "" if there is none.
+        not_carried: what the format of the table's changes does not carry, as far as the settings tell; "" for nothing.
         derived: how far a wide table follows its table of cells; None for any other table.
     """
 
@@ -121,6 +122,7 @@ class TableStatus:
     undetermined: list[str] = field(default_factory=list)
     unmatched: int = 0
     finding: str = ""
+    not_carried: str = ""
     derived: WideStatus | None = None
 
 
