@@ -68,6 +68,7 @@ class TableOutcome:
         visible_ms: when the commit became visible (ms since the epoch).
         stage_ms: the time of writing and publishing, and of looking keys up, in milliseconds.
         services: the outcome of the table services after the commit.
+        finding: what the lake cannot account for, of a table without a key; None if there is nothing new.
     """
 
     instant: str | None
@@ -76,6 +77,7 @@ class TableOutcome:
     visible_ms: int = 0
     stage_ms: Mapping[str, float] = field(default_factory=dict)
     services: TableServicesOutcome = field(default_factory=TableServicesOutcome)
+    finding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _write_and_commit(
         table.check_routing(report.target)
         check_fed(table.table.config, table.rules, report.columns.names)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
+    known = table.keyless.unmatched if table.keyless is not None else 0
     context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
@@ -166,7 +169,9 @@ def _write_and_commit(
     stage_ms = {"write": (written - started) * 1000 - tag_ms, "publish": (monotonic_s() - written) * 1000}
     if looks_up:
         stage_ms["tag"] = tag_ms
-    return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
+    finding = rows.keyless.finding if rows.keyless is not None and rows.keyless.unmatched > known else None
+    written_bytes = sum(r.size_bytes for r in results)
+    return TableOutcome(context.instant, counts, written_bytes, now_ms(), stage_ms, finding=finding)
 
 
 def _context(table: LakeTable, table_input: TableInput, services: TableServices) -> WriteContext:
@@ -273,7 +278,8 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
     rows = unpack(events)
     order = table_input.truncates.whole  # a table without a key is never merged from several source tables
     fresh = rows.filter(pc.greater(rows.column("__order"), order))
-    state.debts = [debt for debt in state.debts if debt[1] > order]
+    if order > table.truncates.whole:
+        state.removed_until(order)
     gone = gone_after(table_input.notes.ddl or table.ddl)
     resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order), gone)
     superseded = records(rows) - records(fresh) + resolved.superseded

@@ -12,7 +12,7 @@ from pipeline.errors import UnsupportedError
 from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.lake.lake_table import LakeTable
-from pipeline.merging.group_truncates import deletes, group_truncates, spared
+from pipeline.merging.group_truncates import deletes, group_truncates, without_truncated_events
 from pipeline.merging.tombstones import Tombstones
 from pipeline.upsert.merge import Place, records, truncated
 from pipeline.upsert.route import KEY
@@ -71,7 +71,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
     merging, groups, dropped = table.merging, dict(held), 0
     by_group = group_truncates(truncates, merging)
     for place, rows in held.items():
-        groups[place] = rows.filter(pa.array(spared(rows, by_group)))
+        groups[place] = without_truncated_events(rows, by_group, merging)
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
         _add(groups, table.place_of(piece), deletes(_known(table, piece), by_group, merging))

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.hudi.definition.merging import WRITER_ORDER, Merging
+from pipeline.merging.group_orders import hiding
 from pipeline.upsert.merge import truncate_events
 from pipeline.upsert.route import GROUP
 from pipeline.upsert.target import ORDER_FIELD
-from pipeline.upsert.truncates import Truncates
+from pipeline.upsert.truncates import Truncates, as_deletes
 
 #: Index of a column group -> the ordering value up to which TRUNCATE removed its values.
 GroupTruncates = Mapping[int, int]
@@ -28,13 +29,16 @@ def group_truncates(truncates: Truncates, merging: Merging) -> GroupTruncates:
     return {at: named[group.name] for at, group in enumerate(merging.groups) if named.get(group.name, -1) >= 0}
 
 
-def spared(rows: pa.Table, truncates: GroupTruncates) -> npt.NDArray[np.bool_]:
-    """Which of n events of parcels come after the TRUNCATE of their group, bool of n."""
+def without_truncated_events(rows: pa.Table, truncates: GroupTruncates, merging: Merging) -> pa.Table:
+    """The events of parcels without those that the TRUNCATE of their group removes; of a group whose deletes delete the
+    row these become deletes."""
     groups = rows.column(GROUP).to_numpy() if GROUP in rows.column_names else np.zeros(len(rows), dtype=np.int8)
     until = np.full(len(rows), -1, dtype=np.int64)
     for at, order in truncates.items():
         until[groups == at] = order
-    return np.asarray(rows.column("__order").to_numpy() > until)
+    gone = np.asarray(rows.column("__order").to_numpy() <= until)
+    hides = hiding(merging)[groups]
+    return as_deletes(rows, gone & hides, until).filter(pa.array(~gone | hides))
 
 
 def deletes(stored: pa.Table, truncates: GroupTruncates, merging: Merging) -> pa.Table:

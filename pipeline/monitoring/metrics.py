@@ -113,6 +113,8 @@ class StreamMetrics:
         self.behind = gauge("binlake_table_behind", "Whether a table must be caught up.")
         self.paused = gauge("binlake_table_paused", "Whether a person has paused a table.")
         self.stopped = gauge("binlake_table_stopped", "Whether a table cannot go on until a person acts.")
+        text = "Deletes and former halves of updates, of a table without a key, that found no row."
+        self.unmatched = gauge("binlake_unmatched_deletes", text)
         self.log_bytes = gauge("binlake_log_bytes", "Log files of the newest file slices.")
         self.base_bytes = gauge("binlake_base_bytes", "Base files of the newest file slices.")
         self.log_base_ratio = gauge("binlake_log_base_ratio", "Log bytes over base bytes.")

@@ -199,6 +199,8 @@ class Monitor:
         opened = self._known.lake.opened(path) if path is not None else None
         if opened is None:
             return
+        with self._lock:
+            self.metrics.unmatched.labels(name).set(opened.keyless.unmatched if opened.keyless is not None else 0)
         self._sizes_s[name] = now
         try:
             pending = len(pending_compactions(opened.table.timeline))

@@ -94,6 +94,9 @@ class TableStatus:
         resizes: buckets of hash rings to split and merge, by their sizes.
         target_bytes: the size that these are compared with.
         undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
+        unmatched: deletes and former halves of updates, of a table without a key, that found no row of their content.
+        finding: the same for people; "" if there is none.
+        not_carried: what the format of the table's changes does not carry, as far as the settings tell; "" for nothing.
         derived: how far a wide table follows its table of cells; None for any other table.
     """
 
@@ -117,6 +120,9 @@ class TableStatus:
     resizes: list[Wanted] = field(default_factory=list)
     target_bytes: int = 0
     undetermined: list[str] = field(default_factory=list)
+    unmatched: int = 0
+    finding: str = ""
+    not_carried: str = ""
     derived: WideStatus | None = None
 
 
@@ -160,6 +166,9 @@ def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s
         status.counts = vars(counts) if counts is not None else {}
         status.freshness_ms = visible - times[1] if times is not None else None
     status.undetermined = [str(one) for one in undetermined_columns(RecordReader.newest_of(table).ddl or ())]
+    keyless = RecordReader.newest_of(table).keyless
+    if keyless is not None:
+        status.unmatched, status.finding = keyless.unmatched, keyless.finding or ""
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
     slices = table.file_slices()
     status.advice = bucket_advice(table, slices)

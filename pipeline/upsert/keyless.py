@@ -4,7 +4,8 @@ An insert becomes a row whose record key is its place in the binlog, so that a r
 delete (or the old half of an update) removes one live row of equal content, which a digest column finds. The commit
 records the newest ``WINDOW`` applied places, so that a redelivery is recognised. A delete whose row has not arrived yet
 (events without a key are spread over the topic's partitions) is recorded as a debt, and removes the row when it
-arrives.
+arrives. A debt that stays is a finding: the lake holds another content than the source had. It removes no row that was
+added after it.
 
 MariaDB since 11.4 gives all events of a transaction one position, and row numbers begin at 0 in each event (measured;
 ``binlog_legacy_event_pos``). Events at one place are therefore told apart by their content. Events of equal content at
@@ -24,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, Op
+from pipeline.decode.order import OrderKind, OrderPlace
 from pipeline.hudi.files.log_rows import Flags
 from pipeline.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from pipeline.upsert.target import Target
@@ -49,16 +51,22 @@ _MARK_DIGITS = 7
 
 @dataclass
 class KeylessState:
-    """The state that a keyless table keeps from commit to commit: recently applied halves, and deletes still owed."""
+    """The state that a keyless table keeps from commit to commit: recently applied halves, and deletes still owed.
+
+    ``debts``: (digest, ordering value, row) of each. ``lost``: how many more there were than a commit records.
+    """
 
     applied: set[Half] = field(default_factory=set)
     debts: list[tuple[str, int, int]] = field(default_factory=list)
+    lost: int = 0
 
     def to_text(self) -> str:
-        """A compact text for the commit's extra metadata, with the newest WINDOW halves."""
+        """A compact text for the commit's extra metadata, with the newest WINDOW halves and as many debts."""
         recent = np.array(sorted(self.applied)[-WINDOW:], dtype="<i8").reshape(-1, 3)
         packed = zlib.compress(np.diff(recent, axis=0, prepend=0).T.tobytes(), 6)
-        return json.dumps({"applied": base64.b64encode(packed).decode(), "debts": self.debts}, separators=(",", ":"))
+        said = {"applied": base64.b64encode(packed).decode(), "debts": self.debts[-WINDOW:]}
+        lost = self.lost + max(0, len(self.debts) - WINDOW)
+        return json.dumps({**said, **({"lost": lost} if lost else {})}, separators=(",", ":"))
 
     @staticmethod
     def from_text(text: str | None) -> KeylessState:
@@ -68,27 +76,55 @@ class KeylessState:
         data = json.loads(text)
         steps = np.frombuffer(zlib.decompress(base64.b64decode(data["applied"])), dtype="<i8").reshape(3, -1)
         halves = np.cumsum(steps, axis=1).T.tolist()
-        return KeylessState({(o, r, c) for o, r, c in halves}, [(d, o, r) for d, o, r in data["debts"]])
+        debts = [(d, o, r) for d, o, r in data["debts"]]
+        return KeylessState({(o, r, c) for o, r, c in halves}, debts, data.get("lost", 0))
 
     def copy(self) -> KeylessState:
         """A copy for changes, so that a failed commit leaves this state unchanged."""
-        return KeylessState(set(self.applied), list(self.debts))
+        return KeylessState(set(self.applied), list(self.debts), self.lost)
+
+    @property
+    def unmatched(self) -> int:
+        """How many deletes and former halves of updates have found no row of their content."""
+        return len(self.debts) + self.lost
+
+    @property
+    def finding(self) -> str | None:
+        """The same for people, and what they can do; None if every one has found its row."""
+        if not self.unmatched:
+            return None
+        first = min((order for _, order, _ in self.debts), default=None)
+        since = f", the oldest known at {OrderPlace.of(first)}" if first is not None else ""
+        return (
+            f"{self.unmatched} deletes or former halves of updates found no row of their content{since}: "
+            "their rows may still be here with other values; unless rows of it wait in quarantine or in another "
+            "partition, compare the table (binlake verify) and load it again under a new path (tables.path)"
+        )
+
+    def removed_until(self, order: int) -> None:
+        """Forget deletes up to an ordering value, because a statement has removed all rows up to it."""
+        self.debts = [debt for debt in self.debts if debt[1] > order]
+        self.lost = 0
 
     def of_any_content(self) -> KeylessState:
         """A copy whose halves stand for any content: a statement has changed the content of rows from before it, which
         may be delivered again."""
-        return KeylessState({(order, row, mark & 1) for order, row, mark in self.applied}, list(self.debts))
+        return replace(self.copy(), applied={(order, row, mark & 1) for order, row, mark in self.applied})
 
-    def pay(self, digests: Sequence[str], removed: Flags) -> Flags:
+    def pay(self, digests: Sequence[str], orders: Sequence[int], removed: Flags) -> Flags:
         """A mask of the live rows that outstanding deletes remove; these deletes are outstanding no longer.
 
         Args:
-            digests: of n live rows.
+            digests, orders: of n live rows, their ordering values.
             removed: mask of n, rows that are removed already.
         """
         paid = np.zeros(len(digests), dtype=bool)
-        for debt in list(self.debts):
-            at = next((at for at, d in enumerate(digests) if d == debt[0] and not (removed[at] or paid[at])), None)
+        by_digest: dict[str, list[int]] = {}
+        for at in np.flatnonzero(~removed).tolist():
+            by_digest.setdefault(digests[at], []).append(at)
+        for debt in sorted(self.debts):
+            mine = by_digest.get(debt[0], [])
+            at = next((at for at in mine if not paid[at] and _takes(debt[1], orders[at])), None)
             if at is not None:
                 paid[at] = True
                 self.debts.remove(debt)
@@ -178,6 +214,7 @@ def resolve(
     taken: dict[str, tuple[int, bool, int, str]] = {}
     superseded = 0
     inserted = {(order, row) for order, row, mark in state.applied if mark & 1}
+    newest = _newest_deletes(state)
     for event in ordered:
         half = event.half
         if half is not None:
@@ -190,7 +227,10 @@ def resolve(
             elif event.upsert:
                 inserted.add(half[:2])
         if not event.upsert:
-            _go(event, live, state, taken)
+            if not _go(event, live, taken):
+                state.debts.append((event.digest, max(event.order, *_of_content(newest, event)), event.row))
+            if half is not None:
+                newest[half[2] >> 1] = max(event.order, newest.get(half[2] >> 1, -1))
         elif not _come(event, live, state, taken, paths):
             superseded += 1
     state.applied = set(sorted(state.applied)[-WINDOW:])
@@ -212,7 +252,7 @@ def _come(
     """Add a row; False when a delete was waiting for a row of its content."""
     here = live.setdefault(event.digest, [])
     known = any(key == event.key for _, _, key in here)
-    debt = next((d for d in state.debts if d[0] == event.digest), None)
+    debt = min((d for d in state.debts if d[0] == event.digest and _takes(d[1], event.order)), default=None)
     if debt is not None and not known:
         state.debts.remove(debt)
         return False
@@ -222,23 +262,39 @@ def _come(
     return True
 
 
-def _go(
-    event: _Event,
-    live: dict[str, list[LiveRow]],
-    state: KeylessState,
-    taken: dict[str, tuple[int, bool, int, str]],
-) -> None:
-    """Remove a row, or record the delete as owed.
+def _takes(debt: int, row: int) -> bool:
+    """Whether an outstanding delete may remove a row that arrives, by their ordering values. Of rows that Kafka's
+    offset orders it cannot be said which came first: they may be in several partitions."""
+    return row <= debt or OrderPlace.of(debt).kind is OrderKind.OFFSET
+
+
+def _newest_deletes(state: KeylessState) -> dict[int, int]:
+    """The newest delete that was applied, by the bits of its content's digest; 0 for any content."""
+    newest: dict[int, int] = {}
+    for order, _, mark in state.applied:
+        if not mark & 1:
+            newest[mark >> 1] = max(order, newest.get(mark >> 1, -1))
+    return newest
+
+
+def _of_content(newest: Mapping[int, int], event: _Event) -> tuple[int, int]:
+    """The newest delete of an event's content. It may have taken the row that this event was meant for, and left its
+    own, which is still to arrive: the event is owed from there on."""
+    return newest.get(0, -1), newest.get(event.half[2] >> 1, -1) if event.half is not None else -1
+
+
+def _go(event: _Event, live: dict[str, list[LiveRow]], taken: dict[str, tuple[int, bool, int, str]]) -> bool:
+    """Remove a row; False if there is none of the content.
 
     Rows of equal content cannot be distinguished, so any of them may be removed, also one that was added after this
     delete: the delete is then ordered after the row.
     """
     rows = live.get(event.digest)
     if not rows:
-        state.debts.append((event.digest, event.order, event.row))
-        return
+        return False
     came, path, key = rows.pop(0)
     taken[key] = (event.at, False, max(event.order, came + 1), path)
+    return True
 
 
 def _table(

@@ -22,6 +22,7 @@ from pipeline.upsert.append import append_parcels
 from pipeline.upsert.collapse import Int64s, codes_of, newest
 from pipeline.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack
 from pipeline.upsert.target import Target, lake_names, partition_values
+from pipeline.upsert.truncates import as_deletes
 
 KEY = "_hoodie_record_key"
 #: ``__op`` of the delete that an update adds at the previous place of its row. It is not a record of its own.
@@ -80,7 +81,7 @@ def route(
         target: the lake table.
         applied_until: per Kafka partition, the offset below which this table has applied everything.
         truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
-            rows up to it are superseded.
+            rows up to it are superseded, or deletes of a column group whose deletes delete the row.
         group: the index of the rows' column group in a stitched table; None for any other table.
         every: keep every event, not the newest of each key alone.
     """
@@ -89,6 +90,9 @@ def route(
     fresh = fresh_rows(rows, applied_until)
     routed.counts.already_applied = len(rows) - int(fresh.sum())
     routed.counts.read = int(fresh.sum())
+    if group is not None and target.merging.groups[group].on_delete == "row":
+        rows = as_deletes(rows, rows.column("__order").to_numpy() <= truncated_order, truncated_order)
+        truncated_order = -1
     alive = fresh & (rows.column("__order").to_numpy() > truncated_order)
     routed.counts.superseded = int(fresh.sum() - alive.sum())
     if not alive.any():

@@ -12,11 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.decode.changes import Op
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.settings.fanout import Part
 from pipeline.settings.merging import GroupRule
 
 Key = TypeVar("Key")
+_Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Truncates:
         """The ordering value up to which rows of a source table are removed, -1 for none."""
         if part is None:
             return self.whole
-        if isinstance(part, GroupRule):
-            return max(self.whole, self.groups.get(part.name, -1))
+        if isinstance(part, GroupRule):  # a stream whose settings know no groups feeds the first one
+            return max(self.whole if part.index == 0 else -1, self.groups.get(part.name, -1))
         return max(self.whole, self.shards.get((lake_name(part.column), part.value), -1))
 
     @property
@@ -91,6 +93,28 @@ class Truncates:
             return Truncates(said)
         shards = {(column, value): order for column, value, order in said["shards"]}
         return Truncates(said["whole"], shards, said.get("groups", {}))
+
+
+def as_deletes(rows: pa.Table, gone: _Flags, until: npt.NDArray[np.int64] | int) -> pa.Table:
+    """The rows with those that a TRUNCATE removes as deletes at its position.
+
+    Of a column group whose deletes delete the row it counts that the group has known the key, so such a row may not be
+    left out: whether it was stored before the TRUNCATE depends on where batches are cut.
+
+    Args:
+        rows: n events as parcels hold them.
+        gone: bool of n.
+        until: the ordering value of the TRUNCATE, one or one a row.
+    """
+    ops, orders = rows.column("__op").to_numpy(), rows.column("__order").to_numpy()
+    changed = {
+        "__op": np.where(gone & (ops == Op.UPSERT), np.int8(Op.DELETE), ops),
+        "__order": np.where(gone, until, orders),
+    }
+    for name, values in changed.items():
+        at = rows.column_names.index(name)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
+    return rows
 
 
 def _newest(known: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:

@@ -234,6 +234,7 @@ METRICS = {
     "binlake_table_paused": ("gauge", {"table"}),
     "binlake_table_stopped": ("gauge", {"table"}),
     "binlake_table_warnings_total": ("counter", {"table"}),
+    "binlake_unmatched_deletes": ("gauge", {"table"}),
     "binlake_written_bytes_total": ("counter", {"table"}),
 }
 

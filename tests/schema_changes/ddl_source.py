@@ -2,7 +2,7 @@
 
 As in MySQL, DDL changes rows without a row event. What a lake table must show at the end is ``rows``. Events carry
 their schema where they are ``framed``, and no key where tables are not ``keyed``. Snapshot rows carry a clock that is
-``skew_s`` away from the server's.
+``skew_s`` away from the server's. ``connector``: which server it is.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class DdlSource:
     framed: bool = False
     keyed: bool = True
     skew_s: int = 0
+    connector: str = "mysql"
 
     def create(
         self,
@@ -171,6 +172,7 @@ class DdlSource:
             "file": self.file,
             "pos": self.pos,
             "row": 0,
+            "connector": self.connector,
         }
 
     def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from pipeline.decode.changes import SourceTable
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
+from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog, Effect
 from pipeline.schema_changes.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
 from pipeline.schema_changes.rules.table_ddl import judge_table
 from pipeline.schema_changes.rules.verdicts import judge_clauses
@@ -215,3 +216,45 @@ def test_statements_change_no_stored_row_of_a_table_that_its_writer_merges() -> 
     assert at.schema is SCHEMA
     assert [entry for entry in found.entries if entry.restatements() or entry.rewrite] == []
     assert "rows from before have null" in found.entries[0].rulings[0].text
+
+
+@pytest.mark.parametrize(
+    ("statement", "concerned"),
+    [
+        ("ALTER IGNORE TABLE t ADD UNIQUE (name)", [""]),
+        ("ALTER ONLINE IGNORE TABLE t ADD CONSTRAINT u UNIQUE KEY (name)", [""]),
+        ("ALTER IGNORE TABLE t ADD PRIMARY KEY (no)", [""]),
+        ("ALTER IGNORE TABLE t MODIFY name VARCHAR(2)", [""]),
+        ("ALTER IGNORE TABLE t CONVERT TO CHARACTER SET utf8mb4", [""]),
+        ("ALTER IGNORE TABLE t PARTITION BY RANGE (no) (PARTITION p0 VALUES LESS THAN (5))", [""]),
+        ("ALTER IGNORE TABLE t ADD INDEX (name)", []),
+        ("ALTER IGNORE TABLE t DROP COLUMN name", []),
+        ("ALTER TABLE t ADD UNIQUE (name)", []),
+        ("ALTER TABLE t ENGINE=BLACKHOLE", [""]),
+        ("ALTER TABLE t ADD COLUMN c INT, ENGINE BlackHole", [""]),
+        ("ALTER TABLE t ENGINE=InnoDB", []),
+        ("ALTER TABLE t COMMENT 'ENGINE=BLACKHOLE'", []),
+        ("ALTER TABLE t DISCARD TABLESPACE", [""]),
+        ("ALTER TABLE t IMPORT TABLESPACE", [""]),
+        ("ALTER TABLE t MODIFY f INT NOT NULL AUTO_INCREMENT UNIQUE", ["f"]),
+        ("ALTER TABLE t CHANGE f g INT AUTO_INCREMENT UNIQUE", ["g"]),
+        ("ALTER TABLE t MODIFY no BIGINT NOT NULL AUTO_INCREMENT", []),
+        ("ALTER TABLE t ADD seq INT AUTO_INCREMENT UNIQUE", ["seq"]),
+        ("ALTER TABLE t ADD c DOUBLE NOT NULL DEFAULT (RAND())", ["c"]),
+        ("ALTER TABLE t ADD c CHAR(36) NOT NULL DEFAULT (UUID())", ["c"]),
+        ("ALTER TABLE t ADD c DATETIME NOT NULL", ["c"]),
+    ],
+)
+def test_rows_that_a_statement_changes_without_an_event_are_named(statement: str, concerned: list[str]) -> None:
+    """``concerned``: the columns that are not determined, "" for rows as a whole."""
+    (ddl,) = parse_ddl(statement, "db")
+    judged = judge_clauses(ddl.clauses, 5, state())
+    assert [one.column for one in judged.undetermined] == concerned
+
+
+def test_a_table_that_its_writer_merges_names_them_too() -> None:
+    at, source = replace(state(), by_writer=True), SourceTable("db", "t")
+    (ddl,) = parse_ddl("ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")
+    event = DdlEvent(5, None, "1:5", "ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")
+    found = judge_table(source, [Effect(event, ddl.action, ddl.clauses)], [], at)
+    assert [one.column for entry in found.entries for one in entry.undetermined] == [""]

@@ -271,3 +271,60 @@ def test_any_order_repeats_and_cuts_give_the_same_multiset(
         table.batch(*delivered[start : start + size])
     assert Counter(table.codes()) == Counter((values["id"], SHAPE.path(values)) for values in held)
     assert table.state.debts == []
+
+
+def test_a_delete_that_finds_no_row_is_a_finding_and_takes_no_later_row() -> None:
+    table = Table()
+    table.batch(come(1, A))
+    table.batch(go(2, B), Change(BASE + 3, 0, row(3), A))  # a delete and an update of rows that the lake lacks
+    assert table.state.unmatched == 2
+    assert str(table.state.finding).startswith("2 deletes or former halves of updates found no row of their content")
+    assert "000003:2" in str(table.state.finding)
+    table.batch(go(2, B), Change(BASE + 3, 0, row(3), A))  # delivered again
+    assert table.state.unmatched == 2
+    table.batch(come(4, B))
+    assert table.codes() == [(1, "region=eu"), (1, "region=eu"), (2, "region=eu")]
+    assert table.state.unmatched == 2
+    table.batch(come(1, B, 5))  # late: this one was meant
+    assert table.state.unmatched == 1
+    table.state.removed_until(BASE + 3)
+    assert (table.state.unmatched, table.state.finding) == (0, None)
+
+
+def test_findings_are_bounded_and_still_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyless, "WINDOW", 10)
+    table = Table()
+    table.batch(*(go(at, row(at)) for at in range(25)))
+    table.batch(*(go(at, row(at)) for at in range(25, 30)))
+    assert (len(table.state.debts), table.state.unmatched) == (10, 30)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([A, B])), max_size=14),
+    st.lists(st.tuples(st.integers(0, 13), st.integers(1, 4)), max_size=3),
+    st.integers(1, 5),
+)
+def test_rows_that_the_lake_lacks_are_counted_whatever_the_cuts_and_repeats(
+    script: list[tuple[int, dict[str, Any]]], restarts: list[tuple[int, int]], size: int
+) -> None:
+    """In order, as one partition delivers: each delete that matches nothing is counted once, and takes nothing."""
+    held: list[dict[str, Any]] = []
+    lacking = 0
+    changes = []
+    for at, (kind, values) in enumerate(script):
+        changes.append(come(at, values) if kind else go(at, values))
+        if kind:
+            held.append(values)
+        elif values in held:
+            held.remove(values)
+        else:
+            lacking += 1
+    delivered = list(changes)
+    for at, back in sorted(restarts, reverse=True):  # the connector starts again a few events earlier
+        if at < len(changes):
+            delivered[at:at] = changes[max(0, at - back) : at]
+    table = Table()
+    for start in range(0, len(delivered), size):
+        table.batch(*delivered[start : start + size])
+    assert Counter(id for id, _ in table.codes()) == Counter(values["id"] for values in held)
+    assert table.state.unmatched == lacking

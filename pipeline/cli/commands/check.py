@@ -22,6 +22,8 @@ from pipeline.cli.options import SettingsFile
 from pipeline.cli.size_remarks import bucket_remark, ring_remark
 from pipeline.cli.text import terminal
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.formats.carried import not_carried
+from pipeline.decode.options import Format
 from pipeline.decode.schemas.schemas import declared_table
 from pipeline.errors import BinlakeError, ConfigError, UnsupportedError
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig
@@ -92,6 +94,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
     if probe.topics:
         checks += check_overrides(settings, known_tables(settings, probe.topics))
+    checks += _check_carried(settings, probe)
     return checks
 
 
@@ -153,6 +156,16 @@ def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection
             yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
     except BinlakeError as error:
         yield _failed("ddl", error)
+
+
+def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
+    """What the format of each table's messages does not carry, by one of them. Other topics than tables' are left."""
+    form, ddl = Format(settings.source.format), bool(settings.kafka.ddl_topics)
+    for topic in sorted(set(probe.topics) - set(settings.kafka.ddl_topics)):
+        tables = known_tables(settings, [topic])
+        why = not_carried(form, probe.samples.get(topic), ddl_topics=ddl) if not settings.source.plain else None
+        if why is not None and (tables or form is Format.MAXWELL):
+            yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", Verdict.WARNING, why)
 
 
 def _check_lake(settings: Settings) -> str:

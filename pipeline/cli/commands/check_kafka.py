@@ -24,7 +24,8 @@ Place = tuple[str, int]
 
 @dataclass
 class KafkaProbe:
-    """The checks of one ``kafka`` section. ``topics`` is filled by the steps: name -> number of partitions.
+    """The checks of one ``kafka`` section. The steps fill ``topics``, name -> number of partitions, and ``samples``, a
+    record's value of each topic that has one.
 
     ``timeout_s`` is how long each answer may take, in seconds.
     """
@@ -32,6 +33,7 @@ class KafkaProbe:
     kafka: KafkaSettings
     timeout_s: float = 10.0
     topics: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, bytes] = field(default_factory=dict)
     _complaints: Complaints = field(default_factory=Complaints)
     _consumer: Consumer | None = None
     _all_topics: dict[str, TopicMetadata] = field(default_factory=dict)
@@ -124,6 +126,9 @@ class KafkaProbe:
         error, topic = message.error(), message.topic()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise self._unreadable(error, topic=topic)
+        value = message.value() if error is None else None
+        if topic is not None and isinstance(value, bytes):
+            self.samples.setdefault(topic, value)
         if topic in pending and self._consumer is not None:
             self._consumer.incremental_unassign([pending.pop(topic)])
 

@@ -14,6 +14,8 @@ from pipeline.cli.lake_options import LakeConf, Tables, chosen, each
 from pipeline.cli.size_remarks import bucket_remark, ring_remark
 from pipeline.cli.text import duration, number, say, size, terminal
 from pipeline.clock import now_ms
+from pipeline.decode.formats.carried import not_carried
+from pipeline.decode.options import Format
 from pipeline.derive.pairs import pair_of_wide
 from pipeline.lake.catalog import CatalogTable
 from pipeline.monitoring.held import HeldTable, held_tables
@@ -39,12 +41,14 @@ def status(
     else:
         _print_stream(stream, each=partitions, conf=str(conf))
     found: list[TableStatus] = []
+    form = Format(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
 
     def act(place: CatalogTable) -> None:
         table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds)
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(root, pair)
+        table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
         found.append(table)
 
     code = each(chosen(settings, tables), act)
@@ -134,6 +138,10 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
             say(f"  {t.name}: {ring_remark(t.resizes, t.target_bytes, conf, t.name)}")
         if t.derived is not None:
             say(f"  {t.name}: {_derived(t.derived)}")
+        if t.not_carried:
+            say(f"  {t.name}: {t.not_carried}")
+        if t.finding:
+            say(f"  {t.name}: {t.finding}")
         for one in t.undetermined:
             say(f"  {t.name}: not determined: {one}")
 

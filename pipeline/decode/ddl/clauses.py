@@ -56,7 +56,25 @@ class ConvertCharset:
     charset: str
 
 
-Clause = AddColumn | DropColumn | RenameColumn | ModifyColumn | ChangeKey | ConvertCharset | ChangePartitions | Cascade
+@dataclass(frozen=True, slots=True)
+class UnloggedChange:
+    """Rows change without an event. ``column``: the one whose values change; "" for whole rows. ``why``: in words."""
+
+    column: str
+    why: str
+
+
+Clause = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ModifyColumn
+    | ChangeKey
+    | ConvertCharset
+    | ChangePartitions
+    | Cascade
+    | UnloggedChange
+)
 
 
 #: The table name that stands for all tables of a database in DROP DATABASE.

@@ -13,6 +13,7 @@ from pipeline.decode.ddl.alter import added, clauses_of, renamed_column
 from pipeline.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableDdl
 from pipeline.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from pipeline.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
+from pipeline.decode.ddl.unlogged import unlogged_changes
 
 
 def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
@@ -103,8 +104,10 @@ def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
 
 
 def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
-    while reader.take_any("ONLINE", "OFFLINE", "IGNORE"):
-        pass
+    ignores = False
+    while reader.left and reader.next.is_word("ONLINE", "OFFLINE", "IGNORE"):
+        ignores |= reader.next.is_word("IGNORE")
+        reader.skip()
     if not reader.take("TABLE"):
         return
     reader.take("IF", "EXISTS")
@@ -116,7 +119,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
             reader.skip()
     partitions = partition_clause(reader.rest)
     clauses: list[Clause] = [partitions] if partitions is not None else []
-    renamed = None
+    renamed, rest = None, list(reader.rest)
     for part in split_at_commas(_without_partitions(reader.rest, partitions)):
         clause = Reader(part)
         if clause.take("RENAME"):
@@ -128,6 +131,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
                 renamed = _table(clause, database) or renamed
         else:
             clauses += clauses_of(clause)
+    clauses += unlogged_changes(rest, clauses, ignores=ignores)
     yield TableDdl(Action.ALTER, source, tuple(clauses))
     if partitions is not None and partitions.action is PartitionAction.EXCHANGE:
         yield from _exchanged(reader.rest, database)

@@ -51,6 +51,7 @@ def read(chunk: Chunk) -> None:
         payloads.append(payload)
         schemas.append(schema)
     chunk.keys = keys
+    chunk.opened = dict(zip(live, payloads, strict=True))
     chunk.options = dataclasses.replace(chunk.options, format=Format.DEBEZIUM_AVRO)
     for group in chunk.tables_of(live, payloads, schemas):
         debezium.decode_group(chunk, group)

@@ -38,6 +38,7 @@ class Chunk:
     """The records, the context for decoding them, and the results so far.
 
     ``foreign``: indices of records that belong to another format's reader; used only with automatic detection.
+    ``opened``: the payloads by record where they were not JSON.
     """
 
     records: RawRecords
@@ -47,6 +48,7 @@ class Chunk:
     keys: Keys = field(init=False)
     tombstones: list[int] = field(default_factory=list)
     foreign: list[int] = field(default_factory=list)
+    opened: dict[int, Buffer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.keys = read_keys(self.records.keys)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipeline.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from pipeline.decode.events import Places, RowEvents, selected
+from pipeline.decode.messages.bit_keys import by_byte_order
 from pipeline.decode.messages.chunk import Chunk, TableEvents
 from pipeline.decode.messages.rows import RowReader, Rows
 from pipeline.decode.options import Form, JsonForm
@@ -64,19 +65,24 @@ def decode_rows(
         if isinstance(schema, Fault):
             for at in dict.fromkeys(events.at[i] for i in part.tolist()):
                 chunk.refuse(at, schema, group.source)
+        elif not isinstance(form, JsonForm):
+            _Part(chunk, schema, schema, events, order, part, deletes, whole_befores=False).decode()
         else:
-            _Part(chunk, schema, events, order, part, deletes, isinstance(form, JsonForm)).decode()
+            for read_as, some in by_byte_order(chunk, group, schema, part):
+                _Part(chunk, schema, read_as, events, order, some, deletes, whole_befores=True).decode()
 
 
 @dataclass
 class _Part:
     """Events of one table under one schema: ``chosen`` of ``events``; ``deletes`` marks those that delete.
 
-    ``whole_befores``: every update has its before image; otherwise only the updates that need one.
+    ``read_as``: the schema with the form of these events' values. ``whole_befores``: every update has its before image;
+    otherwise only the updates that need one.
     """
 
     chunk: Chunk
     schema: TableSchema
+    read_as: TableSchema
     events: RowEvents
     order: Places
     chosen: _I64
@@ -85,7 +91,7 @@ class _Part:
 
     def decode(self) -> None:
         """Append one change batch (none if no row is good) and refuse the bad records."""
-        reader = RowReader(self.schema, self.chunk.options.max_nesting, self._added_prefix())
+        reader = RowReader(self.read_as, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
         faults = rows.faults | self._key_faults(rows)
         if self.schema.source in self.chunk.options.inserts_of:

@@ -95,6 +95,18 @@ def _bits(array: pa.Array, column: Column) -> pa.Array:
     return encoded_bytes.big_endian_bits(encoded_bytes.decode_base64(array), column.length)
 
 
+def _bits_big_endian(array: pa.Array, column: Column) -> pa.Array:
+    turned = [value and value[::-1] for value in encoded_bytes.decode_base64(array).to_pylist()]
+    return encoded_bytes.big_endian_bits(pa.array(turned, pa.binary()), column.length)
+
+
+def _bits_any_order(array: pa.Array, column: Column) -> pa.Array:
+    """BIT whose order of bytes is not known: only what is the same in both."""
+    if any(value != value[::-1] for value in encoded_bytes.decode_base64(array).to_pylist() if value is not None):
+        raise ValueError("the message does not say which bytes come first (add op and source.snapshot to add.fields)")
+    return _bits(array, column)
+
+
 def _decimal_base64(array: pa.Array, column: Column) -> pa.Array:
     numbers = encoded_bytes.decode_base64(array)
     exact = encoded_bytes.decimals_from_twos_complement(numbers, column.length, column.scale)
@@ -239,6 +251,8 @@ WIRES: Mapping[str, Wire] = MappingProxyType(
         "base64_url_safe": Wire(pa.string(), (str,), _base64_url_safe),
         "hex": Wire(pa.string(), (str,), _hex),
         "bits": Wire(pa.string(), (str,), _bits),
+        "bits_big_endian": Wire(pa.string(), (str,), _bits_big_endian),
+        "bits_any_order": Wire(pa.string(), (str,), _bits_any_order),
         "decimal_base64": Wire(pa.string(), (str,), _decimal_base64),
         "decimal_text": Wire(pa.string(), (str,), _decimal_cast),
         "decimal_number": Wire(_ANY_DECIMAL, (int, float), _decimal_cast),

@@ -132,7 +132,8 @@ def _keyless_after(
     restates |= gone_after(entries) != gone_after(table.ddl)
     state = table.keyless.of_any_content() if restates else table.keyless.copy()
     until = max((one.entry.deleted[0] for one in news if one.entry.deleted is not None), default=-1)
-    state.debts = [debt for debt in state.debts if debt[1] > until]
+    if until >= 0:
+        state.removed_until(until)
     return state
 
 
@@ -212,7 +213,7 @@ def _restated(
         marks = pa.array(digests(typed, live) if len(rows) else [], pa.string())
         changed |= ~pc.fill_null(pc.equal(rows.column(DIGEST_FIELD), marks), False).to_numpy()
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
-        removed |= keyless.pay(marks.to_pylist(), removed)
+        removed |= keyless.pay(marks.to_pylist(), rows.column(ORDER_FIELD).to_pylist(), removed)
     kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
     return _Restated(rows, whole, changed, removed)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.decode.changes import META_NAMES, ChangeBatch, Column
 from pipeline.schema_changes.rules.partitions.members import members
 from pipeline.schema_changes.rules.row_places import RowPlaces
-from pipeline.schema_changes.rules.stepping import place_of, sent_otherwise, stepped
+from pipeline.schema_changes.rules.stepping import as_type, place_of, sent_otherwise, stepped
 from pipeline.schema_changes.rules.steps import Compute, Remove, Step
 
 _Mask = npt.NDArray[np.bool_]
@@ -149,8 +149,10 @@ def _column(known: Column | None, field: pa.Field) -> Column:
 
 
 def _like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with exactly the columns of a schema; missing columns are null."""
-    arrays = [rows.column(f.name) if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema]
+    """The rows with exactly the columns of a schema; missing columns are null. Rows that no statement restates may
+    still have a former type that Arrow does not cast."""
+    names = set(rows.column_names)
+    arrays = [as_type(rows.column(f.name), f.type) if f.name in names else pa.nulls(len(rows), f.type) for f in schema]
     return pa.table(arrays, schema=schema)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.decode.changes import SourceTable
-from pipeline.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn
+from pipeline.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange
 from pipeline.decode.ddl.foreign_keys import Cascade
 from pipeline.hudi.definition.column_names import lake_name
 from pipeline.schema_changes.rules.ddl_log import Effect
@@ -210,6 +210,9 @@ def _kept(effect: Effect) -> Judged:
             what = f"column {clause.column.name!r} comes with its rows; rows from before have null"
         elif isinstance(clause, RenameColumn):
             what = f"column {clause.old!r} stays, and {clause.new!r} is another column"
+        elif isinstance(clause, UnloggedChange):
+            judged.undetermined.append(Undetermined(clause.column, clause.why))
+            what = clause.why
         elif isinstance(clause, DropColumn):
             what = f"column {clause.name!r} stays; new rows have null"
         else:

@@ -15,6 +15,7 @@ from pipeline.decode.ddl.clauses import (
     DropColumn,
     ModifyColumn,
     RenameColumn,
+    UnloggedChange,
 )
 from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.ddl.constants import constant_of
@@ -79,6 +80,8 @@ def judge_clauses(
             change_partitions(clause, order, state, judged)
         elif isinstance(clause, Cascade):
             note_cascade(clause, judged)
+        elif isinstance(clause, UnloggedChange):
+            _note_unlogged(clause, state, judged)
         else:
             key = clause
     filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
@@ -203,6 +206,14 @@ def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> N
             state.gone.add(name)
             state.key = tuple(other for other in state.key if other != name)
         say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
+
+
+def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judged) -> None:
+    """Note what the log does not say of rows. A key of one column is left out: no two of its rows hold 0, none null."""
+    name = known_column(clause.column, state) if clause.column else None
+    if not clause.column or (name is not None and state.key != (name,)):
+        judged.undetermined.append(Undetermined(clause.column, clause.why))
+        say(judged, Verdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
 
 
 def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.decode.types.mysql_types import MysqlType
+from pipeline.decode.types.mysql_types import MysqlType, parse_type
 from pipeline.errors import UnsupportedError
 from pipeline.schema_changes.rules.conversion.declared import Kind, kind_of, zerofill_width
 from pipeline.schema_changes.rules.conversion.moments import LAST_TIMESTAMP_S, SECOND, to_moment
@@ -30,10 +30,11 @@ from pipeline.schema_changes.rules.conversion.numbers import (
     to_year,
 )
 from pipeline.schema_changes.rules.conversion.session import Session
-from pipeline.schema_changes.rules.conversion.texts import to_bytes, to_choice, to_text
+from pipeline.schema_changes.rules.conversion.texts import text_of, to_bytes, to_choice, to_text
 from pipeline.schema_changes.rules.conversion.undetermined import why_ambiguous, why_undetermined
 
 _LOCAL = pa.timestamp("us")
+_TEXT = parse_type("longtext")
 #: Characters of the longest whole number, with its sign.
 _DIGITS = 20
 
@@ -52,8 +53,9 @@ def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session
     coded = values.dictionary_encode()
     distinct = _read(old, coded.dictionary, session)
     store = _store(old, new, session)
+    reals = kind_of(new) is Kind.REAL
     unknown = (None, "") if why_ambiguous(old, new) is not None else (None,)
-    stored = [None if value in unknown else store(value) for value in distinct]
+    stored = [None if value in unknown or (value != value and not reals) else store(value) for value in distinct]
     return _written(new, stored, session).take(coded.indices)
 
 
@@ -121,6 +123,9 @@ def _store(old: MysqlType, new: MysqlType, session: Session) -> Callable[[Any], 
         return to_bits(new, old)
     if new.base == "year":
         return to_year(new, old)
+    if kind_of(new) is Kind.MOMENT and kind_of(old) is Kind.REAL:
+        read = to_moment(new, _TEXT, number, rounds=not session.mariadb, today=session.today)
+        return lambda value: read(text_of(old, value))
     if kind_of(new) is Kind.MOMENT:
         return to_moment(new, old, number, rounds=not session.mariadb, today=session.today)
     if kind_of(new) is Kind.CHOICE:

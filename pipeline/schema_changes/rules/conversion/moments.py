@@ -20,6 +20,8 @@ DAY = 86_400 * SECOND
 _UNIX_DAY = date(1970, 1, 1).toordinal()
 #: The last second of a TIMESTAMP, 2038-01-19 03:14:07.
 LAST_TIMESTAMP_S = (1 << 31) - 1
+#: A moment that no DATETIME holds; rounding the last one may lead to it.
+_YEAR_10000 = (date(9999, 12, 31).toordinal() + 1 - _UNIX_DAY) * DAY
 _LARGEST_TIME = (838 * 3600 + 59 * 60 + 60) * SECOND - 1
 _RUN = re.compile(r"\s*(\d+)(?:\.(\d*))?")
 _PARTS = re.compile(r"\s*(\d{1,4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})(.*)", re.DOTALL)
@@ -194,7 +196,8 @@ def to_moment(
             return None
         if new.base == "date":
             return moment // DAY
-        return datetime_with_digits(moment, new.length or 0, rounds=rounds)
+        cut = datetime_with_digits(moment, new.length or 0, rounds=rounds)
+        return cut if cut < _YEAR_10000 else None
 
     return store
 

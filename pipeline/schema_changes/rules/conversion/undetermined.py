@@ -21,7 +21,7 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
     same = old.base == new.base and old.text.lower().split()[:1] == new.text.lower().split()[:1]
     if "uuid" in bases and not same and not (old.base == "uuid" and new.base in _TEXTS):
         return "values that are no UUID or address become null or zero by rules of their own"
-    if kind_of(old) is Kind.REAL and kind_of(new) is Kind.MOMENT:
+    if kind_of(old) is Kind.REAL and kind_of(new) is Kind.MOMENT and not _printed(old, new, session):
         return "the server reads a real number as a date by the form in which it prints it"
     if old.base == "time" and new.base in ("date", "datetime", "timestamp") and session.seconds is None:
         return "a TIME becomes a time of the statement's day, and the log does not give the day"
@@ -40,6 +40,11 @@ def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
     if old.base == "enum" and "" in old.options and kind_of(new) in _NUMBERED:
         return "'' of an ENUM that lists '' is its member or the error value 0: the log does not tell which"
     return None
+
+
+def _printed(old: MysqlType, new: MysqlType, session: Session) -> bool:
+    """Whether it is known how a real number is printed and read as a date: MariaDB, DOUBLE and FLOAT without digits."""
+    return session.mariadb and old.scale is None and new.base != "time"
 
 
 def _unknown_charset(kind: MysqlType) -> str | None:
