@@ -134,7 +134,7 @@ def _write_and_commit(
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
-    context = _context(table, table_input, services)
+    context = _context(table, table_input, services, stream)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
@@ -167,7 +167,7 @@ def _write_and_commit(
     return TableOutcome(context.instant, counts, sum(r.size_bytes for r in results), now_ms(), stage_ms)
 
 
-def _context(table: LakeTable, table_input: TableInput, services: TableServices) -> WriteContext:
+def _context(table: LakeTable, table_input: TableInput, services: TableServices, stream: str) -> WriteContext:
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
@@ -177,8 +177,8 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
         held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
         return begun if held else table.context(begun.instant, schema)
     if retyped(table.table.schema, schema):
-        services.compact_now(table)  # hudi-rs reads one type per column in the log files of a slice (measured)
-        schema = table.schema_with(columns)  # the compaction may have loaded another writer's commits
+        services.end_logs(table, f"{stream}.types")  # hudi-rs reads one type per column in a slice's logs (measured)
+        schema = table.schema_with(columns)  # it may have loaded another writer's commits
     return table.begin(schema, _intent(table, table_input, whole=bool(retyped(table.table.schema, schema))))
 
 
