@@ -67,14 +67,17 @@ class LakeRows:
             whole: file groups that are read whole: rows of these keys were seen there. If one of them was replaced
                 since, its rows may be anywhere, and all file groups are read.
         """
-        everything = self._planned(self._conditions())
-        known = {(piece.partition_path, piece.file_id): piece for piece in everything.slices}
-        chosen = set(whole) if known.keys() >= set(whole) and keys.num_rows <= _KEYS_LOOKED_UP else known.keys()
-        yield from self._read(everything, [piece for name, piece in known.items() if name in chosen])
-        if len(chosen) < len(known):
-            named = In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist()))
-            found = self._planned([*self._conditions(), named])
-            yield from self._read(found, [p for p in found.slices if (p.partition_path, p.file_id) not in chosen])
+        chosen = set(whole)
+        if chosen or keys.num_rows > _KEYS_LOOKED_UP:
+            everything = self._planned(self._conditions())
+            known = {_name(piece): piece for piece in everything.slices}
+            if keys.num_rows > _KEYS_LOOKED_UP or not known.keys() >= chosen:
+                yield from self._read(everything, everything.slices)
+                return
+            yield from self._read(everything, [piece for name, piece in known.items() if name in chosen])
+        named = In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist()))
+        found = self._planned([*self._conditions(), named])
+        yield from self._read(found, [piece for piece in found.slices if _name(piece) not in chosen])
 
     def _planned(self, conditions: list[Filter]) -> ScanPlan:
         columns = dict.fromkeys(
@@ -117,3 +120,7 @@ class LakeRows:
         if shard is not None:
             columns[lake_name(shard.column)] = pa.repeat(pa.scalar(shard.value, pa.string()), keys.num_rows)
         return record_keys(pa.table(columns), self.reader.table.config.record_key_fields)
+
+
+def _name(piece: FileSlice) -> GroupName:
+    return piece.partition_path, piece.file_id

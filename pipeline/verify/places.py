@@ -77,7 +77,8 @@ class RightPlaces:
         keys = record_keys(rows, config.record_key_fields)
         wrong |= _unlike(rows.column(RECORD_KEY_FIELD), keys)
         wrong |= self._in_other_partition(rows, path)
-        bucket = bucket_or_none(config.bucketing, path, piece.file_id) if config.has_buckets else None
+        counted = config.has_buckets and config.bucket_count > 0
+        bucket = bucket_or_none(config.bucketing, path, piece.file_id) if counted else None
         if bucket is not None:
             stored = pc.fill_null(rows.column(RECORD_KEY_FIELD), "")
             wrong |= buckets_of(config.bucketing, stored, config.hash_fields, path) != bucket

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.cli.app import app
 from pipeline.clock import new_uuid
+from pipeline.errors import UnsupportedError
 from pipeline.lake.audit import audit
 from pipeline.lake.catalog import CatalogTable, catalog_table
 from pipeline.lake.lake_table import LakeTable
@@ -95,7 +96,7 @@ def opened(sent: SentTable) -> FilePlants:
     """The table, to plant in."""
     place = catalog_table(sent.settings(), open_storage(sent.settings().lake.uri), f"{sent.database}.t")
     assert isinstance(place, CatalogTable)
-    return FilePlants(LakeTable.open(place.storage, place.rules), Random(1))
+    return FilePlants(LakeTable.open(place.storage, place.rules), Random(1), ROWS - DEAD)
 
 
 def ids(sent: SentTable) -> list[int]:
@@ -109,7 +110,7 @@ def test_a_key_in_two_file_groups_is_named_with_both_and_the_repair_leaves_one_r
 ) -> None:
     sent = filled(server, tmp_path, database, {"buckets": 2})
     plants = opened(sent)
-    plants.compact()
+    plants.in_logs([], [], range(ROWS - DEAD, ROWS))
     plants.in_bases(["in another group too", "twice"], [1, 2], [])
     first, second = sent.verify()[f"{database}.t"].differences
     by_key = {d.key["id"]: d for d in (first, second)}
@@ -123,7 +124,40 @@ def test_a_key_in_two_file_groups_is_named_with_both_and_the_repair_leaves_one_r
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
-@pytest.mark.parametrize("shape", ["merge on read, partitioned", "copy on write", "copy on write, simple index"])
+def test_a_file_group_that_lost_all_rows_is_missing_row_by_row(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = filled(server, tmp_path, database, SHAPES["merge on read, partitioned"])
+    plants = opened(sent)
+    plants.in_logs([], [], range(ROWS - DEAD, ROWS))
+    plants.lose_a_group()
+    found = sent.verify(repair=True)[f"{database}.t"]
+    assert sorted((d.kind.value, str(d.key["id"])) for d in found.differences) == sorted(plants.expected)
+    assert (found.total > 5, found.different) == (True, False)
+    assert ids(sent) == list(range(ROWS - DEAD))
+
+
+def test_rows_of_a_table_without_a_key_are_compared_as_often_as_they_are_there(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = SentTable(server, tmp_path, database, {"t": COLUMNS}, {})
+    server.execute(f"CREATE TABLE {database}.t (id INT, name VARCHAR(20), region VARCHAR(10))")
+    for number in (*range(20), 3, 3):
+        server.execute(f"INSERT INTO {database}.t VALUES ({number}, 'n{number}', 'eu')")
+        sent.send("t", "c", {"id": number, "name": f"n{number}", "region": "eu"})
+    sent.apply()
+    plants = opened(sent)
+    plants.compact()
+    plants.in_bases(["lost", "twice", "changed"], [1, 2, 3], [])
+    result = sent.verify()[f"{database}.t"]
+    found = sorted((d.kind.value, str(d.key["id"])) for d in result.differences)
+    assert found == [("extra", "2"), ("extra", "3"), ("missing", "1"), ("missing", "3")]
+    assert "bring it anew (binlake table resync)" in result.advice
+    with pytest.raises(UnsupportedError, match="without a key cannot be repaired"):
+        sent.verify(repair=True)
+
+
+@pytest.mark.parametrize("shape", ["merge on read, partitioned", "copy on write", "merge on read, record index"])
 def test_a_resync_from_the_source_loses_no_row_of_a_key_that_is_there_twice(
     server: EmbeddedMariaDB, tmp_path: Path, database: str, shape: str
 ) -> None:
