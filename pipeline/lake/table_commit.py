@@ -139,7 +139,7 @@ def _write_and_commit(
         check_fed(table.table.config, table.rules, report.columns.names)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     known = table.keyless.unmatched if table.keyless is not None else 0
-    context = _context(table, table_input, services)
+    context = _context(table, table_input, services, stream)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
@@ -174,7 +174,7 @@ def _write_and_commit(
     return TableOutcome(context.instant, counts, written_bytes, now_ms(), stage_ms, finding=finding)
 
 
-def _context(table: LakeTable, table_input: TableInput, services: TableServices) -> WriteContext:
+def _context(table: LakeTable, table_input: TableInput, services: TableServices, stream: str) -> WriteContext:
     """The write context of the tasks' instant, or of an instant that begins here. Changes that the table's rules refuse
     are refused before the instant begins."""
     columns, begun = table_input.report.columns, table_input.context
@@ -184,8 +184,8 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices)
         held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
         return begun if held else table.context(begun.instant, schema)
     if retyped(table.table.schema, schema):
-        services.compact_now(table)  # hudi-rs reads one type per column in the log files of a slice (measured)
-        schema = table.schema_with(columns)  # the compaction may have loaded another writer's commits
+        services.end_logs(table, f"{stream}.types")  # hudi-rs reads one type per column in a slice's logs (measured)
+        schema = table.schema_with(columns)  # it may have loaded another writer's commits
     return table.begin(schema, _intent(table, table_input, whole=bool(retyped(table.table.schema, schema))))
 
 

@@ -49,11 +49,23 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """The shuffle buffer that is being given: it was filled with ``rows`` rows from the position on, and its first
-    ``given`` rows, in their shuffled order, are given."""
+    """The shuffle buffer that is being given, and what is needed to fill it with the same rows again.
+
+    Args:
+        rows: it was filled with so many rows from the position on.
+        given: so many of them, in their shuffled order, are given.
+        end: completion time of the last commit of the last step in it; "" in positions of old versions.
+        commits: the most commits of its steps. Only the last one may have had fewer to take.
+        seed: of the order; None in positions of old versions.
+        rule: which rows were samples, as a number; None in positions of old versions.
+    """
 
     rows: int
     given: int
+    end: str = ""
+    commits: int = 1
+    seed: int | None = None
+    rule: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

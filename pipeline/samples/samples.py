@@ -28,10 +28,10 @@ from pipeline.hudi.read.query import instant_of
 from pipeline.hudi.table.table import HudiTable
 from pipeline.samples.batches import Batches, Given, SampleBatch
 from pipeline.samples.completeness import Completeness
-from pipeline.samples.position import Place, Position, Shard
+from pipeline.samples.position import Place, Position, Shard, Shuffled
 from pipeline.samples.shuffle import ShuffleBuffer
 from pipeline.samples.states import States
-from pipeline.samples.steps import Step, last_completion, next_step, refuse_archived
+from pipeline.samples.steps import Step, expired, last_completion, next_step, refuse_archived
 from pipeline.storage import Storage, StorageNotFoundError, open_storage
 
 _READ_ATTEMPTS = 3
@@ -105,9 +105,11 @@ class Samples:
         its columns have changed, TransientError, CorruptDataError, StorageError.
         """
         start = replace(self.position, shuffled=None)
-        buffer = ShuffleBuffer(self.shuffle_rows, self.seed, self.batch_rows, self.position)
+        buffer = ShuffleBuffer(
+            self.shuffle_rows, self.seed, self.step_commits, self._states.rule_number, self.batch_rows, self.position
+        )
         collected = Batches(self.schema, self._most(buffer), self._shard, start)
-        for given in self._given(start):
+        for given in self._given(start, self.position.shuffled):
             made = collected.rest() if given is None else collected.add(given)
             for batch in self._mixed(made, collected, buffer, last=given is None) if self.shuffle_rows else made:
                 self.position = batch.position
@@ -149,23 +151,65 @@ class Samples:
                 do_next="give each shard its own position",
                 table=self._table.config.name,
             )
+        if self.since.shuffled is not None:
+            self._refuse_other_buffer(self.since.shuffled)
         if self.since.step is None or self.since.completed:
             refuse_archived(self._table.timeline, self.since.completed, whole=True)
         return self.since
 
-    def _given(self, start: Position) -> Iterator[Given | None]:
-        """The new rows, step by step; None whenever there are no more for now."""
+    def _refuse_other_buffer(self, shuffled: Shuffled) -> None:
+        """Raise ConfigError if the buffer of the position cannot be filled with the same rows again."""
+        why = ""
+        if not self.shuffle_rows:
+            why = "and shuffle_rows is 0"
+        elif shuffled.rule not in (None, self._states.rule_number):
+            why = "of samples that other columns, complete or changes chose"
+        elif not shuffled.end and self.step_commits > 1:
+            why = "written by a version that did not keep the steps of more than one commit"
+        if why:
+            raise ConfigError(
+                f"the position is inside a shuffle buffer, {why}",
+                do_next="go on with the same arguments as before, or from a position between two buffers",
+                table=self._table.config.name,
+            )
+
+    def _given(self, start: Position, filled: Shuffled | None) -> Iterator[Given | None]:
+        """The new rows, step by step; None whenever there are no more for now.
+
+        Args:
+            start: where to begin.
+            filled: the steps of this shuffle buffer come first.
+        """
         position = start
+        for step in self._steps_of(start, filled) if filled is not None and filled.end else ():
+            yield from self._rows_of(step, position.after)
+            position = Position(step.end, shard=self._shard)
         while True:
-            step = next_step(self._table.timeline, position.completed, position.step, self._until, self.step_commits)
-            if step is not None:
+            for step in self._steps_now(position):
                 yield from self._rows_of(step, position.after)
                 position = Position(step.end, shard=self._shard)
-                continue
             yield None
-            if not self.follow or not self._wait():
+            if not self.follow or not self._wait(position):
                 return
             refuse_archived(self._table.timeline, position.completed, whole=False)
+
+    def _steps_of(self, start: Position, filled: Shuffled) -> Iterator[Step]:
+        """The steps by which a shuffle buffer was filled. Raises PositionExpiredError if one of them is gone."""
+        completed, end = start.completed, start.step
+        while completed < filled.end:
+            step = next_step(self._table.timeline, completed, end, filled.end, filled.commits)
+            if step is None:
+                raise expired(completed, filled.end, "the commits of its steps are archived or were taken back")
+            yield step
+            completed, end = step.end, None
+
+    def _steps_now(self, start: Position) -> Iterator[Step]:
+        """The steps up to the last commit of now: whoever comes later does not change them."""
+        last = last_completion(self._table.timeline, self._until)
+        completed, end = start.completed, start.step
+        while step := next_step(self._table.timeline, completed, end, last, self.step_commits):
+            yield step
+            completed, end = step.end, None
 
     def _rows_of(self, step: Step, after: Place | None) -> Iterator[Given]:
         for attempt in range(1, _READ_ATTEMPTS + 1):
@@ -186,8 +230,10 @@ class Samples:
                 self._refresh()
         yield Given(step, None)
 
-    def _wait(self) -> bool:
-        """Wait for a commit; False if the iteration shall end."""
+    def _wait(self, position: Position) -> bool:
+        """Wait for a commit after a position; False if the iteration shall end."""
+        if last_completion(self._table.timeline, self._until) > position.completed:
+            return True  # it came while rows were read
         while not self.stop.wait(self.poll_s):
             if self._refresh():
                 return True

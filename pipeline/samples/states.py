@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,6 +65,11 @@ class States:
     shard: Shard
     _files: dict[str, list[FileInfo]] = field(default_factory=dict)
     _kept: OrderedDict[GroupName, GrowingSlice] = field(default_factory=OrderedDict)
+
+    @property
+    def rule_number(self) -> int:
+        """A number that tells which rows are samples: another one for another rule."""
+        return zlib.crc32(repr((self.rule, self.changes)).encode())
 
     def refreshed(self) -> None:
         """Forget the listings: the table was refreshed."""

@@ -6,6 +6,10 @@
 3. Of the ranges whose sums differ, the lake's rows are read again, the source's keys are read again, and the rows of
    these keys are fetched. What differs then is a candidate; ``settle`` finds out what remains of it.
 
+All file groups are read, so a key that has two rows has them in these sums wherever they are, and a row that is astray
+has a digest that no row of the source has. Such keys are candidates, and their file groups are told: looks at single
+keys ask an index, which does not know these rows. A key of a changed row is looked at in any case if it has two.
+
 Memory holds the sums, the keys that were changed since, one chunk of rows of either side and the candidates.
 """
 
@@ -20,7 +24,7 @@ import pyarrow as pa
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.digest.canonical import RangeSums, Ulongs, ranges_of
 from pipeline.verify.lake_rows import LakeRows
-from pipeline.verify.rows import Flags, KnownRows, is_in
+from pipeline.verify.rows import Flags, KnownRows, Longs, is_in
 from pipeline.verify.source_rows import SourceRows
 
 #: Rows of a range, on average; fewer make more ranges, more make a range that differs dearer.
@@ -42,7 +46,8 @@ class Comparison:
         ranges, ranges_differing: of keys.
         source, lake: the rows in ranges that differ and that have no equal on the other side.
         too_many: how much differs, if it is too much to compare it row by row; ``source`` and ``lake`` are then empty.
-        changed: the key columns of rows that were changed since, at most MOST_CHANGED.
+        changed: the key columns of rows that were changed since, at most MOST_CHANGED and those with two rows.
+        doubtful: numbers of the file groups in which rows stand that a look at their keys may not find.
         newest: the greatest ordering value in the lake, -1 without rows.
     """
 
@@ -55,6 +60,7 @@ class Comparison:
     lake: KnownRows
     too_many: str
     changed: pa.Table
+    doubtful: Longs
     newest: int
 
 
@@ -64,15 +70,25 @@ class _Changed:
 
     hashes: list[Ulongs]
     keys: list[pa.Table]
+    astray: list[Ulongs]
     newest: int = -1
 
     def add(self, rows: KnownRows, key: list[str]) -> None:
+        assert rows.astray is not None
         self.hashes.append(rows.keys)
+        self.astray.append(rows.keys[rows.astray])
         if (room := MOST_CHANGED - sum(map(len, self.keys))) > 0:
             self.keys.append(rows.rows.select(key).slice(0, room))
 
     def ascending(self) -> Ulongs:
         return np.unique(np.concatenate(self.hashes)) if self.hashes else np.empty(0, dtype=np.uint64)
+
+    def doubtful(self) -> Ulongs:
+        """The keys that two of these rows have, and those of rows that are astray; ascending."""
+        if not self.hashes:
+            return np.empty(0, dtype=np.uint64)
+        keys, counts = np.unique(np.concatenate(self.hashes), return_counts=True)
+        return np.union1d(keys[counts > 1], np.concatenate(self.astray))
 
 
 def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
@@ -92,11 +108,14 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         fresh = rows.where(~is_in(rows.keys, changed))
         source_sums.add(fresh.keys, fresh.digests)
     differing = lake_sums.differing(source_sums)
-    found_source, found_lake = _no_rows(plan), _no_rows(plan)
+    found_source, found_lake, late = _no_rows(plan), _no_rows(plan), _no_rows(plan)
+    doubtful, standing = newer.doubtful() if plan.keys else changed[:0], np.empty(0, dtype=np.int64)
     too_many = _too_many(lake_sums, source_sums, differing)
-    if differing.any() and not too_many:
-        found_lake = KnownRows.joined(list(_of_ranges(_until(lake.all(), order), differing, bits)), plan)
-        found_lake = found_lake.where(~is_in(found_lake.keys, changed))  # of a table without a key: equal older rows
+    if (differing.any() or len(doubtful)) and not too_many:
+        found = KnownRows.joined(list(_of_interest(lake.all(), order, differing, bits, doubtful)), plan)
+        is_late = is_in(found.keys, changed)  # of a table without a key: equal older rows
+        found_lake, late = found.where(~is_late), found.where(is_late)
+        standing = _unsure(found_lake, late, lake)
         found_source = _source_of_ranges(source, differing, bits, changed)
         found_source, found_lake = _without_equals(found_source, found_lake)
     return Comparison(
@@ -108,7 +127,8 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         found_source,
         found_lake,
         too_many,
-        pa.concat_tables([_no_rows(plan).rows.select([c.source.name for c in plan.key]), *newer.keys]),
+        pa.concat_tables([late.rows.select([c.source.name for c in plan.key]), *newer.keys]),
+        standing,
         newer.newest,
     )
 
@@ -123,7 +143,7 @@ def _no_rows(plan: ColumnPlan) -> KnownRows:
 
 def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
     """Add the lake's rows up to an ordering value; returns the newer ones."""
-    changed, key = _Changed([], []), [c.source.name for c in lake.plan.key]
+    changed, key = _Changed([], [], []), [c.source.name for c in lake.plan.key]
     for rows in lake.all():
         assert rows.orders is not None
         newer = rows.orders > order
@@ -134,10 +154,25 @@ def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
     return changed
 
 
-def _until(parts: Iterable[KnownRows], order: int) -> Iterator[KnownRows]:
+def _of_interest(
+    parts: Iterable[KnownRows], order: int, differing: Flags, bits: int, doubtful: Ulongs
+) -> Iterator[KnownRows]:
+    """The lake's rows in ranges that differ up to an ordering value, and all rows of doubtful keys."""
     for rows in parts:
         assert rows.orders is not None
-        yield rows.where(rows.orders <= order)
+        yield rows.where((rows.orders <= order) & differing[ranges_of(rows.keys, bits)] | is_in(rows.keys, doubtful))
+
+
+def _unsure(found: KnownRows, late: KnownRows, lake: LakeRows) -> Longs:
+    """The file groups of rows that a look at their keys may not find: keys with two rows, rows that are astray, and
+    any where an index says where keys are."""
+    assert found.astray is not None
+    assert found.groups is not None
+    assert late.groups is not None
+    unsure = found.astray | is_in(found.keys, found.doubled())
+    if lake.reader.table.config.kind.looks_up:
+        unsure[:] = True
+    return np.concatenate([found.groups[unsure], late.groups])
 
 
 def _of_ranges(parts: Iterable[KnownRows], differing: Flags, bits: int) -> Iterator[KnownRows]:

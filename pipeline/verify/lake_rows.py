@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,12 @@ from pipeline.hudi.definition.column_names import lake_name
 from pipeline.hudi.definition.keys import record_keys
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.read import And, Eq, Filter, Ge, In, Lt, ScanPlan, TableReader
 from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.storage import Storage
 from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.places import FileGroups, GroupName, RightPlaces
 from pipeline.verify.rows import EVERYTHING, KnownRows, Portion
 
 #: So many keys are looked up by their file groups; for more of them all are read.
@@ -30,43 +33,74 @@ class LakeRows:
         reader: open.
         plan: the compared columns.
         portion: the rows to read.
+        groups: the numbers of the table's file groups.
     """
 
     reader: TableReader
     plan: ColumnPlan
     portion: Portion = EVERYTHING
+    groups: FileGroups = field(default_factory=FileGroups)
     _scan: ScanPlan | None = None
 
     @classmethod
-    def open(cls, storage: Storage, plan: ColumnPlan, portion: Portion = EVERYTHING) -> LakeRows:
+    def open(
+        cls,
+        storage: Storage,
+        plan: ColumnPlan,
+        portion: Portion = EVERYTHING,
+        groups: FileGroups | None = None,
+    ) -> LakeRows:
         """Open the table as of now. Raises ConfigError, CorruptDataError, StorageError."""
-        return cls(TableReader.open(storage), plan, portion)
+        return cls(TableReader.open(storage), plan, portion, groups if groups is not None else FileGroups())
 
     def all(self) -> Iterator[KnownRows]:
         """All rows, in chunks; one file slice is in memory at a time. Errors as ``TableReader.batches``."""
         if self._scan is None:
             self._scan = self._planned(self._conditions())
-        yield from self._read(self._scan)
+        yield from self._read(self._scan, self._scan.slices)
 
-    def of_keys(self, keys: pa.Table) -> Iterator[KnownRows]:
-        """At least the rows of these keys. ``keys``: the key columns of n rows, in canonical types."""
-        conditions = self._conditions()
-        if keys.num_rows <= _KEYS_LOOKED_UP:
-            conditions.append(In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist())))
-        yield from self._read(self._planned(conditions))
+    def of_keys(self, keys: pa.Table, whole: Collection[GroupName] = ()) -> Iterator[KnownRows]:
+        """At least the rows of these keys where the table's writer looks for them, and those in some file groups.
+
+        Args:
+            keys: the key columns of n rows, in canonical types.
+            whole: file groups that are read whole: rows of these keys were seen there. If one of them was replaced
+                since, its rows may be anywhere, and all file groups are read.
+        """
+        chosen = set(whole)
+        if chosen or keys.num_rows > _KEYS_LOOKED_UP:
+            everything = self._planned(self._conditions())
+            known = {_name(piece): piece for piece in everything.slices}
+            if keys.num_rows > _KEYS_LOOKED_UP or not known.keys() >= chosen:
+                yield from self._read(everything, everything.slices)
+                return
+            yield from self._read(everything, [piece for name, piece in known.items() if name in chosen])
+        named = In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist()))
+        found = self._planned([*self._conditions(), named])
+        yield from self._read(found, [piece for piece in found.slices if _name(piece) not in chosen])
 
     def _planned(self, conditions: list[Filter]) -> ScanPlan:
-        columns = dict.fromkeys([*self.plan.lake_columns, *order_columns(self._merging, self.reader.schema)])
+        columns = dict.fromkeys(
+            [*self.plan.lake_columns, *order_columns(self._merging, self.reader.schema), *self._places.columns]
+        )
         return self.reader.plan(condition=And(tuple(conditions)), columns=list(columns))
 
     @property
     def _merging(self) -> Merging:
         return Merging.of(self.reader.table.config)
 
-    def _read(self, scan: ScanPlan) -> Iterator[KnownRows]:
-        for batch in self.reader.batches(scan):
-            orders = np.asarray(event_orders(batch, self._merging).to_numpy(zero_copy_only=False), dtype=np.int64)
-            yield KnownRows.of(self.plan.of_lake(batch), self.plan, orders)
+    @cached_property
+    def _places(self) -> RightPlaces:
+        return RightPlaces(self.reader.table.config)
+
+    def _read(self, scan: ScanPlan, pieces: Iterable[FileSlice]) -> Iterator[KnownRows]:
+        for piece in pieces:
+            number = self.groups.number(piece)
+            for batch in scan.scan.read(piece):
+                orders = np.asarray(event_orders(batch, self._merging).to_numpy(zero_copy_only=False), dtype=np.int64)
+                rows = KnownRows.of(self.plan.of_lake(batch), self.plan, orders)
+                groups = np.full(len(rows), number, dtype=np.int64)
+                yield rows.standing(groups, self._places.astray(pa.Table.from_batches([batch]), piece))
 
     def _conditions(self) -> list[Filter]:
         name = self.plan.key[0].lake_name
@@ -86,3 +120,7 @@ class LakeRows:
         if shard is not None:
             columns[lake_name(shard.column)] = pa.repeat(pa.scalar(shard.value, pa.string()), keys.num_rows)
         return record_keys(pa.table(columns), self.reader.table.config.record_key_fields)
+
+
+def _name(piece: FileSlice) -> GroupName:
+    return piece.partition_path, piece.file_id

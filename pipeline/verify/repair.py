@@ -35,6 +35,7 @@ from pipeline.verify.source.snapshot import SourcePosition, snapshot
 from pipeline.verify.source.values import ValueReader
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
+from pipeline.verify.tidy import Tidying
 
 _THREADS = 4
 #: An ordering value below this, without a binlog file, is a Kafka offset and not the second of a snapshot.
@@ -78,6 +79,8 @@ class Repairer:
         """
         refuse_unrepairable(check, look.lake)
         keys = pa.concat_tables([look.source.rows.select(check.key), look.lake.rows.select(check.key)])
+        if self.tidy(check, look):
+            look = check.look(keys)
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         with snapshot(check.connection, replica=check.options.replica) as position:
             rows = source.of_keys(keys)
@@ -85,6 +88,17 @@ class Repairer:
         assert look.lake.orders is not None
         stored = look.lake.where(look.lake.orders <= position.order(self.settings.source))
         return self.write(check, position, rows.where(is_in(rows.keys, wanted)), stored)
+
+    def tidy(self, check: TableCheck, look: Look) -> int:
+        """Take those rows of a look out of the lake that are there twice, or not where its writer looks for them.
+        Returns their number. Errors as ``write``."""
+        assert look.lake.astray is not None
+        keys = np.union1d(look.doubled, look.lake.keys[look.lake.astray])
+        table = self._lake.get(replace(check.table.rules, compaction=None, retention=None)) if len(keys) else None
+        if table is None:
+            return 0
+        tidying = Tidying(table, check.plan, keys, repair_stream(self.settings.name))
+        return tidying.run(check.groups.of(look.lake.groups), str(look.position))
 
     def write(self, check: TableCheck, position: SourcePosition, rows: KnownRows, stored: KnownRows) -> int:
         """Write whole rows of the source in one commit, and delete those stored rows that are not among them.

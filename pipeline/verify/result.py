@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline.verify.columns import ColumnPlan
+from pipeline.verify.places import FileGroups
 from pipeline.verify.rows import KnownRows
 from pipeline.verify.settle import Look
 
@@ -28,6 +28,10 @@ class Kind(StrEnum):
     """The lake has it, the source has not."""
     DIFFERS = "differs"
     """Both have it, with other cells."""
+    DOUBLED = "doubled"
+    """Both have it, the lake more than once."""
+    MISPLACED = "misplaced"
+    """Both have it, the lake where its writer does not look for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,15 @@ class RowDifference:
         key: the key's values by column, as text; of a table without a key, all values.
         cells: of a row that both sides have.
         position: of the source at which it was confirmed.
+        places: the file groups (partition path and file id) of a row that the lake has twice, or not where its writer
+            looks for it.
     """
 
     kind: Kind
     key: Mapping[str, str | None]
     cells: tuple[Cell, ...]
     position: str
+    places: tuple[str, ...] = ()
 
 
 @dataclass
@@ -75,6 +82,7 @@ class TableResult:
         notes: columns and values that were not compared, and why.
         wrong: what differs besides single rows: the table's columns, or too many rows to name them.
         positions: of the source's snapshots.
+        advice: what to do about the rows that differ; empty if none does.
         skipped: why nothing was compared; empty if something was.
         seconds: the time it took.
     """
@@ -94,6 +102,7 @@ class TableResult:
     notes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     positions: list[str] = field(default_factory=list)
+    advice: str = ""
     skipped: str = ""
     seconds: float = 0.0
 
@@ -129,7 +138,7 @@ class TableResult:
         for kind, count in other.differing.items():
             self.differing[kind] = self.differing.get(kind, 0) + count
         self.differences = [*self.differences, *other.differences][:most]
-        self.behind = self.behind or other.behind
+        self.behind, self.advice = self.behind or other.behind, self.advice or other.advice
         for name in ("notes", "wrong", "positions"):
             setattr(self, name, list(dict.fromkeys([*getattr(self, name), *getattr(other, name)])))
 
@@ -148,14 +157,16 @@ class TableResult:
         """The reverse of ``to_json``. Raises KeyError, TypeError, ValueError."""
         result = TableResult(**data)
         result.differences = [
-            RowDifference(Kind(d["kind"]), d["key"], tuple(Cell(**cell) for cell in d["cells"]), d["position"])
+            RowDifference(
+                Kind(d["kind"]), d["key"], tuple(Cell(**c) for c in d["cells"]), d["position"], tuple(d["places"])
+            )
             for d in data["differences"]
         ]
         return result
 
 
-def row_differences(look: Look, plan: ColumnPlan) -> Iterator[RowDifference]:
-    """The differing rows of a look, each key once (of a table without a key, each row)."""
+def row_differences(look: Look, plan: ColumnPlan, groups: FileGroups) -> Iterator[RowDifference]:
+    """The differing rows of a look, each key once (of a table without a key, each row). ``groups``: of the lake."""
     position = str(look.position)
     if not plan.keys:
         for kind, rows in ((Kind.MISSING, look.source), (Kind.EXTRA, look.lake)):
@@ -163,26 +174,38 @@ def row_differences(look: Look, plan: ColumnPlan) -> Iterator[RowDifference]:
                 yield RowDifference(kind, {name: _text(v) for name, v in row.items()}, (), position)
         return
     for key in np.union1d(look.source.keys, look.lake.keys):
-        source, lake = _row(look.source, key), _row(look.lake, key)
-        shown = source if source is not None else lake
-        assert shown is not None
-        kind = Kind.EXTRA if source is None else Kind.MISSING if lake is None else Kind.DIFFERS
-        names = {c.source.name: _text(shown.column(c.source.name)[0].as_py()) for c in plan.key}
-        yield RowDifference(kind, names, tuple(_cells(source, lake)), position)
+        source, lake = (rows.where(rows.keys == key) for rows in (look.source, look.lake))
+        row = (source if len(source) else lake).rows
+        names = {c.source.name: _text(row.column(c.source.name)[0].as_py()) for c in plan.key}
+        places = tuple("/".join(filter(None, name)) for name in sorted(groups.of(lake.groups))) if _aside(lake) else ()
+        yield RowDifference(_kind(source, lake), names, tuple(_cells(source, lake)), position, places)
 
 
-def _row(rows: KnownRows, key: np.uint64) -> pa.Table | None:
-    found = np.flatnonzero(rows.keys == key)
-    return rows.rows.slice(int(found[0]), 1) if len(found) else None
+def _kind(source: KnownRows, lake: KnownRows) -> Kind:
+    """How the rows of one key differ."""
+    if not len(source):
+        return Kind.EXTRA
+    if not len(lake):
+        return Kind.MISSING
+    return Kind.DOUBLED if len(lake) > 1 else Kind.MISPLACED if _aside(lake) else Kind.DIFFERS
 
 
-def _cells(source: pa.Table | None, lake: pa.Table | None) -> Iterator[Cell]:
-    if source is None or lake is None:
-        return
-    for name in source.column_names:
-        one, other = source.column(name)[0].as_py(), lake.column(name)[0].as_py()
-        if one != other or repr(one) != repr(other):  # 0.0 equals -0.0, but is not the same value
-            yield Cell(name, _text(one), _text(other))
+def _aside(lake: KnownRows) -> bool:
+    """Whether the lake has the row twice, or not where its writer looks for it."""
+    return len(lake) > 1 or bool(lake.astray is not None and lake.astray.any())
+
+
+def _cells(source: KnownRows, lake: KnownRows) -> Iterator[Cell]:
+    """The cells in which a row of the source differs from a row of the lake, of several from the first that does."""
+    for number in range(len(lake) if len(source) else 0):
+        found = []
+        for name in source.rows.column_names:
+            one, other = source.rows.column(name)[0].as_py(), lake.rows.column(name)[number].as_py()
+            if one != other or repr(one) != repr(other):  # 0.0 equals -0.0, but is not the same value
+                found.append(Cell(name, _text(one), _text(other)))
+        if found:
+            yield from found
+            return
 
 
 def _text(value: object) -> str | None:

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.hudi.table.table import HudiTable
+from pipeline.verify.digest.canonical import Ulongs
 from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.repair import Repairer, refuse_unrepairable, whole_rows
-from pipeline.verify.rows import KnownRows
+from pipeline.verify.rows import KnownRows, is_in
+from pipeline.verify.settle import Look
 from pipeline.verify.source.snapshot import SourcePosition, snapshot
 from pipeline.verify.source_rows import SourceRows
 from pipeline.verify.table_check import TableCheck
@@ -73,11 +77,31 @@ def _gathered(parts: Iterator[KnownRows], most: int, source: SourceRows) -> Iter
 
 
 def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePosition, order: int) -> int:
-    """Delete the stored rows that are older than the snapshot: every row of the source is as old as it, or newer."""
+    """Delete the stored rows that are older than the snapshot: every row of the source is as old as it, or newer.
+
+    A delete finds the row of its key that the table's writer finds. So rows that are astray are taken out of their file
+    groups, and of a key that has a new row beside the old one none is deleted: ``verify`` names such keys.
+    """
     deleted, nothing = 0, KnownRows.joined([], whole_rows(check))
-    for rows in LakeRows.open(check.table.storage, check.plan).all():
+    for rows in LakeRows.open(check.table.storage, check.plan, groups=check.groups).all():
         assert rows.orders is not None
         old = rows.where(rows.orders < order)
-        if len(old):
-            deleted += repairer.write(check, position, nothing, old)
+        assert old.astray is not None
+        strays = old.where(old.astray)
+        if len(strays):
+            deleted += repairer.tidy(check, Look(position, order, nothing, strays, True))
+        sure = old.where(~is_in(old.keys, np.union1d(strays.keys, _renewed(check, old, order))))
+        if len(sure):
+            deleted += repairer.write(check, position, nothing, sure)
     return deleted
+
+
+def _renewed(check: TableCheck, old: KnownRows, order: int) -> Ulongs:
+    """The keys of old rows that have a new row too, where an index says in which file group."""
+    lake = LakeRows.open(check.table.storage, check.plan)
+    if not (len(old) and lake.reader.table.config.kind.looks_up):
+        return old.keys[:0]
+    found = lake.of_keys(old.rows.select(check.key))
+    return np.unique(
+        np.concatenate([old.keys[:0], *(p.keys[p.orders >= order] for p in found if p.orders is not None)])
+    )

@@ -42,12 +42,17 @@ class KnownRows:
         keys: the hash of each row's key, uint64 array of n.
         digests: of each row.
         orders: the ordering value of each row in the lake, int64 array of n; None for rows of the source.
+        groups: the number of each row's file group, int64 array of n; None for rows of the source.
+        astray: which rows are not where the table's writer looks for them (``places``); None for rows of the source.
+            Their digests are no others' digests.
     """
 
     rows: pa.Table
     keys: Ulongs
     digests: Digests
     orders: Longs | None = None
+    groups: Longs | None = None
+    astray: Flags | None = None
 
     @staticmethod
     def of(rows: pa.Table, plan: ColumnPlan, orders: Longs | None = None) -> KnownRows:
@@ -62,15 +67,25 @@ class KnownRows:
         """All rows of several parts."""
         if not parts:
             fields = [pa.field(c.source.name, c.canonical) for c in plan.columns]
-            return KnownRows.of(pa.schema(fields).empty_table(), plan, np.empty(0, dtype=np.int64))
+            none = KnownRows.of(pa.schema(fields).empty_table(), plan, np.empty(0, dtype=np.int64))
+            return none.standing(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_))
         low, high = (np.concatenate([getattr(p.digests, half) for p in parts]) for half in ("low", "high"))
         orders = [p.orders for p in parts if p.orders is not None]
+        groups = [p.groups for p in parts if p.groups is not None]
+        astray = [p.astray for p in parts if p.astray is not None]
         return KnownRows(
             pa.concat_tables([p.rows for p in parts]),
             np.concatenate([p.keys for p in parts]),
             Digests(low, high),
             np.concatenate(orders) if orders else None,
+            np.concatenate(groups) if groups else None,
+            np.concatenate(astray) if astray else None,
         )
+
+    def standing(self, groups: Longs, astray: Flags) -> KnownRows:
+        """The same rows of the lake, with their places."""
+        marked = Digests(self.digests.low, np.where(astray, ~self.digests.high, self.digests.high))
+        return KnownRows(self.rows, self.keys, marked, self.orders, groups, astray)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -79,8 +94,14 @@ class KnownRows:
         """The marked rows. ``chosen``: bool array of n."""
         if chosen.all():
             return self
-        orders = None if self.orders is None else self.orders[chosen]
-        return KnownRows(self.rows.filter(pa.array(chosen)), self.keys[chosen], self.digests.take(chosen), orders)
+        orders, groups = (None if values is None else values[chosen] for values in (self.orders, self.groups))
+        astray, rows = None if self.astray is None else self.astray[chosen], self.rows.filter(pa.array(chosen))
+        return KnownRows(rows, self.keys[chosen], self.digests.take(chosen), orders, groups, astray)
+
+    def doubled(self) -> Ulongs:
+        """The hashes of keys that more than one row has, ascending."""
+        keys, counts = np.unique(self.keys, return_counts=True)
+        return np.asarray(keys[counts > 1])
 
 
 def is_in(keys: Ulongs, wanted: Ulongs) -> Flags:

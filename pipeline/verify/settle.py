@@ -3,14 +3,15 @@
 A candidate is settled as equal as soon as both sides show the same row once. It is a difference when two looks, one
 after the other, show the same two states, the lake had reached the position both times and its row is not newer than
 it. A row that is newer than the position at every look is changing: each change replaces it whole, so that nothing of
-what was compared before is left of it.
+what was compared before is left of it. A key that has two rows in the lake at two looks is a difference, whatever they
+are and however often they change.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -39,6 +40,7 @@ class Look:
         order: its ordering value.
         source, lake: the rows of the keys that exist.
         covered: whether the lake had applied everything up to the position.
+        keyless: whether the table has no key, so that several rows may be the same.
     """
 
     position: SourcePosition
@@ -46,12 +48,21 @@ class Look:
     source: KnownRows
     lake: KnownRows
     covered: bool
+    keyless: bool = False
 
     def of(self, keys: npt.NDArray[np.uint64]) -> Look:
         """The same look at fewer keys. ``keys``: hashes, ascending."""
         source, lake = (rows.where(is_in(rows.keys, keys)) for rows in (self.source, self.lake))
-        return Look(self.position, self.order, source, lake, self.covered)
+        return replace(self, source=source, lake=lake)
 
+    @property
+    def doubled(self) -> npt.NDArray[np.uint64]:
+        """The keys that more than one row of the lake has: hashes, ascending."""
+        return self.lake.keys[:0] if self.keyless else self.lake.doubled()
+
+
+#: Of a key with two rows in the lake.
+_DOUBLED: State = ((), ((-1, -1),))
 
 #: Looks again at some keys (the key columns of n rows, in canonical types).
 LookAgain: TypeAlias = Callable[[pa.Table], Look]
@@ -115,7 +126,8 @@ def _ascending(keys: Collection[int]) -> npt.NDArray[np.uint64]:
 
 def _states(look: Look) -> dict[int, State]:
     source, lake = _digests_by_key(look.source), _digests_by_key(look.lake)
-    return {k: (source.get(k, ()), lake.get(k, ())) for k in source.keys() | lake.keys()}
+    states: dict[int, State] = {k: (source.get(k, ()), lake.get(k, ())) for k in source.keys() | lake.keys()}
+    return states | dict.fromkeys(look.doubled.tolist(), _DOUBLED)
 
 
 def _digests_by_key(rows: KnownRows) -> dict[int, tuple[tuple[int, int], ...]]:
@@ -127,9 +139,9 @@ def _digests_by_key(rows: KnownRows) -> dict[int, tuple[tuple[int, int], ...]]:
 
 
 def _newer(look: Look) -> set[int]:
-    """The keys whose row in the lake is newer than the position."""
+    """The keys whose one row in the lake is newer than the position."""
     assert look.lake.orders is not None
-    return set(look.lake.keys[look.lake.orders > look.order].tolist())
+    return set(look.lake.keys[look.lake.orders > look.order].tolist()) - set(look.doubled.tolist())
 
 
 def _keys(look: Look, key: list[str]) -> pa.Table:

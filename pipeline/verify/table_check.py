@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pipeline.verify.columns import ColumnPlan, plan_columns
 from pipeline.verify.compare import compare
 from pipeline.verify.coverage import Coverage
 from pipeline.verify.lake_rows import LakeRows
+from pipeline.verify.places import FileGroups, GroupName
 from pipeline.verify.result import TableResult, row_differences
 from pipeline.verify.rows import EVERYTHING, KnownRows, Portion, is_in
 from pipeline.verify.settle import Look, settle
@@ -37,6 +38,8 @@ _WHOLE_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 #: MySQL: the table's definition has changed since the snapshot began.
 _DEFINITION_CHANGED = 1412
 _ATTEMPTS = 3
+_REPAIR = "write the source's rows over these (binlake verify --repair)"
+_ANEW = "a table without a key cannot be repaired row by row: bring it anew (binlake table resync)"
 
 #: Repairs the rows of a look; returns how many rows it wrote and deleted.
 Repair = Callable[["TableCheck", Look], int]
@@ -74,6 +77,8 @@ class TableCheck:
         coverage: brings the lake to a position.
         pace: the limit of rows a second.
         options: of the comparison.
+        groups: numbers of the lake table's file groups.
+        doubtful: the file groups with rows that a look at their keys may not find.
     """
 
     settings: Settings
@@ -86,6 +91,8 @@ class TableCheck:
     coverage: Coverage
     pace: Pace
     options: CheckOptions
+    groups: FileGroups = field(default_factory=FileGroups)
+    doubtful: set[GroupName] = field(default_factory=set)
 
     @classmethod
     def of(
@@ -172,11 +179,13 @@ class TableCheck:
         done = settle(first, changed, again, self.key, self.options.most_looks)
         result.positions.append(str(first.position))
         for look in done.differences:
-            for difference in row_differences(look, self.plan):
+            for difference in row_differences(look, self.plan, self.groups):
                 result.note(difference, self.options.listed)
             if repair is not None:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
+        if result.total > result.repaired:
+            result.advice = _REPAIR if self.plan.keys else _ANEW
         result.unsettled += done.unsettled
         result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched
@@ -198,14 +207,15 @@ class TableCheck:
         with snapshot(self.connection, replica=self.options.replica) as position:
             order = position.order(self.settings.source)
             covered = self.coverage.reach(self.table, order, proven=proven)
-            lake = LakeRows.open(self.table.storage, self.plan, portion)
+            lake = LakeRows.open(self.table.storage, self.plan, portion, self.groups)
             found = compare(source, lake, order)
+        self.doubtful |= self.groups.of(found.doubtful)
         self._refuse_ahead(found.newest)
         result.source_rows, result.changed_since = found.source_rows, found.changed_since
         result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
         result.wrong += [found.too_many] if found.too_many else []
         changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
-        return Look(position, order, found.source, found.lake, covered), changed
+        return Look(position, order, found.source, found.lake, covered, not self.plan.keys), changed
 
     def _refuse_ahead(self, newest: int) -> None:
         """Raise if the lake holds rows from behind the end of the server's binlog: then all would count as changed."""
@@ -233,9 +243,10 @@ class TableCheck:
         covered = self.coverage.reach(self.table, order, proven=True)
         wanted = KnownRows.of(keys, self.plan).keys
         wanted.sort()
-        lake = LakeRows.open(self.table.storage, self.plan)
-        held = [part.where(is_in(part.keys, wanted)) for part in lake.of_keys(keys)]
-        return Look(position, order, found.where(is_in(found.keys, wanted)), KnownRows.joined(held, self.plan), covered)
+        lake = LakeRows.open(self.table.storage, self.plan, groups=self.groups)
+        held = [part.where(is_in(part.keys, wanted)) for part in lake.of_keys(keys, self.doubtful)]
+        stored = KnownRows.joined(held, self.plan)
+        return Look(position, order, found.where(is_in(found.keys, wanted)), stored, covered, not self.plan.keys)
 
     def _equal_now(self, look: Look, source: SourceRows) -> int:
         """How many keys of a look do not differ any more."""

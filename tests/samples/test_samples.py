@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -204,6 +205,74 @@ def test_a_cut_shuffle_goes_on_in_the_same_order(table: FeatureTable) -> None:
     assert whole != keys(samples(table, since=BEGIN))
     assert _in_pieces(table, 3, 10, 4) == whole
     assert set(whole[:10]) == set(keys(samples(table, since=BEGIN))[:10])
+
+
+@pytest.mark.parametrize("seed", range(scaled(6)))
+def test_every_position_goes_on_exactly_though_the_table_has_grown(tmp_path: Path, seed: int) -> None:
+    """All positions of an iteration under random arguments: each is gone on from as it was, and after more commits."""
+    random = Random(seed)
+    table = FeatureTable(tmp_path / "t", buckets=random.choice([1, 3]), partial=bool(seed % 2))
+    _grow(table, random, random.randint(2, 7))
+    arguments: dict[str, Any] = {
+        "batch_rows": random.randint(1, 5),
+        "shuffle_rows": random.choice([0, 3, 8, 50]),
+        "step_commits": random.choice([1, 2, 3, 100]),
+        "seed": seed,
+    }
+    begin = random.choice([BEGIN, None])
+    flow = samples(table, since=begin, **arguments)
+    first = flow.position
+    given = [(keys([batch.rows]), batch.position) for batch in flow.batches()]
+    whole = [key for some, _ in given for key in some]
+    ends = [*([(0, first)] if begin is not None else []), *_marked(given)]
+    for number, position in ends:
+        assert _onwards(table, position, arguments) == whole[number:]
+    grown = sorted(whole + _grow(table, random, random.randint(1, 4)))
+    for number, position in ends:
+        more = _onwards(table, position, arguments)
+        left = 0 if position.shuffled is None else position.shuffled.rows - position.shuffled.given
+        assert more[:left] == whole[number : number + left]
+        assert sorted(whole[:number] + more) == grown
+
+
+def _grow(table: FeatureTable, random: Random, commits: int) -> list[str]:
+    """Commits of new complete rows; returns their keys."""
+    keys: list[str] = []
+    for _ in range(commits):
+        new = [f"{len(table.rows) + number:03}" for number in range(random.randint(1, 5))]
+        table.both(new, new)
+        keys += new
+    return keys
+
+
+def _marked(given: list[tuple[list[str], Position]]) -> list[tuple[int, Position]]:
+    """How many rows are given at each position."""
+    counts = accumulate(len(some) for some, _ in given)
+    return [(count, Position.from_json(position.to_json())) for count, (_, position) in zip(counts, given, strict=True)]
+
+
+def _onwards(table: FeatureTable, position: Position, arguments: dict[str, Any]) -> list[str]:
+    return keys(samples(table, since=position, **arguments))
+
+
+def test_a_position_in_a_buffer_goes_on_with_its_own_order_and_steps(table: FeatureTable) -> None:
+    for number in range(5):
+        table.both([f"a{number}", f"b{number}"], [f"a{number}", f"b{number}"])
+    flow = samples(table, since=BEGIN, batch_rows=2, shuffle_rows=6, step_commits=2, seed=1)
+    given = list(flow.batches())
+    whole = keys([batch.rows for batch in given])
+    other = samples(table, since=given[0].position, batch_rows=5, shuffle_rows=6, step_commits=5, seed=2)
+    assert keys(other)[:4] == whole[2:6]
+    with pytest.raises(ConfigError, match="shuffle_rows is 0"):
+        samples(table, since=given[0].position, step_commits=2)
+    with pytest.raises(ConfigError, match="other columns, complete or changes"):
+        samples(table, since=given[0].position, shuffle_rows=6, step_commits=2, changes=True)
+    old = '{"completed": "", "shuffled": {"rows": 6, "given": 2}, "shard": {"index": 0, "count": 1}}'
+    with pytest.raises(ConfigError, match="did not keep the steps"):
+        samples(table, since=Position.from_json(old), shuffle_rows=6, step_commits=2)
+    one = list(samples(table, since=BEGIN, batch_rows=2, shuffle_rows=6, seed=1).batches())
+    rest = samples(table, since=Position.from_json(old), batch_rows=2, shuffle_rows=6, seed=1)
+    assert keys(rest) == keys([batch.rows for batch in one[1:]])
 
 
 def test_following_gives_new_rows_within_seconds(table: FeatureTable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -99,3 +100,18 @@ def test_nothing_is_a_difference_while_the_lake_is_behind() -> None:
 def test_a_row_deleted_on_both_sides_is_equal() -> None:
     done, _ = settled(look(10, {1: "a"}, {1: ("x", 5)}), look(20, {}, {}))
     assert (keys_of(done), done.unsettled, done.looks) == (set(), 0, 1)
+
+
+def test_a_key_with_two_rows_is_a_difference_however_often_they_change() -> None:
+    def twice(at: int, value: str, order: int) -> Look:
+        one = look(at, {1: value}, {1: (value, order)})
+        return replace(one, lake=KnownRows.joined([one.lake, one.lake], PLAN))
+
+    done, _ = settled(look(10, {}, {}), twice(20, "a", 99), twice(30, "b", 99), changed=[1])
+    assert (keys_of(done), done.changing, done.unsettled) == ({1}, 0, 0)
+    done, _ = settled(twice(10, "a", 5), look(20, {1: "a"}, {1: ("a", 5)}))
+    assert (keys_of(done), done.unsettled) == (set(), 0)
+    keyless = [replace(twice(at, "a", 5), keyless=True) for at in (10, 20)]
+    one = replace(keyless[1], source=KnownRows.joined([keyless[1].source] * 2, PLAN))
+    done, _ = settled(keyless[0], one)
+    assert keys_of(done) == set()

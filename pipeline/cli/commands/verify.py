@@ -105,6 +105,8 @@ def _print(result: TableResult) -> None:
         say(f"  {_row(difference)}")
     if (left := result.total - len(result.differences)) > 0:
         say(f"  and {number(left)} more; see --limit")
+    if result.advice:
+        say(f"  next: {result.advice}")
     if result.behind:
         say("  the lake did not reach the source's position in time: is the stream running? See --wait-seconds")
 
@@ -138,4 +140,5 @@ def _figures(result: TableResult) -> str:
 def _row(difference: RowDifference) -> str:
     key = ", ".join(f"{name}={value}" for name, value in difference.key.items())
     cells = "; ".join(f"{c.column}: source {c.source}, lake {c.lake}" for c in difference.cells)
-    return f"{difference.kind} {key}" + (f": {cells}" if cells else "")
+    places = f" in {', '.join(difference.places)}" if difference.places else ""
+    return f"{difference.kind} {key}{places}" + (f": {cells}" if cells else "")

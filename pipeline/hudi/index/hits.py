@@ -103,7 +103,7 @@ def _settle(
         raise CorruptDataError(
             f"record key {keys[int(twice[0])].as_py()!r} has rows in several file groups: "
             + ", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in where),
-            do_next="delete all but one of the rows with the writer that made them, or take a partitioned index",
+            do_next="take all but one out (binlake verify --repair), or take a partitioned index",
             table=table.config.name,
         )
 

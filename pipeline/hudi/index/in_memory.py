@@ -117,6 +117,6 @@ class InMemoryIndex:
         key = counts.field("values")[int(np.argmax(counts.field("counts").to_numpy()))].as_py()
         raise CorruptDataError(
             f"record key {key!r} has several rows",
-            do_next="delete all but one of the rows with the writer that made them, or take a partitioned index",
+            do_next="take all but one out (binlake verify --repair), or take a partitioned index",
             table=self._table.config.name,
         )

@@ -11,7 +11,8 @@ from pipeline.hudi.timeline.instant import COMPLETED_ACTIONS
 from pipeline.lake.lake_table import LakeTable
 from pipeline.lake.services.clustering import StreamClustering
 from pipeline.lake.services.compaction import StreamCompaction
-from pipeline.lake.services.configs import left_to_others
+from pipeline.lake.services.configs import compacts_here, left_to_others
+from pipeline.lake.services.ended_logs import end_logs
 from pipeline.lake.services.upkeep import retire
 
 #: How long no service runs on a table after one has failed.
@@ -75,10 +76,14 @@ class TableServices:
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
         return TableServicesOutcome(compacted, clustered, warning)
 
-    def compact_now(self, table: LakeTable) -> None:
-        """Compact all log files into base files, due or not, in the calling thread. Call it between two commits. Does
-        nothing if the table's compaction is off or left to another process. Errors as ``run``."""
-        self.compaction.now(table)
+    def end_logs(self, table: LakeTable, stream: str) -> None:
+        """Leave no log file in the table's newest file slices, in the calling thread: before columns take other types.
+        Call it between two commits. Log files are compacted, due or not; where the table's compaction is off or left to
+        another process, a commit of ``stream`` writes their slices anew. Errors as ``run``."""
+        if compacts_here(table):
+            self.compaction.now(table)
+        else:
+            end_logs(table, stream)
 
     def _copied_often(self, table: LakeTable) -> bool:
         """Whether a table whose commits rewrite base files has had enough of them to look for superfluous slices: every

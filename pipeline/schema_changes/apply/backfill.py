@@ -66,7 +66,7 @@ def carry_out(
         schema: the table's columns after them.
         stream: the stream's name.
         pool: writes file groups.
-        services: compacts the table first where a column changes its type.
+        services: ends the table's log files first where a column changes its type.
 
     Raises BinlakeError; the table is unchanged then.
     """
@@ -76,7 +76,7 @@ def carry_out(
     if keys:
         return rewrite(table, entries, news, keys[-1], schema, stream, pool)
     if retyped(table.table.schema, schema):
-        services.compact_now(table)
+        services.end_logs(table, ddl_stream(stream))
     try:
         return _commit(table, entries, news, schema, stream, pool)
     except OvertakenError:

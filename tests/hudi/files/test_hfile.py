@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BinlakeError, CorruptDataError, UnsupportedError
 from pipeline.hudi.files.hfile import layout
+from pipeline.hudi.files.hfile.columns import all_entries
 from pipeline.hudi.files.hfile.layout import Codec
 from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.hfile.writer import HFileWriter, encode_hfile
@@ -156,3 +157,29 @@ def test_refuses_other_dialects() -> None:
 def test_integers(number: int) -> None:
     assert layout.read_vint(layout.write_vint(number), 0) == (number, len(layout.write_vint(number)))
     assert read_varint(write_varint(number), 0) == (number, len(write_varint(number)))
+
+
+#: Keys of characters that Java orders otherwise than their bytes: U+E000 to U+FFFF, and those beyond.
+UNLIKE_KEYS = st.lists(
+    st.text("ay\ud7ff\ue000\uff21\uffff\U00010000\U0001f600", max_size=4), min_size=1, max_size=60, unique=True
+)
+
+
+@given(UNLIKE_KEYS, UNLIKE_KEYS, st.integers(60, 400), st.booleans())
+def test_files_in_the_order_of_javas_texts_are_read_as_those_in_the_order_of_bytes(
+    texts: list[str], others: list[str], block_size: int, java: bool
+) -> None:
+    """Hudi's JVM writers compact the metadata table into files whose keys ascend by UTF-16 units."""
+    keys = [text.encode() for text in texts]
+    writer = HFileWriter(Codec.NONE, block_size)
+    for key in sorted(keys, key=layout.by_units if java else bytes):
+        writer._last_key = b""
+        writer.append(key, key * 2)
+    data = writer.finish({}, 0)
+    reader = HFileReader.from_bytes(data)
+    wanted = {key: key * 2 for key in keys}
+    assert list(reader.scan()) == sorted(wanted.items())
+    assert reader.get_many([*keys, *(text.encode() for text in others)]) == wanted
+    entries = all_entries(reader)
+    assert dict(zip(entries.keys.to_pylist(), entries.values.to_pylist(), strict=True)) == wanted
+    assert entries.keys.to_pylist() == sorted(keys)

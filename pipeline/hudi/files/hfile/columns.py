@@ -61,6 +61,13 @@ class Entries:
             )
         return entries
 
+    def in_order(self) -> Entries:
+        """The same, of a writer that orders keys by UTF-16 units."""
+        if kernel.first_disorder(*key_buffers(self.keys)) < 0:
+            return self
+        order = pc.sort_indices(self.keys)
+        return Entries(self.keys.take(order), self.values.take(order))
+
     def take(self, rows: Longs) -> Entries:
         """The entries at these indexes, ascending."""
         picked = pa.array(rows)
@@ -147,7 +154,7 @@ def append_entries(writer: HFileWriter, entries: Entries) -> None:
 
 
 def block_entries(data: bytes) -> Entries:
-    """The entries of a data block's bytes. Raises CorruptDataError."""
+    """The entries of a data block's bytes, ascending. Raises CorruptDataError."""
     block = np.frombuffer(data, dtype=np.uint8)
     room = len(block) // _LEAST_ENTRY + 1
     places = [np.empty(room, dtype=np.int64) for _ in range(4)]
@@ -156,7 +163,7 @@ def block_entries(data: bytes) -> Entries:
         raise CorruptDataError("an HFile block is cut short", do_next="rebuild the metadata table")
     key_starts, key_sizes, value_starts, value_sizes = (array[:count] for array in places)
     values = _gathered(block, value_starts, value_sizes).cast(pa.binary())
-    return Entries(_gathered(block, key_starts, key_sizes), values.dictionary_encode())
+    return Entries(_gathered(block, key_starts, key_sizes), values.dictionary_encode()).in_order()
 
 
 def _gathered(block: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
@@ -168,15 +175,43 @@ def _gathered(block: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
 
 
 def scan_entries(reader: HFileReader) -> Iterator[Entries]:
-    """Every entry of an HFile, a data block at a time."""
-    for _, data in reader.read_blocks(range(reader.num_blocks)):
-        yield block_entries(data)
+    """Every entry of an HFile, ascending, a data block at a time. Where its writer ordered keys by UTF-16 units, all
+    from the first character beyond U+FFFF on are one part."""
+    checked = False
+    for number, data in reader.read_blocks(range(reader.num_blocks)):
+        entries = block_entries(data)
+        if not checked and greatest_byte(entries.keys) >= layout.BEYOND_FFFF:
+            checked = True
+            if not _ascending_from(reader, number):
+                yield _joined([block_entries(d) for _, d in reader.read_blocks(range(number, reader.num_blocks))])
+                return
+        yield entries
+
+
+def _ascending_from(reader: HFileReader, first: int) -> bool:
+    """Whether the data blocks from one on come one after the other by bytes."""
+    last = b""
+    for _, data in reader.read_blocks(range(first, reader.num_blocks)):
+        keys = block_entries(data).keys
+        if len(keys) and keys[0].as_py() < last:
+            return False
+        last = keys[-1].as_py() if len(keys) else last
+    return True
+
+
+def greatest_byte(keys: pa.Array) -> int:
+    """The greatest byte in a large_binary array; 0 without any."""
+    data, offsets = key_buffers(keys)
+    return int(data[offsets[0] : offsets[-1]].max(initial=0))
 
 
 def all_entries(reader: HFileReader) -> Entries:
-    """Every entry of an HFile at once."""
-    parts = list(scan_entries(reader))
+    """Every entry of an HFile at once, ascending."""
+    return _joined(list(scan_entries(reader)))
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
     if not parts:
         return Entries.empty()
     keys = pa.chunked_array([part.keys for part in parts]).combine_chunks()
-    return Entries(keys, joined_values([part.values for part in parts]))
+    return Entries(keys, joined_values([part.values for part in parts])).in_order()

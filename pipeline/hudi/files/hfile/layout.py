@@ -95,3 +95,13 @@ def read_vint(data: bytes, offset: int) -> tuple[int, int]:
         return first, offset + 1
     end = offset + 1 + (0x90 - first)
     return int.from_bytes(data[offset + 1 : end], "big"), end
+
+
+#: Java compares texts by UTF-16 units, so characters beyond U+FFFF (first byte 0xF0 and more) come before U+E000 to
+#: U+FFFF (0xEE and 0xEF). Keys without such bytes have the same place in either order.
+PLACED_UNLIKE, BEYOND_FFFF = 0xEE, 0xF0
+
+
+def by_units(key: bytes) -> bytes:
+    """A key as it must be compared to have Java's order: Hudi's compactions of the metadata table leave it."""
+    return key.decode("utf-8", "surrogateescape").encode("utf-16-be", "surrogatepass")

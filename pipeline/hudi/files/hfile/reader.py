@@ -1,4 +1,7 @@
-"""Reading HFiles: point lookups and scans, from bytes or from ranges of a stored file."""
+"""Reading HFiles: point lookups and scans, from bytes or from ranges of a stored file.
+
+Keys ascend by their bytes, or by their UTF-16 units: Hudi's JVM writers leave both orders (``layout.by_units``).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pipeline.errors import CorruptDataError, UnsupportedError
 from pipeline.hudi.files.hfile import layout
@@ -191,18 +195,32 @@ class HFileReader:
         """The values of those keys that are in the file. Reads each needed block once."""
         values: dict[bytes, bytes] = {}
         for key in sorted(set(keys)):
-            number = bisect_right(self._first_keys, key) - 1
-            if number < 0:
-                continue
-            block = self._block(number)
-            index = bisect_left(block.keys, key)
-            if index < len(block.keys) and block.keys[index] == key:
-                values[key] = block.values[index]
+            for number in self._blocks_of(key):
+                block = self._block(number)
+                index = bisect_left(block.keys, key)
+                if index < len(block.keys) and block.keys[index] == key:
+                    values[key] = block.values[index]
         return values
 
+    def _blocks_of(self, key: bytes) -> set[int]:
+        """The data blocks that may have a key, under either order."""
+        numbers = {bisect_right(self._first_keys, key) - 1}
+        if key and max(key) >= layout.PLACED_UNLIKE:
+            numbers.add(bisect_right(self._first_keys, layout.by_units(key), key=layout.by_units) - 1)
+        return numbers - {-1}
+
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value), ascending by key."""
+        """Every (key, value), ascending by the bytes of the key. From the first key on that has a character beyond
+        U+FFFF the entries are in memory at once."""
         for number in range(len(self._places)):
+            block = self._block(number)
+            if any(max(key, default=0) >= layout.BEYOND_FFFF for key in block.keys):
+                yield from sorted(self._entries_from(number))
+                return
+            yield from zip(block.keys, block.values, strict=True)
+
+    def _entries_from(self, first: int) -> Iterator[tuple[bytes, bytes]]:
+        for number in range(first, len(self._places)):
             block = self._block(number)
             yield from zip(block.keys, block.values, strict=True)
 
@@ -277,4 +295,7 @@ def _decode_entries(data: bytes) -> _Block:
         keys.append(data[offset + 10 : offset + 10 + row_size])
         values.append(data[start:stop])
         offset = stop + _mvcc_size(data[stop])
+    if any(first > second for first, second in pairwise(keys)):
+        pairs = sorted(zip(keys, values, strict=True))
+        return _Block([key for key, _ in pairs], [value for _, value in pairs])
     return _Block(keys, values)

@@ -22,10 +22,11 @@ from pipeline.hudi.files.hfile.columns import (
     append_entries,
     block_entries,
     count_less,
+    greatest_byte,
     joined_values,
     scan_entries,
 )
-from pipeline.hudi.files.hfile.layout import MAX_RECORD_KEY, MIN_RECORD_KEY, SCHEMA_KEY
+from pipeline.hudi.files.hfile.layout import MAX_RECORD_KEY, MIN_RECORD_KEY, PLACED_UNLIKE, SCHEMA_KEY
 from pipeline.hudi.files.hfile.reader import HFileReader
 from pipeline.hudi.files.hfile.writer import HFileWriter
 from pipeline.hudi.files.log_file import BlockType, Header, LogBlock, encode_block, encode_delete_block, whole_blocks
@@ -116,6 +117,8 @@ class KeyGroup(FileGroup):
             block = _current(block_entries(data), base.schema)
             _take_found(found, missing[bounds[number] : bounds[number + 1]], block, wanted)
             self._keep(number, block)
+        if greatest_byte(asked) >= PLACED_UNLIKE:
+            _find_by_units(found, missing, base, wanted)
 
     def _keep(self, number: int, block: Entries) -> None:
         """Keep a block for the next lookup, while there is room. No block leaves for another one: lookups in no order
@@ -215,6 +218,18 @@ def _one_run(runs: list[Entries]) -> Entries:
     for run in reversed(runs):
         merged = run.under(merged)
     return merged
+
+
+def _find_by_units(found: list[tuple[Longs, pa.Array]], missing: Longs, base: HFileReader, wanted: pa.Array) -> None:
+    """Note the values of those keys that are not where the order of bytes puts them."""
+    met = np.concatenate([places for places, _ in found]) if found else np.empty(0, dtype=np.int64)
+    left = {wanted[at].as_py(): at for at in np.setdiff1d(missing, met).tolist()}
+    values = base.get_many(key for key in left if key and max(key) >= PLACED_UNLIKE)
+    if values:
+        entries = Entries.sorted(
+            pa.array(list(values)), pa.array(list(values.values()), pa.binary()).dictionary_encode()
+        )
+        _take_found(found, np.sort(np.array([left[key] for key in values])), _current(entries, base.schema), wanted)
 
 
 def _take_found(found: list[tuple[Longs, pa.Array]], missing: Longs, entries: Entries, wanted: pa.Array) -> Longs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,7 @@ OFTEN = MetadataConfig(
 
 #: Partition path and file id.
 Group = tuple[str, str]
+Key = int | str
 
 
 def file_id(number: int) -> str:
@@ -46,17 +47,20 @@ def file_id(number: int) -> str:
 
 @dataclass
 class KeyedTable:
-    """``truth``: where each key is, as the index must say it: by (partition path, key) in an index by partition."""
+    """``truth``: where each key is, as the index must say it: by (partition path, key) in an index by partition.
+    ``key_type``: of the column ``id``."""
 
     path: Path
     index: IndexType = "record_index"
     metadata: MetadataConfig = OFTEN
     truth: dict[tuple[str, str], Group] = field(default_factory=dict)
+    key_type: pa.DataType = field(default_factory=pa.int64)
 
     def __post_init__(self) -> None:
         self.storage: Storage = LocalStorage(self.path, fsync=False)
         config = TableConfig("t", ("id",), ORDER, 0, partition_fields=("region",), kind=TableKind(index=self.index))
-        self.table = HudiTable.create(self.storage, config, SCHEMA, self.metadata)
+        self.schema = SCHEMA.set(0, pa.field("id", self.key_type))
+        self.table = HudiTable.create(self.storage, config, self.schema, self.metadata)
         self._time = 0
 
     def reopen(self) -> HudiTable:
@@ -64,11 +68,11 @@ class KeyedTable:
         self.table = HudiTable.open(self.storage, metadata=self.metadata)
         return self.table
 
-    def insert(self, region: str, number: int, ids: Iterable[int]) -> str:
+    def insert(self, region: str, number: int, ids: Iterable[Key]) -> str:
         """A commit of a new file group."""
         return self.commit({(f"region={region}", file_id(number)): (list(ids), [])})
 
-    def commit(self, changes: Mapping[Group, tuple[list[int], list[int]]], *, completes: bool = True) -> str:
+    def commit(self, changes: Mapping[Group, tuple[Sequence[Key], Sequence[Key]]], *, completes: bool = True) -> str:
         """A commit: for each file group the ids to insert, into a new group, and the ids to delete from an old one."""
         instant = self.table.begin()
         self._time += 1
@@ -80,7 +84,7 @@ class KeyedTable:
         ]
         if not completes:
             with self.table.exclusively():
-                self.table._note(instant, results, SCHEMA)
+                self.table._note(instant, results, self.schema)
             return instant
         self.table.commit(instant, results)
         for group, (_, deleted) in changes.items():
@@ -95,30 +99,29 @@ class KeyedTable:
         """A commit that moves a row to a new file group of another partition."""
         return self.commit({self.truth["", str(number)]: ([], [number]), to: ([number], [])})
 
-    def _key(self, group: Group, number: int) -> tuple[str, str]:
+    def _key(self, group: Group, number: Key) -> tuple[str, str]:
         return group[0] if self.index == "partitioned_record_index" else "", str(number)
 
     def _write(
-        self, context: WriteContext, path: str, name: str, inserted: list[int], deleted: list[int]
+        self, context: WriteContext, path: str, name: str, inserted: Sequence[Key], deleted: Sequence[Key]
     ) -> list[WriteResult]:
         group = FileGroupWrite(path, name)
         keys = KeyChanges(
             path, name, pa.array(map(str, inserted), pa.string()), pa.array(map(str, deleted), pa.string())
         )
         if inserted:
-            rows = {"id": inserted, "name": [f"n{n}" for n in inserted], "region": [path[7:]] * len(inserted)}
+            rows = {"id": list(inserted), "name": [f"n{n}" for n in inserted], "region": [path[7:]] * len(inserted)}
             table = pa.table({RECORD_KEY_FIELD: map(str, inserted), **rows, ORDER: [self._time] * len(inserted)})
-            group = dataclasses.replace(group, upserts=_typed(table).sort_by(RECORD_KEY_FIELD))
+            group = dataclasses.replace(group, upserts=self._typed(table).sort_by(RECORD_KEY_FIELD))
             results = write_base_anew(self.storage, context, group)
         else:
             gone = pa.table({RECORD_KEY_FIELD: map(str, deleted), ORDER: [self._time] * len(deleted)})
-            results = [write_file_group(self.storage, context, dataclasses.replace(group, deletes=_typed(gone)))]
+            results = [write_file_group(self.storage, context, dataclasses.replace(group, deletes=self._typed(gone)))]
         return [dataclasses.replace(result, keys=keys) for result in results]
 
-
-def _typed(table: pa.Table) -> pa.Table:
-    kinds = {RECORD_KEY_FIELD: pa.string(), **dict(zip(SCHEMA.names, SCHEMA.types, strict=True))}
-    return table.cast(pa.schema([pa.field(name, kinds[name]) for name in table.column_names]))
+    def _typed(self, table: pa.Table) -> pa.Table:
+        kinds = {RECORD_KEY_FIELD: pa.string(), **dict(zip(self.schema.names, self.schema.types, strict=True))}
+        return table.cast(pa.schema([pa.field(name, kinds[name]) for name in table.column_names]))
 
 
 def said(table: HudiTable) -> dict[tuple[str, str], Group]:
