@@ -156,7 +156,8 @@ class SchemaRegistry:
         if done is not None:
             order = binlog_order(self._options.epoch_for(done.server_id, done.gtid), done.file, done.position)
             place = f"{done.file}:{done.position}"
-            self.ddl.add(DdlEvent(order, done.seconds, place, done.text, done.database, mariadb=done.mariadb))
+            more = {"mariadb": done.mariadb, "previous": done.previous}
+            self.ddl.add(DdlEvent(order, done.seconds, place, done.text, done.database, **more))
 
     def sources(self) -> set[SourceTable]:
         """The tables with a known definition."""

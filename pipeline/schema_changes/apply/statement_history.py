@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.decode.changes import Control, ControlKind, SourceTable
 from pipeline.lake.lake import Lake
-from pipeline.lake.names import LakeName
+from pipeline.lake.names import Feed, LakeName
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of, shadowed
 from pipeline.schema_changes.rules.entries import Entry
@@ -42,7 +42,9 @@ class StatementHistory:
         self._take_over(renamed)
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
         if self._built_from != (log.revision, len(sources)):
-            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions)
+            at_source = self._schemas.sources() if self._settings.tables.fans_out else sources
+            said = self._settings.source.statement_databases
+            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions, at_source, said)
             self._built_from = (log.revision, len(sources))
             self._known = sources | self.events.effects.keys()
 
@@ -87,8 +89,23 @@ class StatementHistory:
             if source in mine and tables.selects(origin) and part_of(origin, tables) is None:
                 history = tuple(Called(destination(one.name, tables), one.place) for one in called)
                 path = self._settings.table_rules(source).path
-                found.append(LakeName(path, source, history, origin in self.events.dropped))
+                found.append(LakeName(path, source, history, origin in self.events.gone))
         return found
+
+    def feeds(self) -> list[Feed]:
+        """The source tables that had several names, are gone, or are not determined."""
+        tables, events, found = self._settings.tables, self.events, []
+        for origin in {*events.called, *events.gone, *events.unsure}:
+            if tables.selects(origin):
+                path = self._settings.table_rules(destination(origin, tables)).path
+                names = tuple(events.called.get(origin, (Called(origin),)))
+                found.append(Feed(path, origin, names, events.gone.get(origin), events.unsure.get(origin, "")))
+        return found
+
+    def unsure(self) -> dict[SourceTable, str]:
+        """The lake tables whose names the statements do not determine, and why."""
+        tables = self._settings.tables
+        return {destination(o, tables): why for o, why in self.events.unsure.items() if tables.selects(o)}
 
     def origins(self, source: SourceTable) -> list[SourceTable]:
         """The source tables with statements, by their first names, whose rows go to a lake table."""

@@ -15,20 +15,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from pipeline.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl
 from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
+from pipeline.schema_changes.rules.row_places import has_binlog_place
+from pipeline.schema_changes.rules.tables_there import UNWRITTEN, Part, TablesThere, VersionsOf, in_database
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]
-#: The definitions of a source table, ascending by ordering value.
-VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 _SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
 
@@ -38,7 +38,8 @@ class DdlEvent:
     """A statement that was carried out at ordering value ``order``; ``place`` is the same position in readable form.
 
     ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
-    ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB.
+    ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB. ``previous``:
+    the former name of the renamed table, where the record tells it.
     """
 
     order: int
@@ -48,6 +49,7 @@ class DdlEvent:
     database: str
     recorded: str = ""
     mariadb: bool = False
+    previous: SourceTable | None = None
 
     @property
     def digest(self) -> str:
@@ -75,10 +77,21 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A name that a table has at the source since the statement at ``place``; "" for its first name."""
+    """A name that a table has at the source since the statement at ``place``; "" for its first name. ``since``: the
+    statement's ordering value."""
 
     name: SourceTable
     place: str = ""
+    since: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A statement after which the source has a lake table's source table no more; ``how``: in words."""
+
+    how: str
+    place: str
+    since: int
 
 
 @dataclass
@@ -87,14 +100,16 @@ class DdlHistory:
 
     ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
     tables that schema change tools have created. ``called``: the names of each lake table, in order, if it ever had
-    another one than its first. ``dropped``: lake tables that the source has dropped.
+    another one than its first. ``gone``: lake tables that no table of the source feeds any more. ``unsure``:
+    lake tables whose names the statements do not determine, and why.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
     names: dict[SourceTable, list[Name]] = field(default_factory=dict)
     shadows: set[SourceTable] = field(default_factory=set)
     called: dict[SourceTable, list[Called]] = field(default_factory=dict)
-    dropped: set[SourceTable] = field(default_factory=set)
+    gone: dict[SourceTable, Gone] = field(default_factory=dict)
+    unsure: dict[SourceTable, str] = field(default_factory=dict)
 
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
@@ -131,6 +146,8 @@ class DdlLog:
         known: Iterable[SourceTable] = (),
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
         versions_of: VersionsOf = lambda source: (),
+        there: Iterable[SourceTable] | None = None,
+        said: Mapping[str, str] = MappingProxyType({}),
     ) -> DdlHistory:
         """The effects of the statements.
 
@@ -140,12 +157,30 @@ class DdlLog:
             recorded: ordering values under which statements (place, digest, seconds) were carried out; they are kept
                 even if the epoch in the settings has been raised since.
             versions_of: the definitions of a table, ascending by ordering value: what a statement's text does not say.
+            there: the known tables by their names at the source; None for ``known``.
+            said: place of a statement -> the database of its names without one, as the settings say it.
         """
-        builder, orders = _HistoryBuilder(rule_of, set(known), versions_of), recorded or {}
+        orders, known = recorded or {}, set(known)
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
-        for event in sorted(events, key=lambda event: event.order):
-            builder.take(event)
+        events.sort(key=lambda event: event.order)
+        tables = TablesThere.at_first(known if there is None else there, map(_part, events), versions_of)
+        builder = _HistoryBuilder(rule_of, known, versions_of, tables, said)
+        for statement in _statements(events):
+            builder.take(statement)
         return builder.history
+
+
+def _part(event: DdlEvent) -> Part:
+    return Part(event.order, event.database, _parsed(event.text, UNWRITTEN), event.previous)
+
+
+def _statements(events: Iterable[DdlEvent]) -> Iterator[list[DdlEvent]]:
+    """The parts of each statement, which have one position. Kafka's offsets may be those of several partitions."""
+    for order, parts in itertools.groupby(events, key=lambda event: event.order):
+        if has_binlog_place(order):
+            yield list(parts)
+        else:
+            yield from ([part] for part in parts)
 
 
 @dataclass
@@ -155,12 +190,30 @@ class _HistoryBuilder:
     rule_of: RuleOf
     known: set[SourceTable]
     versions_of: VersionsOf
+    there: TablesThere
+    said: Mapping[str, str]
     history: DdlHistory = field(default_factory=DdlHistory)
     shadow_clauses: dict[SourceTable, list[Clause]] = field(default_factory=dict)
     holders: dict[SourceTable, SourceTable | None] = field(default_factory=dict)
 
-    def take(self, event: DdlEvent) -> None:
-        done = _parsed(event.text, event.database)
+    def take(self, parts: Sequence[DdlEvent]) -> None:
+        """Take in the parts of a statement."""
+        said = self.said.get(parts[0].place)
+        databases = [said] if said is not None else self.there.databases([_part(event) for event in parts])
+        for event in parts:
+            written = _parsed(event.text, UNWRITTEN)
+            if len(databases) == 1:
+                done = _parsed(event.text, databases[0])
+            else:
+                done = tuple(ddl for ddl in written if ddl.source.database != UNWRITTEN)
+            if len(databases) > 1:
+                self._leave_open(event, [d for d in written if d not in done], databases)
+            elif not databases:  # from a database of which nothing is known
+                done += tuple(TableDdl(Action.CREATE, d.to) for d in written if d not in done and d.to is not None)
+            self._take(event, done)
+            self.there.take(done)
+
+    def _take(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> None:
         swapped = self._swaps(event, done)
         for ddl in done:
             if ddl.source in swapped or (ddl.to is not None and ddl.to in swapped):
@@ -221,7 +274,7 @@ class _HistoryBuilder:
         self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP:
             self.holders[identity] = None
-            self.history.dropped.add(identity)
+            self.history.gone[identity] = Gone("dropped", effect.event.place, effect.event.order)
 
     def _create(self, event: DdlEvent, ddl: TableDdl) -> None:
         """A table is created. If the lake table of its name goes on under another name, it gets another one."""
@@ -235,7 +288,7 @@ class _HistoryBuilder:
         self.known.add(source)
         self._call(identity, source, event)
         if bound != identity:
-            self.history.called.setdefault(identity, [Called(source, event.place)])
+            self.history.called.setdefault(identity, [Called(source, event.place, event.order)])
             self._name(source, Name(event.order, identity, seconds=event.seconds))
         self.history.effects.setdefault(identity, []).append(effect)
 
@@ -247,17 +300,28 @@ class _HistoryBuilder:
         columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
         return (*columns, ChangeKey(version.key))
 
-    def _meant(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> SourceTable:
-        """The table that is renamed. For ``RENAME TABLE t TO other.t`` Debezium names the database ``other`` alone
-        (recorded), so a name without a database may be of the only other database that has such a table."""
-        if old in self.known and old != new:
-            return old
-        others = [one for one in self.known if one.table == old.table and one.database != old.database]
-        there = [one for one in others if self.history.identity(one, event.order).identity is not None]
-        return there[0] if len(there) == 1 else old
+    def _leave_open(self, event: DdlEvent, written: Iterable[TableDdl], databases: Sequence[str]) -> None:
+        """Effects on tables of one of several databases: none of the tables that they may be about goes on."""
+        for ddl in written:
+            may_be = [in_database(ddl, one).source for one in databases]
+            if ddl.to is not None and all(self.rule_of(source).rename_table == "new" for source in may_be):
+                self._create(event, TableDdl(Action.CREATE, ddl.to))
+            else:
+                text = " ".join(event.text.split())
+                tables = " or ".join(map(str, may_be))
+                why = f"the log does not say whether {text!r} at {event.place} is about {tables}"
+                self._open(event, why, may_be, ddl.to)
+            self.there.names |= {ddl.to} - {None}
+
+    def _open(self, event: DdlEvent, why: str, sources: Iterable[SourceTable], made: SourceTable | None) -> None:
+        if made is not None:
+            self._create(event, TableDdl(Action.CREATE, made))
+        for source in {*sources, made} - {None}:
+            identity = self.history.identity(source, event.order).identity
+            if identity is not None:
+                self.history.unsure.setdefault(identity, why)
 
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
-        old = self._meant(event, old, new)
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
         self.known |= {old, new}
         if identity is None:
@@ -272,19 +336,25 @@ class _HistoryBuilder:
             taken = f"the lake table of {identity} goes on as {new}"
             if self.history.identity(old, event.order).identity == identity:
                 self._name(old, Name(event.order, None, taken, event.seconds))
+            return
+        self.history.gone[identity] = Gone(f"renamed to {new}", event.place, event.order)
+        if policy == "new":
+            self.history.gone.pop(new, None)
         elif policy == "refuse":
             self._name(new, Name(event.order, None, f"{old} became {new}", event.seconds))
 
     def _call(self, identity: SourceTable, name: SourceTable, event: DdlEvent) -> None:
         """Note the name that a lake table has at the source from now on."""
         self.holders[identity] = name
-        self.history.dropped.discard(identity)
+        self.history.gone.pop(identity, None)
         first = [Called(identity)] if plain_table(identity.table) == identity.table else []
         known = self.history.called.get(identity, first)
         if known and known[-1].place == event.place:  # by way of a third name
             known = known[:-1]
         if not known or known[-1].name != name:
-            self.history.called[identity] = [*known, Called(name, event.place)]
+            known = [*known, Called(name, event.place, event.order)]
+        if identity in self.history.called or known[-1].place:
+            self.history.called[identity] = known
 
     def _name(self, source: SourceTable, name: Name) -> None:
         self.history.names.setdefault(source, []).append(name)
