@@ -1,8 +1,8 @@
 """Three databases whose tables are renamed, moved, swapped, dropped and made again, told as Debezium tells it.
 
-As recorded with Debezium 3 and MariaDB: a statement with several parts comes as one record a part, at one position; each
-names the database of the name that its part ends with, has the text as it was written, and describes the table of that
-name if there is one after the statement. ``Moves`` also keeps, as a plain model, which table has which name.
+As recorded with Debezium 3 and MariaDB: a statement with several parts comes as one record a part, at one position;
+each names the database of the name that its part ends with, has the text as it was written, and describes the table of
+that name if there is one after the statement. ``Moves`` also keeps, as a plain model, which table has which name.
 """
 
 from __future__ import annotations
@@ -44,17 +44,24 @@ class Moves:
     ddl: list[bytes] = field(default_factory=list)
     ever: list[Held] = field(default_factory=list)
     open: str = ""
+    file: str = FILE
     pos: int = 100
     statements: list[str] = field(default_factory=list)
+
+    def carry_out(self, sql: str) -> None:
+        """Carry out a statement, and stand behind it."""
+        self.pos += 10
 
     def create(self, name: SourceTable, column: str = "v", *, snapshot: bool = False) -> None:
         self.tables[name] = Held(column)
         self.ever.append(self.tables[name])
         text = f"CREATE TABLE {name} (id INT PRIMARY KEY, {column} INT)"
+        self.carry_out(text)
         self.record([(text, name, "CREATE")], snapshot=snapshot)
 
     def drop(self, name: SourceTable) -> None:
         del self.tables[name]
+        self.carry_out(f"DROP TABLE {name}")
         self.record([(f"DROP TABLE `{name.database}`.`{name.table}`", name, "DROP")])
 
     def rename(self, used: str, *pairs: tuple[SourceTable, SourceTable], written: bool, alter: bool = False) -> None:
@@ -66,6 +73,8 @@ class Moves:
             one, other = (self._spelled(name, used, written=written) for name in (old, new))
             text = f"ALTER TABLE {one} RENAME TO {other}" if alter else f"RENAME TABLE {one} TO {other}"
             parts.append((text, new, "ALTER"))
+        whole = ", ".join([parts[0][0], *(text.removeprefix("RENAME TABLE ") for text, _, _ in parts[1:])])
+        self.carry_out(f"USE {used}; {whole}")
         self.record(parts)
         self.open = self.open or (self.statements[-1] if leaves_open else "")
 
@@ -101,24 +110,24 @@ class Moves:
         before, row = held.rows.get(key), {"id": key, held.column: value}
         held.rows[key] = row
         held.values.add(value)
+        self.carry_out(f"REPLACE INTO {name} VALUES ({key}, {value})")
         self._event(name, "c" if before is None else "u", row, before, key)
 
     def delete(self, name: SourceTable, key: int) -> None:
         before = self.tables[name].rows.pop(key)
+        self.carry_out(f"DELETE FROM {name} WHERE id = {key}")
         self._event(name, "d", None, before, key)
 
     def _place(self, name: SourceTable) -> dict[str, Any]:
         place = {"ts_ms": (1_760_000_000 + self.pos) * 1000, "snapshot": "false", "db": name.database}
-        return {**place, "table": name.table, "server_id": 1, "file": FILE, "pos": self.pos, "row": 0}
+        return {**place, "table": name.table, "server_id": 1, "file": self.file, "pos": self.pos, "row": 0}
 
     def _event(self, name: SourceTable, op: str, after: object, before: object, key: int) -> None:
-        self.pos += 10
         value = {"before": before, "after": after, "source": self._place(name), "op": op, "ts_ms": 0}
         self.log.add(f"s.{name}", value, {"id": key}, key % 2)
 
     def record(self, parts: Sequence[tuple[str, SourceTable, str]], *, snapshot: bool = False) -> None:
         """The records of a statement: the text of each part, the name it ends with, and what became of that table."""
-        self.pos += 10
         self.statements.append("; ".join(text for text, _, _ in parts))
         for text, name, kind in parts:
             change: dict[str, Any] = {"type": kind, "id": f'"{name.database}"."{name.table}"', "table": None}

@@ -103,6 +103,7 @@ def test_the_definition_tells_which_of_two_tables_it_was(tmp_path: Path) -> None
 def test_a_table_from_where_nothing_is_known_is_a_new_one(tmp_path: Path) -> None:
     source, follower = started(tmp_path, "db1.t")
     source.tables[name("db2.u")] = source.tables.pop(name("db1.t"))
+    source.pos += 10
     source.record([("RENAME TABLE hidden TO db2.u", name("db2.u"), "ALTER")])
     source.tables[name("db1.t")] = source.tables.pop(name("db2.u"))
     source.create(name("db2.hidden"))
@@ -147,10 +148,10 @@ def ledger(follower: Follower) -> Ledger:
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "backlog"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_moves_over_three_databases(tmp_path: Path, seed: int, live: bool) -> None:
     """Live, statements and rows come in portions; of a backlog all statements are known before the first row."""
-    moved(tmp_path, seed, live=live, steps=25)
+    moved(tmp_path, seed, live=live, steps=20)
 
 
 def moved(place: Path, seed: int, *, live: bool, steps: int) -> bool:

@@ -49,14 +49,19 @@ class StatementHistory:
             self._known = sources | self.events.effects.keys()
 
     def _take_over(self, renamed: Iterable[Entry]) -> None:
-        """Take over renamings that only commit records hold: their statements came among data that was read before."""
-        statements: dict[tuple[int, str], list[Entry]] = {}
+        """Take over renamings that only commit records hold: their statements came among data that was read before, or
+        are in no topic any more. The parts of a statement are recorded in no order: what they come to is taken over."""
+        statements: dict[int, list[Entry]] = {}
         for entry in renamed:
-            statements.setdefault(entry.key, []).append(entry)
-        for entries in statements.values():
-            first = entries[0]
-            text = renaming([entry.renamed for entry in entries if entry.renamed is not None])
-            self._schemas.ddl.add(DdlEvent(first.order, first.seconds, first.place, text, "", first.digest))
+            statements.setdefault(entry.order, []).append(entry)
+        for order, entries in statements.items():
+            known = {event.digest for event in self._schemas.ddl.events if event.order == order}
+            news = [entry for entry in entries if entry.digest not in known]
+            if news and not known:
+                text, digests = renaming(net_renames(news)), sorted({entry.digest for entry in news})
+                first = news[0]
+                event = DdlEvent(order, first.seconds, first.place, text, "", digests[0])
+                self._schemas.ddl.add(event, digests[1:])
 
     def _rule_of(self, source: SourceTable) -> SchemaChangeSettings:
         return self._settings.table_rules(destination(source, self._settings.tables)).schema_changes
@@ -133,6 +138,17 @@ class StatementHistory:
             if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
                 found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
         return found
+
+
+def net_renames(entries: Sequence[Entry]) -> list[tuple[SourceTable, SourceTable]]:
+    """What the entries of one statement come to: each table's name before it and after it."""
+    found = []
+    for source in sorted({entry.source for entry in entries}, key=str):
+        pairs = [entry.renamed for entry in entries if entry.source == source and entry.renamed is not None]
+        before = {old for old, _ in pairs} - {new for _, new in pairs}
+        after = {new for _, new in pairs} - {old for old, _ in pairs}
+        found += list(zip(sorted(before, key=str), sorted(after, key=str), strict=False))
+    return found
 
 
 def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:

@@ -130,12 +130,12 @@ class DdlLog:
     revision: int = 0
     _known: set[tuple[int, str]] = field(default_factory=set)
 
-    def add(self, event: DdlEvent) -> bool:
-        """Add a statement; False if it was known."""
+    def add(self, event: DdlEvent, also: Iterable[str] = ()) -> bool:
+        """Add a statement; False if it was known. ``also``: digests of further parts that it stands for."""
         key = (event.order, event.digest)
         if key in self._known:
             return False
-        self._known.add(key)
+        self._known |= {key, *((event.order, digest) for digest in also)}
         bisect.insort(self.events, event, key=lambda known: known.order)
         self.revision += 1
         return True
@@ -311,12 +311,15 @@ class _HistoryBuilder:
                 tables = " or ".join(map(str, may_be))
                 why = f"the log does not say whether {text!r} at {event.place} is about {tables}"
                 self._open(event, why, may_be, ddl.to)
-            self.there.names |= {ddl.to} - {None}
+            if ddl.to is not None:
+                self.there.names.add(ddl.to)
 
     def _open(self, event: DdlEvent, why: str, sources: Iterable[SourceTable], made: SourceTable | None) -> None:
+        concerned = set(sources)
         if made is not None:
             self._create(event, TableDdl(Action.CREATE, made))
-        for source in {*sources, made} - {None}:
+            concerned.add(made)
+        for source in concerned:
             identity = self.history.identity(source, event.order).identity
             if identity is not None:
                 self.history.unsure.setdefault(identity, why)
