@@ -151,8 +151,9 @@ def name(text: str) -> SourceTable:
     return SourceTable(*text.split("."))
 
 
-def step(chance: random.Random, source: Moves) -> None:
-    """One statement or a few rows. Few statements leave open which tables they are about."""
+def step(chance: random.Random, source: Moves, left_open: float = 0.1) -> None:
+    """One statement or a few rows. ``left_open``: how many of the statements that can leave open which tables they are
+    about are written so."""
     names = sorted(source.tables, key=str)
     free = [SourceTable(d, t) for d in DATABASES for t in "tuw" if SourceTable(d, t) not in source.tables]
     what = chance.choices(["rows", "move", "swap", "turn", "drop", "create"], [8, 6, 2, 1, 1, 2])[0]
@@ -162,7 +163,7 @@ def step(chance: random.Random, source: Moves) -> None:
         if what != "move":
             pairs += [*((ring[at], ring[at - 1]) for at in range(1, len(ring))), (by, ring[-1])]
         used = ring[0].database if chance.random() < 0.7 else chance.choice(DATABASES)
-        written = chance.random() < 0.2 or (source.leaves_open(used, *pairs) and chance.random() < 0.9)
+        written = chance.random() < 0.2 or (source.leaves_open(used, *pairs) and chance.random() >= left_open)
         source.rename(used, *pairs, written=written, alter=what == "move" and chance.random() < 0.3)
     elif what == "drop" and len(names) > 2:
         source.drop(chance.choice(names))

@@ -203,7 +203,7 @@ class _HistoryBuilder:
         for event in parts:
             written = _parsed(event.text, UNWRITTEN)
             if len(databases) == 1:
-                done = _parsed(event.text, databases[0])
+                done = tuple(in_database(ddl, databases[0]) for ddl in written)
             else:
                 done = tuple(ddl for ddl in written if ddl.source.database != UNWRITTEN)
             if len(databases) > 1:
