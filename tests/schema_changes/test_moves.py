@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
 from pipeline.decode.changes import SourceTable
+from pipeline.decode.schemas.schema_change import executed
 from pipeline.hudi.read import TableReader
 from pipeline.lake.catalog import CatalogTable, catalog_tables, open_reader
 from pipeline.lake.feeds import Feeds
 from pipeline.position.ledger import Ledger
+from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
+from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.storage import open_storage
 from tests.schema_changes.ddl_source import Follower
 from tests.schema_changes.moves import Moves, Rows, followed, name, step
@@ -145,6 +149,29 @@ def ledger(follower: Follower) -> Ledger:
     found = Ledger.load(open_storage(str(follower.place)).sub(".binlake/shop"), "shop")
     assert found is not None
     return found
+
+
+def test_the_former_name_or_the_sessions_database_may_be_told() -> None:
+    """The connector's own history of schemas names the former table; other writers name the session's database."""
+    record = {
+        "source": {"server": "s"},
+        "position": {"file": "mariadb-bin.000003", "pos": 100, "ts_sec": 1},
+        "databaseName": "db2",
+        "ddl": "RENAME TABLE t TO db2.old",
+        "tableChanges": [{"type": "ALTER", "id": '"db2"."old"', "previousId": '"db1"."t"', "table": {"columns": []}}],
+    }
+    done = executed(json.dumps(record).encode())
+    assert done is not None
+    assert done.previous == name("db1.t")
+    known, rules, order = [name("db1.t"), name("db2.t")], SchemaChangeSettings(), 1 << 32 | 100
+    for database, previous in (("db2", done.previous), ("db1", None)):
+        log = DdlLog()
+        log.add(DdlEvent(order, 1, "1:100", done.text, database, previous=previous))
+        history = log.history(lambda _: rules, known)
+        assert (history.identity(name("db2.old"), order).identity, history.unsure) == (name("db1.t"), {})
+    log = DdlLog()
+    log.add(DdlEvent(order, 1, "1:100", done.text, "db2"))
+    assert log.history(lambda _: rules, known).unsure.keys() == {*known, name("db2.old")}
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "backlog"])
