@@ -1,9 +1,11 @@
-"""What the source calls the lake's tables today: a small document in the lake, kept by the stream.
+"""What the source calls the lake's tables today, and what feeds them: a small document in the lake, kept by the stream.
 
 The path of a lake table never moves. RENAME TABLE changes the name by which it is found, and the names of all tables of
 a stream change in one write: whoever looks a name up during a swap finds the table of before or the table of after.
-The document holds only tables whose names have changed. It is worked out from the statements that the stream knows and
-from those that commits record, so a lost one is written again with the stream's next statement, batch or start.
+The document holds only tables whose names have changed, that the source has no more, or whose names are not determined;
+``lake.feeds`` answers from it which table of the source feeds a lake table. It is worked out from the statements that
+the stream knows and from those that commits record, so a lost one is written again with the stream's next statement,
+batch or start.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, CorruptDataError
-from pipeline.schema_changes.rules.ddl_log import Called
+from pipeline.schema_changes.rules.ddl_log import Called, Gone
 from pipeline.storage import Storage, StorageNotFoundError
 
 _VERSION = 1
@@ -39,10 +42,54 @@ class LakeName:
 
 
 @dataclass(frozen=True, slots=True)
+class Feed:
+    """A source table through its names, and the path of the lake table that it feeds.
+
+    Args:
+        path: of the lake table.
+        first: its first name at the source; that of a later table of one name has a number (``t@@2``).
+        history: the names that it had at the source, in order.
+        gone: since when the source has it no more; None if it has it.
+        unsure: why it is not determined which table of the source it is; "" if it is.
+    """
+
+    path: str
+    first: SourceTable
+    history: tuple[Called, ...]
+    gone: Gone | None = None
+    unsure: str = ""
+
+    def called(self, order: int | None = None) -> SourceTable | None:
+        """Its name at an ordering value, or now; None if the source has no such table there."""
+        if self.gone is not None and (order is None or order >= self.gone.since):
+            return None
+        names = [called.name for called in self.history if order is None or called.since <= order]
+        return names[-1] if names else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        names = [[c.name.database, c.name.table, c.place, c.since] for c in self.history]
+        gone = self.gone and [self.gone.how, self.gone.place, self.gone.since]
+        first = [self.first.database, self.first.table]
+        return {"path": self.path, "first": first, "names": names, "gone": gone, "unsure": self.unsure}
+
+    @staticmethod
+    def from_json(said: dict[str, Any]) -> Feed:
+        """The reverse of ``to_json``. Raises KeyError, TypeError, ValueError."""
+        history = tuple(Called(SourceTable(name[0], name[1]), name[2], name[3]) for name in said["names"])
+        gone = Gone(*said["gone"]) if said["gone"] else None
+        return Feed(said["path"], SourceTable(*said["first"]), history, gone, said["unsure"])
+
+
+@dataclass(frozen=True, slots=True)
 class TableNames:
-    """The lake tables of a stream whose names have changed."""
+    """The lake tables of a stream whose names have changed, and the source tables behind them.
+
+    ``feeds``: None in a document of before they were kept.
+    """
 
     tables: tuple[LakeName, ...] = field(default=())
+    feeds: tuple[Feed, ...] | None = field(default=())
 
     def called(self, name: SourceTable) -> LakeName | None:
         """The table that has this name at the source now."""
@@ -51,6 +98,17 @@ class TableNames:
     def at(self, path: str) -> LakeName | None:
         """The names of the table at a path; None if its name has never changed."""
         return next((one for one in self.tables if one.path == path), None)
+
+    def is_dropped(self, path: str, now: SourceTable) -> bool:
+        """Whether the source has the table at a path no more, as far as the names say: it was dropped, or another table
+        has its name ``now``."""
+        there, other = self.at(path), self.called(now)
+        if there is not None:
+            return there.dropped
+        mine = [feed for feed in self.feeds or () if feed.path == path]
+        if mine and all(feed.gone is not None for feed in mine):
+            return True
+        return other is not None and other.path != path and not other.dropped
 
     def to_bytes(self) -> bytes:
         """The document."""
@@ -63,7 +121,9 @@ class TableNames:
             }
             for one in sorted(self.tables, key=lambda t: t.path)
         ]
-        return json.dumps({"version": _VERSION, "tables": tables}, ensure_ascii=False, indent=1).encode()
+        feeds = [one.to_json() for one in sorted(self.feeds or (), key=lambda f: (f.path, str(f.first)))]
+        said = {"version": _VERSION, "tables": tables, "feeds": feeds}
+        return json.dumps(said, ensure_ascii=False, indent=1).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> TableNames:
@@ -80,7 +140,8 @@ class TableNames:
                     one["dropped"],
                 )
                 for one in said["tables"]
-            )
+            ),
+            tuple(map(Feed.from_json, said["feeds"])) if "feeds" in said else None,
         )
 
     @staticmethod
@@ -133,9 +194,10 @@ class KeptNames:
     stream: str
     _stored: TableNames | None = None
 
-    def keep(self, tables: Iterable[LakeName]) -> None:
+    def keep(self, tables: Iterable[LakeName], feeds: Iterable[Feed] = ()) -> None:
         """Write the document, in one step, if it differs. Raises StorageError."""
-        names = TableNames(tuple(sorted(tables, key=lambda one: one.path)))
+        behind = tuple(sorted(feeds, key=lambda one: (one.path, str(one.first))))
+        names = TableNames(tuple(sorted(tables, key=lambda one: one.path)), behind)
         if self._stored is None:
             try:
                 self._stored = TableNames.load(self.root, self.stream)

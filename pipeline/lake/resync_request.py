@@ -13,7 +13,7 @@ from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
-from pipeline.lake.names import TableNames
+from pipeline.lake.feeds import Feeds, SourceOf
 from pipeline.lake.store_tables import refuse_of_store
 from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.position.ledger import Ledger
@@ -22,7 +22,6 @@ from pipeline.position.table_requests import ResyncRequest
 from pipeline.settings import Settings
 from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import open_storage
-from pipeline.upsert.fanout import destination, part_of
 from pipeline.upsert.keyless import ROW_FIELD
 
 
@@ -56,17 +55,15 @@ def resync_request(
     opened = HudiTable.open(root.sub(settings.table_rules(table).path))
     recorded = RecordReader.newest_of(opened)
     origin = _origin(settings, ledger, table, opened, recorded)
-    renamed = TableNames.load(root, settings.name).at(settings.table_rules(table).path)
-    names = [called.name for called in renamed.history] if renamed is not None else [origin]
-    prefix = debezium.topic_prefix or _prefix(names, list(recorded.positions_of(settings.name)))
-    newest = _newest_order(settings, ledger, origin, opened)
+    prefix = debezium.topic_prefix or _prefix(origin.names, list(recorded.positions_of(settings.name)))
+    newest = _newest_order(settings, ledger, origin.first, opened)
     order = max(newest, earlier.order + 1) if earlier is not None else newest  # its rows have the next value
-    return ResyncRequest(new_uuid(), names[-1], prefix, order, newest, now_ms())
+    return ResyncRequest(new_uuid(), origin.known(), prefix, order, newest, now_ms())
 
 
 def _origin(
     settings: Settings, ledger: Ledger, table: SourceTable, opened: HudiTable, recorded: RecordReader
-) -> SourceTable:
+) -> SourceOf:
     if opened.config.record_key_fields == (ROW_FIELD,):
         raise UnsupportedError(
             "a table without a key cannot be fetched anew: its rows cannot be told apart",
@@ -80,15 +77,14 @@ def _origin(
             do_next="load it again under a new path",
             table=str(table),
         )
-    origins = {one for one in ledger.heights if destination(one, settings.tables) == table}
-    origin = recorded.origin or next(iter(origins), table)
-    if len(origins) > 1 or part_of(origin, settings.tables) is not None:
+    origins = Feeds.load(settings).of(table, {*ledger.heights, recorded.origin or table})
+    if len(origins) != 1 or origins[0].part is not None:
         raise UnsupportedError(
             f"several source tables go to {table}, and only a table of one source table can be fetched anew",
             do_next="load the table again under a new path",
             table=str(table),
         )
-    return origin
+    return origins[0]
 
 
 def _prefix(names: Sequence[SourceTable], topics: list[str]) -> str:

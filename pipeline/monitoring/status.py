@@ -15,6 +15,7 @@ from pipeline.hudi.services.compaction.plan import pending_compactions
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.feeds import Feeds
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.monitoring.wide_status import WideStatus
 from pipeline.position.lease import SILENCE_S, StreamLease
@@ -78,6 +79,7 @@ class TableStatus:
         name: ``database.table``, as the source calls it now.
         path: of the table in the lake.
         former: its earlier names at the source, for people; "" if it never had another one.
+        missing: why no table of the source feeds it, or some do not; "" if all do.
         commit: requested time of the last delta commit; None if there is none.
         age_ms: time since that commit became visible, in milliseconds.
         freshness_ms: its visible time minus the source's time of its newest change; None if that is not known.
@@ -103,6 +105,7 @@ class TableStatus:
     name: str
     path: str = ""
     former: str = ""
+    missing: str = ""
     commit: str | None = None
     age_ms: int | None = None
     freshness_ms: int | None = None
@@ -149,13 +152,20 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     return status
 
 
-def table_status(place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float) -> TableStatus:
-    """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError."""
+def table_status(
+    place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float, feeds: Feeds | None = None
+) -> TableStatus:
+    """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
+
+    ``feeds``: what feeds the tables of the stream.
+    """
     table = HudiTable.open(place.storage)
     status = TableStatus(
         place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
     )
     status.state = _state(place.source, ledger)
+    if feeds is not None:
+        status.missing = "; ".join(f"{one.name}: {one.missing}" for one in feeds.of(place.source) if one.missing)
     newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.action), None)
     if newest is not None and newest.completion_time is not None:
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)

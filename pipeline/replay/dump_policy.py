@@ -16,7 +16,7 @@ from pipeline.replay.coverage import Portion, with_hours
 from pipeline.replay.truncates import EarlyTruncates
 from pipeline.settings import Settings
 from pipeline.source.dump_layout import DumpFile
-from pipeline.source.offsets import NO_RANGES
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
 from pipeline.storage import Storage
 from pipeline.stream.policy import Batch
 from pipeline.stream.table_inputs import Outcome
@@ -113,8 +113,8 @@ class DumpPolicy:
     def derived(self, wide: SourceTable, path: str) -> None:
         """See BatchPolicy: nothing to note, because no record of a dump belongs to a wide table."""
 
-    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
-        """See BatchPolicy: the stream, or the next replay, derives what is missing."""
+    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+        """See BatchPolicy: the stream, or the next replay, derives what is missing, and tells tables that stop."""
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""

@@ -101,6 +101,7 @@ class RecordWriter:
         """Write records of one table, and name them in its commit. Raises BinlakeError; records that the table refuses
         are returned as failed instead."""
         outcome = self._decoded_whole(source, records, table)
+        self._ddl.refuse_unsure(source)
         task = outcome.report
         failed = {(q.topic, q.partition, q.offset): q for q in task.quarantined}
         taken = [held for held in records if held.place not in failed]

@@ -101,6 +101,8 @@ class ChangeReader:
     def _plan(self, topic: str) -> DdlPlan:
         if topic not in self._plans:
             self._plans[topic] = self._ddl.consult(self._known, [topic])
+            for source in self._tables:
+                self._ddl.refuse_unsure(source)
         return self._plans[topic]
 
     def _changes(

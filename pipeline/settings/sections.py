@@ -206,6 +206,10 @@ class SourceSettings(Section):
     epoch_of_server: Mapping[int, Annotated[int, Field(ge=0, lt=2048)]] = Field(default_factory=dict)
     """Server id -> the epoch of what that server writes, instead of ``epoch``. For a failover to a replica, whose
     binlog has file numbers of its own."""
+    statement_databases: Mapping[Text, Text] = Field(default_factory=dict)
+    """Place of a DDL statement (as the table that stops for it says it, ``mariadb-bin.000003:1070``) -> the database in
+    which it was run. For a table that was moved between databases by a name without one, where several databases had
+    such a table: Debezium does not say which."""
     debezium: DebeziumSettings = Field(default_factory=DebeziumSettings)
     """Debezium's own settings, where they change what its JSON means."""
     maxwell: MaxwellSettings = Field(default_factory=MaxwellSettings)

@@ -118,9 +118,9 @@ class Derivations:
             done = (how or self._deriver.derive)(pair)
         except BinlakeError as error:
             self._lake.forget(pair.wide_rules.path)
-            fields = {"event": "not_derived", "table": str(pair.wide), "error": error.what, "next": error.do_next}
+            fields = {"event": "cannot_go_on", "table": str(pair.wide), "error": error.what, "next": error.do_next}
             _log.error("%s could not be derived: %s", pair.wide, error, extra=fields)
-            self._policy.not_derived(pair.wide, error)
+            self._policy.cannot_go_on(pair.wide, error)
             return TableProgress(str(pair.wide), error=str(error))
         if self._lake.opened(pair.wide_rules.path) is not None:
             self._policy.derived(pair.wide, pair.wide_rules.path)

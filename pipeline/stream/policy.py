@@ -96,8 +96,9 @@ class BatchPolicy(Protocol):
         """Note a wide table that is up to date with its table of cells."""
         ...
 
-    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
-        """Note a wide table that could not be derived."""
+    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+        """Note a lake table that got no commit for another reason than its rows: a wide table that could not be
+        derived, or one whose name at the source is not determined. ``waiting``: the first records that it may need."""
         ...
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:

@@ -156,7 +156,10 @@ class SchemaRegistry:
         if done is not None:
             order = binlog_order(self._options.epoch_for(done.server_id, done.gtid), done.file, done.position)
             place = f"{done.file}:{done.position}"
-            self.ddl.add(DdlEvent(order, done.seconds, place, done.text, done.database, mariadb=done.mariadb))
+            event = DdlEvent(
+                order, done.seconds, place, done.text, done.database, mariadb=done.mariadb, previous=done.previous
+            )
+            self.ddl.add(event)
 
     def sources(self) -> set[SourceTable]:
         """The tables with a known definition."""

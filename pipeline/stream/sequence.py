@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from types import MappingProxyType
 
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import SourceTable
@@ -25,7 +27,7 @@ from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, Table
 from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
-from pipeline.source.offsets import NO_RANGES
+from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
 from pipeline.storage.base import StorageError
 from pipeline.stream.derivations import Derivations, took_ms
 from pipeline.stream.engine import Engine
@@ -133,6 +135,7 @@ class BatchSequence:
         if released:
             self._planner.settle()
         self._keep_names()
+        self._stop_unsure()
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> Applied:
@@ -155,6 +158,8 @@ class BatchSequence:
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
         self._keep_names()
+        starts = {s: batch.ranges.of_topics(outcome.report.tables[s].topics).starts() for s in failed}
+        self._stop_unsure(starts)
         committed = monotonic_s()
         derived = self.derivations.after(outcome.report.tables.keys() - failed.keys(), batch.trigger_ms)
         stages = {
@@ -173,7 +178,22 @@ class BatchSequence:
         """Write what the source calls the tables, once those of a batch or of statements have committed."""
         if self._names is not None:
             self._ddl.take_in(self._policy.ledger.tables)
-            self._names.keep(self._ddl.names())
+            self._names.keep(self._ddl.names(), self._ddl.feeds())
+
+    def _stop_unsure(self, waiting: Mapping[SourceTable, Offsets] = MappingProxyType({})) -> None:
+        """Stop the tables whose names the statements leave open, whether they have rows now or not.
+
+        ``waiting``: where the rows begin that were not written for it. They may be those of any table that the same
+        statement leaves open.
+        """
+        ledger, unsure = self._policy.ledger, self._ddl.history.unsure() if self._names is not None else {}
+        for source, why in unsure.items():
+            mine = [start for other, start in waiting.items() if unsure.get(other) == why]
+            if source in ledger.tables and (mine or source not in ledger.stopped):
+                try:
+                    self._ddl.refuse_unsure(source)
+                except BinlakeError as error:
+                    self._policy.cannot_go_on(source, error, reduce(Offsets.earliest, mine, NO_OFFSETS))
 
     def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
         """Run plans until one holds all facts that the batch needs."""
@@ -238,6 +258,7 @@ class BatchSequence:
             counts.settle()
             return TableOutcome(None, counts), None
         try:
+            self._ddl.refuse_unsure(target.source)
             if target.path in task_errors:
                 raise task_errors[target.path]
             return self._write_table(whole), None

@@ -110,10 +110,10 @@ class StreamPolicy:
         """See BatchPolicy."""
         self.ledger.table_met(wide, path)
 
-    def not_derived(self, wide: SourceTable, error: BinlakeError) -> None:
+    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
         """See BatchPolicy: the table is behind, and stopped if the error does not pass."""
-        self.ledger.note_behind(wide, NO_OFFSETS)
-        self._control.stop_if_final(wide, error)
+        self.ledger.note_behind(source, waiting)
+        self._control.stop_if_final(source, error)
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
         """See BatchPolicy: saves the ledger; tables that could not commit, or were skipped, are noted as behind."""

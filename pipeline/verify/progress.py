@@ -19,8 +19,8 @@ class Progress:
     """What a run has compared.
 
     Args:
-        done: source table -> result, of tables that were compared whole.
-        begun: source table -> (result so far, first key of the next portion), of at most one table.
+        done: path and first name of a source table -> result, of tables that were compared whole.
+        begun: the same -> (result so far, first key of the next portion), of at most one table.
     """
 
     done: dict[str, TableResult] = field(default_factory=dict)

@@ -117,7 +117,7 @@ class Repairer:
             schema=accepted.schema,
             target=accepted.target,
             columns=accepted.columns,
-            origins={check.origin},
+            origins={check.fed_by.first},
             shared=check.shard is not None,
             counts=accepted.counts,
         )
@@ -213,7 +213,7 @@ def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: i
         values = meta.get(extra.name, np.zeros(len(both), dtype=np.int64))
         both = both.append_column(extra, pa.array(values, extra.type))
     described = TableSchema(check.table.source, tuple(columns), tuple(check.key))
-    return ChangeBatch(described, "", both, before, np.arange(len(before), dtype=np.int64), check.origin)
+    return ChangeBatch(described, "", both, before, np.arange(len(before), dtype=np.int64), check.fed_by.first)
 
 
 def _as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -50,6 +50,7 @@ def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int
     with snapshot(check.connection, replica=check.options.replica) as position:
         order = position.order(check.settings.source)
         refuse_unrepairable(check, _some_stored(check))
+        check.refuse_renamed(order)
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         for rows in _gathered(source.all(), rows_a_commit, source):
             written += repairer.write(check, position, rows, nothing)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.feeds import Feeds, SourceOf
 from pipeline.lake.store_tables import refuse_of_store, store_refusal
 from pipeline.settings import Settings
 from pipeline.settings.database import ReplicaSettings
-from pipeline.settings.fanout import ShardRule
 from pipeline.storage import Storage, open_storage
 from pipeline.verify.coverage import AsItIs, Coverage, StreamCoverage
 from pipeline.verify.progress import Progress
@@ -23,9 +24,6 @@ from pipeline.verify.source.connection import SourceConnection, connect
 from pipeline.verify.source.pace import Pace
 from pipeline.verify.source.source_table import tables_of
 from pipeline.verify.table_check import CheckOptions, TableCheck
-
-#: A source table, and the rule that marks its rows in a lake table of several source tables.
-Origin = tuple[SourceTable, ShardRule | None]
 
 _STITCHED = "the table is stitched from several source tables, and each of them has only some columns of its rows"
 
@@ -98,7 +96,7 @@ class Verifier:
     def tables(self, table: CatalogTable, *, named: bool) -> Iterator[TableResult]:
         """Compare a lake table with each source table that feeds it.
 
-        ``named``: the user asked for this table; then a source table that is gone is an error.
+        ``named``: the user asked for this table; then a source table that cannot be compared is an error.
         """
         if table.rules.groups and not named:
             yield TableResult(table.name, skipped=_STITCHED)
@@ -107,64 +105,73 @@ class Verifier:
             yield TableResult(table.name, skipped=refused.why)
             return
         for origin in self.origins(table):
-            yield self._known(str(origin[0])) or self._checked(table, origin, named=named)
+            yield self._known(_key(table, origin)) or self._checked(table, origin, named=named)
 
     def resync(self, table: CatalogTable) -> list[Resynced]:
         """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
         refuse_of_store(table.rules, Operation.RESYNC, table.name)
         repairer = self._repairer or Repairer(self.settings)
-        return [resync_from_source(self.check(table, origin), repairer) for origin in self.origins(table)]
+        origins = self.origins(table)
+        there = [origin for origin in origins if not origin.gone] or origins
+        checks = [self.check(table, origin) for origin in there]  # before the first row is written
+        return [resync_from_source(check, repairer) for check in checks]
 
-    def check(self, table: CatalogTable, origin: Origin) -> TableCheck:
+    def check(self, table: CatalogTable, origin: SourceOf) -> TableCheck:
         """The comparison of one source table. Raises as ``TableCheck.of``."""
         self._connection.revive()
         return TableCheck.of(
-            self.settings, self._connection, table, origin, self._coverage, self._pace, self.check_options
+            self.settings,
+            self._connection,
+            table,
+            origin,
+            self._coverage,
+            self._pace,
+            self.check_options,
+            partial(Feeds.load, self.settings),
         )
 
-    def origins(self, table: CatalogTable) -> list[Origin]:
+    def origins(self, table: CatalogTable) -> list[SourceOf]:
         """The source tables whose rows a lake table holds. Raises UnsupportedError for a stitched table."""
-        tables = self.settings.tables
         if table.rules.groups:
             raise UnsupportedError(
                 _STITCHED,
                 do_next="compare the table with a join of its sources",
                 table=table.name,
             )
-        if not tables.routes:
-            return [(table.source, None)]
-        if self._seen is None:
+        if self.settings.tables.routes and self._seen is None:
             self._seen = tables_of(self._connection)
-        found: list[Origin] = []
-        for source in self._seen:
-            destination = tables.destination(source) if tables.selects(source) else None
-            if destination is not None and SourceTable(destination.database, destination.table) == table.source:
-                found.append((source, destination.part if isinstance(destination.part, ShardRule) else None))
-        return found or [(table.source, None)]
+        return Feeds.load(self.settings).of(table.source, self._seen or ())
 
-    def _known(self, name: str) -> TableResult | None:
+    def _known(self, key: str) -> TableResult | None:
         """The result that an earlier run kept; a repair looks again at what differs."""
-        known = self._progress.done.get(name)
+        known = self._progress.done.get(key)
         return None if known is None or (self.options.repair and known.different) else known
 
-    def _checked(self, table: CatalogTable, origin: Origin, *, named: bool) -> TableResult:
-        name = str(origin[0])
+    def _checked(self, table: CatalogTable, origin: SourceOf, *, named: bool) -> TableResult:
+        name, key = origin.name, _key(table, origin)
+        if origin.missing:
+            return self._kept(key, TableResult(name, skipped=origin.missing))
         try:
             check = self.check(table, origin)
         except (ConfigError, UnsupportedError) as error:
             if named or (isinstance(error, ConfigError) and error.where.get("error") is not None):
                 raise
-            return self._kept(name, TableResult(name, skipped=error.what))
-        whole, low = self._progress.begun.pop(name, (TableResult(name), None))
+            return self._kept(key, TableResult(name, skipped=error.what))
+        whole, low = self._progress.begun.pop(key, (TableResult(name), None))
         for portion in check.portions(low):
             whole.add(check.run(portion, self._repairer), self.check_options.listed)
             if portion.high is not None:
-                self._progress.begun[name] = whole, portion.high
+                self._progress.begun[key] = whole, portion.high
                 self._progress.save(self._state)
-        self._progress.begun.pop(name, None)
-        return self._kept(name, whole)
+        self._progress.begun.pop(key, None)
+        return self._kept(key, whole)
 
-    def _kept(self, name: str, result: TableResult) -> TableResult:
-        self._progress.done[name] = result
+    def _kept(self, key: str, result: TableResult) -> TableResult:
+        self._progress.done[key] = result
         self._progress.save(self._state)
         return result
+
+
+def _key(table: CatalogTable, origin: SourceOf) -> str:
+    """What progress is noted under: the name that rows had at first, which no other table takes over."""
+    return f"{table.rules.path} {origin.first}"

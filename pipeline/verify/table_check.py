@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError, TransientError, UnsupportedError
 from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.feeds import Feeds, SourceOf
 from pipeline.position.binlog_height import place_of
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
@@ -70,7 +71,7 @@ class TableCheck:
         settings: of the stream.
         connection: to the source.
         table: the lake table.
-        origin: the source table.
+        fed_by: the source table, by its first name and by the one that it has now.
         shard: the rule that marks its rows where the lake table holds several source tables.
         described: the source table as the server describes it.
         plan: the compared columns.
@@ -79,18 +80,20 @@ class TableCheck:
         options: of the comparison.
         groups: numbers of the lake table's file groups.
         doubtful: the file groups with rows that a look at their keys may not find.
+        feeds: asks anew what feeds which lake table.
     """
 
     settings: Settings
     connection: SourceConnection
     table: CatalogTable
-    origin: SourceTable
+    fed_by: SourceOf
     shard: ShardRule | None
     described: DescribedTable
     plan: ColumnPlan
     coverage: Coverage
     pace: Pace
     options: CheckOptions
+    feeds: Callable[[], Feeds]
     groups: FileGroups = field(default_factory=FileGroups)
     doubtful: set[GroupName] = field(default_factory=set)
 
@@ -100,14 +103,15 @@ class TableCheck:
         settings: Settings,
         connection: SourceConnection,
         table: CatalogTable,
-        origin: tuple[SourceTable, ShardRule | None],
+        fed_by: SourceOf,
         coverage: Coverage,
         pace: Pace,
         options: CheckOptions,
+        feeds: Callable[[], Feeds],
     ) -> TableCheck:
         """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``, UnsupportedError for a table
         whose rows are not those of the source."""
-        name, shard = origin
+        name, shard = fed_by.known(), fed_by.part if isinstance(fed_by.part, ShardRule) else None
         if table.rules.merge.engine != "newest":
             raise UnsupportedError(
                 f"its rows are made by the merge engine {table.rules.merge.engine}, and are not those of the source",
@@ -118,7 +122,21 @@ class TableCheck:
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)
-        return cls(settings, connection, table, name, shard, described, plan, coverage, pace, options)
+        return cls(settings, connection, table, fed_by, shard, described, plan, coverage, pace, options, feeds)
+
+    @property
+    def origin(self) -> SourceTable:
+        """The source table by the name that it has now."""
+        return self.fed_by.known()
+
+    def refuse_renamed(self, order: int) -> None:
+        """Raise TransientError if the source table had another name at an ordering value at which it was read."""
+        if not self.feeds().still_feeds(self.fed_by, order):
+            raise TransientError(
+                "the table was renamed at the source while it was read: nothing of it was written",
+                do_next="run the command again",
+                table=str(self.origin),
+            )
 
     @property
     def key(self) -> list[str]:
@@ -207,6 +225,7 @@ class TableCheck:
         with snapshot(self.connection, replica=self.options.replica) as position:
             order = position.order(self.settings.source)
             covered = self.coverage.reach(self.table, order, proven=proven)
+            self.refuse_renamed(order)
             lake = LakeRows.open(self.table.storage, self.plan, portion, self.groups)
             found = compare(source, lake, order)
         self.doubtful |= self.groups.of(found.doubtful)
@@ -241,6 +260,7 @@ class TableCheck:
             order = position.order(self.settings.source)
             found = rows.of_keys(keys)
         covered = self.coverage.reach(self.table, order, proven=True)
+        self.refuse_renamed(order)
         wanted = KnownRows.of(keys, self.plan).keys
         wanted.sort()
         lake = LakeRows.open(self.table.storage, self.plan, groups=self.groups)

@@ -18,6 +18,7 @@ from pipeline.decode.formats.carried import not_carried
 from pipeline.decode.options import Format
 from pipeline.derive.pairs import pair_of_wide
 from pipeline.lake.catalog import CatalogTable
+from pipeline.lake.feeds import Feeds
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
 from pipeline.monitoring.wide_status import WideStatus, wide_status
@@ -45,7 +46,8 @@ def status(
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
 
     def act(place: CatalogTable) -> None:
-        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds)
+        feeds = Feeds.load(settings, root)
+        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds, feeds)
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(root, pair)
         table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
@@ -130,6 +132,8 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
     for t in found:
         if t.former:
             say(f"{t.name} is at {t.path}: it was {t.former}")
+        if t.missing:
+            say(t.missing)
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
         if t.advice is not None:

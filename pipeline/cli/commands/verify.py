@@ -20,6 +20,9 @@ from pipeline.settings.database import ReplicaSettings
 from pipeline.verify.result import RowDifference, TableResult
 from pipeline.verify.run import Verifier, VerifyOptions
 
+#: The exit code where nothing differs, but tables could not be compared.
+NOT_COMPARED = 81
+
 
 def verify_options(
     repair: Annotated[
@@ -52,20 +55,26 @@ def verify(
     tables: Tables = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")] = False,
 ) -> None:
-    """Compare tables with the live source at one position of its binlog, and repair them on demand."""
+    """Compare tables with the live source at one position of its binlog, and repair them on demand.
+
+    Exit code 0: every table was compared, and is equal or repaired. 66: something differs. 75: rows are not settled.
+    81: nothing of that, but tables could not be compared; the output says which and why.
+    """
     settings = Settings.load(conf)
     found = chosen(settings, tables)
     without_stores(found, Operation.VERIFY, named=bool(tables))
     with Verifier(settings, options) as verifier:
+        results: list[TableResult] = []
 
         def act(place: CatalogTable) -> int:
             code = 0
             for result in verifier.tables(place, named=bool(tables)):
+                results.append(result)
                 _write(result) if as_json else _print(result)
                 code = code or exit_code(result)
             return code
 
-        code = each(found, act)
+        code = each(found, act) or (NOT_COMPARED if any(result.skipped for result in results) else 0)
     if not found and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)

@@ -152,8 +152,9 @@ def statement_of(value: bytes | memoryview) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A DDL statement that was executed at the source; ``database`` is that of names written without one. ``mariadb``:
-    the server is a MariaDB."""
+    """A DDL statement that was executed at the source, or a part of it. ``database``: of the name that the part ends
+    with; for most statements that of names written without one. ``mariadb``: the server is a MariaDB. ``previous``: the
+    former name of the renamed table; the connector's own history of schemas tells it."""
 
     database: str
     file: str
@@ -163,6 +164,7 @@ class Executed:
     seconds: int | None
     text: str
     mariadb: bool = False
+    previous: SourceTable | None = None
 
 
 def executed(value: bytes | memoryview) -> Executed | None:
@@ -176,8 +178,18 @@ def executed(value: bytes | memoryview) -> Executed | None:
         return None
     gtid = place.gtid or place.gtids
     mariadb = record.source.mariadb or place.mariadb
+    database = record.database_name or ""
+    former = [change.previous_id for change in record.table_changes or [] if change.previous_id]
     return Executed(
-        record.database_name or "", place.file, place.pos, place.server_id, gtid, place.seconds, record.ddl, mariadb
+        database,
+        place.file,
+        place.pos,
+        place.server_id,
+        gtid,
+        place.seconds,
+        record.ddl,
+        mariadb,
+        _table_of_id(former[0], database) if len(former) == 1 else None,
     )
 
 

@@ -103,7 +103,7 @@ class NamedLake:
         return self.root.list_dirs(_OWN)
 
     def _of_stream(self, table: CatalogTable, called: TableNames) -> NamedTable:
-        return named(table.storage, table.called, dropped=_is_dropped(called, table.rules.path, table.called))
+        return named(table.storage, table.called, dropped=called.is_dropped(table.rules.path, table.called))
 
     def _called(self, path: str, streams: Sequence[str]) -> NamedTable:
         """The table at a path by the name that the source has for it now, or else by its path."""
@@ -114,16 +114,7 @@ class NamedLake:
                 return named(storage, there.now, dropped=there.dropped)
         database, _, name = path.rpartition("/")
         now = _source(storage) or SourceTable(database.rpartition("/")[2] or _DEFAULT, name)
-        return named(storage, now, dropped=any(_is_dropped(document, path, now) for document in documents))
-
-
-def _is_dropped(names: TableNames, path: str, now: SourceTable) -> bool:
-    """Whether the source has the table at a path no more, as far as its names say: it was dropped, or another table
-    has its name now."""
-    there, other = names.at(path), names.called(now)
-    if there is not None:
-        return there.dropped
-    return other is not None and other.path != path and not other.dropped
+        return named(storage, now, dropped=any(document.is_dropped(path, now) for document in documents))
 
 
 def apart(tables: Iterable[NamedTable | BrokenTable]) -> list[NamedTable | BrokenTable]:

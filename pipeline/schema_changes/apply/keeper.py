@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from pipeline.clock import monotonic_s
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import BinlakeError
+from pipeline.errors import BadInputError, BinlakeError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.names import LakeName
+from pipeline.lake.names import Feed, LakeName
 from pipeline.lake.services.table_services import TableServices
 from pipeline.schema_changes.apply.backfill import carry_out
 from pipeline.schema_changes.apply.fresh_table import FreshTable
@@ -89,6 +89,20 @@ class DdlKeeper:
     def names(self) -> list[LakeName]:
         """The lake tables whose names have changed, as the statements tell it that are known now."""
         return self.history.names(self._mine)
+
+    def feeds(self) -> list[Feed]:
+        """The source tables behind the lake tables, where they are not those of the same name."""
+        return self.history.feeds()
+
+    def refuse_unsure(self, source: SourceTable) -> None:
+        """Raise BadInputError if the statements do not determine which source table a lake table belongs to."""
+        if (why := self.history.unsure().get(source)) is not None:
+            raise BadInputError(
+                f"not determined: {why}",
+                do_next="say in source.statement_databases which database the statement was run in (its place: the "
+                "database), and start the stream again",
+                table=str(source),
+            )
 
     def lake_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The lake tables that DDL concerns besides those these topics have fed: of renamed tables, and new tables."""

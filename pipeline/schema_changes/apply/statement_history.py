@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.decode.changes import Control, ControlKind, SourceTable
 from pipeline.lake.lake import Lake
-from pipeline.lake.names import LakeName
+from pipeline.lake.names import Feed, LakeName
 from pipeline.schema_changes.apply.known_schemas import KnownSchemas
 from pipeline.schema_changes.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of
 from pipeline.schema_changes.rules.entries import Entry
@@ -53,8 +53,15 @@ class StatementHistory:
         log, sources = self._schemas.ddl, self._schemas.sources() | set(known)
         built_from = (log.revision, len(sources), self.heard, len(self._taken), len(self._in_place))
         if self._built_from != built_from:
-            facts = ShadowFacts(self._rows_come, self._has_rules, self._in_place, self._known_lake)
-            self.events = log.history(self._rule_of, sources, self._recorded, self._schemas.versions, facts)
+            self.events = log.history(
+                self._rule_of,
+                sources,
+                self._recorded,
+                self._schemas.versions,
+                ShadowFacts(self._rows_come, self._has_rules, self._in_place, self._known_lake),
+                there=self._schemas.sources() if self._settings.tables.fans_out else sources,
+                said=self._settings.source.statement_databases,
+            )
             self._built_from = built_from
             self._known = sources | self.events.effects.keys()
 
@@ -89,14 +96,19 @@ class StatementHistory:
         return rules.kind == "upsert" and not merging_of(rules).by_writer and part_of(base, tables) is None
 
     def _take_over(self, renamed: Iterable[Entry]) -> None:
-        """Take over renamings that only commit records hold: their statements came among data that was read before."""
-        statements: dict[tuple[int, str], list[Entry]] = {}
+        """Take over renamings that only commit records hold: their statements came among data that was read before, or
+        are in no topic any more. The parts of a statement are recorded in no order: what they come to is taken over."""
+        statements: dict[int, list[Entry]] = {}
         for entry in renamed:
-            statements.setdefault(entry.key, []).append(entry)
-        for entries in statements.values():
-            first = entries[0]
-            text = renaming([entry.renamed for entry in entries if entry.renamed is not None])
-            self._schemas.ddl.add(DdlEvent(first.order, first.seconds, first.place, text, "", first.digest))
+            statements.setdefault(entry.order, []).append(entry)
+        for order, entries in statements.items():
+            known = {event.digest for event in self._schemas.ddl.events if event.order == order}
+            news = [entry for entry in entries if entry.digest not in known]
+            if news and not known:
+                text, digests = renaming(net_renames(news)), sorted({entry.digest for entry in news})
+                first = news[0]
+                event = DdlEvent(order, first.seconds, first.place, text, "", digests[0])
+                self._schemas.ddl.add(event, digests[1:])
 
     def _rule_of(self, source: SourceTable) -> SchemaChangeSettings:
         return self._settings.table_rules(destination(source, self._settings.tables)).schema_changes
@@ -129,8 +141,23 @@ class StatementHistory:
             if source in mine and tables.selects(origin) and part_of(origin, tables) is None:
                 history = tuple(Called(destination(one.name, tables), one.place) for one in called)
                 path = self._settings.table_rules(source).path
-                found.append(LakeName(path, source, history, origin in self.events.dropped))
+                found.append(LakeName(path, source, history, origin in self.events.gone))
         return found
+
+    def feeds(self) -> list[Feed]:
+        """The source tables that had several names, are gone, or are not determined."""
+        tables, events, found = self._settings.tables, self.events, []
+        for origin in {*events.called, *events.gone, *events.unsure}:
+            if tables.selects(origin):
+                path = self._settings.table_rules(destination(origin, tables)).path
+                names = tuple(events.called.get(origin, (Called(origin),)))
+                found.append(Feed(path, origin, names, events.gone.get(origin), events.unsure.get(origin, "")))
+        return found
+
+    def unsure(self) -> dict[SourceTable, str]:
+        """The lake tables whose names the statements do not determine, and why."""
+        tables = self._settings.tables
+        return {destination(o, tables): why for o, why in self.events.unsure.items() if tables.selects(o)}
 
     def origins(self, source: SourceTable) -> list[SourceTable]:
         """The source tables with statements, by their first names, whose rows go to a lake table."""
@@ -175,6 +202,17 @@ class StatementHistory:
             if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
                 found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
         return found
+
+
+def net_renames(entries: Sequence[Entry]) -> list[tuple[SourceTable, SourceTable]]:
+    """What the entries of one statement come to: each table's name before it and after it."""
+    found = []
+    for source in sorted({entry.source for entry in entries}, key=str):
+        pairs = [entry.renamed for entry in entries if entry.source == source and entry.renamed is not None]
+        before = {old for old, _ in pairs} - {new for _, new in pairs}
+        after = {new for _, new in pairs} - {old for old, _ in pairs}
+        found += list(zip(sorted(before, key=str), sorted(after, key=str), strict=False))
+    return found
 
 
 def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:

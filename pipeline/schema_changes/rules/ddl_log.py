@@ -17,13 +17,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from pipeline.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from pipeline.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl
 from pipeline.decode.ddl.columns import ColumnDefinition
 from pipeline.decode.ddl.statements import parse_ddl
-from pipeline.decode.schemas.schemas import SchemaVersion
 from pipeline.schema_changes.rules.plan import Name, name_at
+from pipeline.schema_changes.rules.row_places import has_binlog_place
 from pipeline.schema_changes.rules.shadows import (
     IN_PLACE,
     ShadowFacts,
@@ -32,14 +33,13 @@ from pipeline.schema_changes.rules.shadows import (
     swapped_unseen,
     swaps,
 )
+from pipeline.schema_changes.rules.tables_there import UNWRITTEN, Part, TablesThere, VersionsOf, in_database
 from pipeline.schema_changes.rules.undetermined import Undetermined
 from pipeline.settings.schema_changes import SchemaChangeSettings
 from pipeline.settings.table_names import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]
-#: The definitions of a source table, ascending by ordering value.
-VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 NO_FACTS = ShadowFacts()
 #: How long a tool takes at most from the creation of its copy to the statements that alter it.
@@ -51,7 +51,8 @@ class DdlEvent:
     """A statement that was carried out at ordering value ``order``; ``place`` is the same position in readable form.
 
     ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
-    ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB.
+    ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB. ``previous``:
+    the former name of the renamed table, where the record tells it.
     """
 
     order: int
@@ -61,6 +62,7 @@ class DdlEvent:
     database: str
     recorded: str = ""
     mariadb: bool = False
+    previous: SourceTable | None = None
 
     @property
     def digest(self) -> str:
@@ -93,10 +95,21 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A name that a table has at the source since the statement at ``place``; "" for its first name."""
+    """A name that a table has at the source since the statement at ``place``; "" for its first name. ``since``: the
+    statement's ordering value."""
 
     name: SourceTable
     place: str = ""
+    since: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A statement after which the source has a lake table's source table no more; ``how``: in words."""
+
+    how: str
+    place: str
+    since: int
 
 
 @dataclass
@@ -105,14 +118,16 @@ class DdlHistory:
 
     ``effects``: by the table's first name. ``names``: the names of tables that were ever renamed. ``shadows``: the
     tables of schema change tools whose rows are not taken. ``called``: the names of each lake table, in order, if it
-    ever had another one than its first. ``dropped``: lake tables that the source has dropped.
+    ever had another one than its first. ``gone``: lake tables that no table of the source feeds any more. ``unsure``:
+    lake tables whose names the statements do not determine, and why.
     """
 
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
     names: dict[SourceTable, list[Name]] = field(default_factory=dict)
     shadows: set[SourceTable] = field(default_factory=set)
     called: dict[SourceTable, list[Called]] = field(default_factory=dict)
-    dropped: set[SourceTable] = field(default_factory=set)
+    gone: dict[SourceTable, Gone] = field(default_factory=dict)
+    unsure: dict[SourceTable, str] = field(default_factory=dict)
 
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
@@ -127,12 +142,12 @@ class DdlLog:
     revision: int = 0
     _known: set[tuple[int, str]] = field(default_factory=set)
 
-    def add(self, event: DdlEvent) -> bool:
-        """Add a statement; False if it was known."""
+    def add(self, event: DdlEvent, also: Iterable[str] = ()) -> bool:
+        """Add a statement; False if it was known. ``also``: digests of further parts that it stands for."""
         key = (event.order, event.digest)
         if key in self._known:
             return False
-        self._known.add(key)
+        self._known |= {key, *((event.order, digest) for digest in also)}
         bisect.insort(self.events, event, key=lambda known: known.order)
         self.revision += 1
         return True
@@ -144,6 +159,8 @@ class DdlLog:
         recorded: Mapping[tuple[str, str, int | None], int] | None = None,
         versions_of: VersionsOf = lambda source: (),
         facts: ShadowFacts = NO_FACTS,
+        there: Iterable[SourceTable] | None = None,
+        said: Mapping[str, str] = MappingProxyType({}),
     ) -> DdlHistory:
         """The effects of the statements.
 
@@ -154,16 +171,70 @@ class DdlLog:
                 even if the epoch in the settings has been raised since.
             versions_of: the definitions of a table, ascending by ordering value: what a statement's text does not say.
             facts: what is known of the tables of schema change tools.
+            there: the known tables by their names at the source; None for ``known``.
+            said: place of a statement -> the database of its names without one, as the settings say it.
         """
-        builder, orders = _HistoryBuilder(rule_of, set(known), versions_of, facts), recorded or {}
+        orders, known = recorded or {}, set(known)
         events = [replace(e, order=orders.get((e.place, e.digest, e.seconds), e.order)) for e in self.events]
         events.sort(key=lambda event: event.order)
-        for event in events:
-            builder.note_beginnings(event)
-        for event in events:
-            builder.take(event)
+        tables = TablesThere.at_first(known if there is None else there, map(_part, events), versions_of)
+        named = [one for statement in _statements(events) for one in _named(statement, tables, said)]
+        builder = _HistoryBuilder(rule_of, known, versions_of, facts)
+        for one in named:
+            builder.note_beginnings(one)
+        for one in named:
+            builder.take(one)
         builder.history.shadows -= builder.history.names.keys()
         return builder.history
+
+
+def _part(event: DdlEvent) -> Part:
+    return Part(event.order, event.database, _parsed(event.text, UNWRITTEN), event.previous)
+
+
+def _statements(events: Iterable[DdlEvent]) -> Iterator[list[DdlEvent]]:
+    """The parts of each statement, which have one position. Kafka's offsets may be those of several partitions."""
+    for order, parts in itertools.groupby(events, key=lambda event: event.order):
+        if has_binlog_place(order):
+            yield list(parts)
+        else:
+            yield from ([part] for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A part of a statement whose names have their databases.
+
+    Args:
+        event: the part.
+        done: its effects.
+        left_open: those on tables of one of several databases, without it.
+        databases: those that the names without one may be of.
+    """
+
+    event: DdlEvent
+    done: tuple[TableDdl, ...]
+    left_open: tuple[TableDdl, ...]
+    databases: Sequence[str]
+
+
+def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_Named]:
+    """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it."""
+    told = said.get(parts[0].place)
+    databases = [told] if told is not None else there.databases([_part(event) for event in parts])
+    for event in parts:
+        written = _parsed(event.text, UNWRITTEN)
+        if len(databases) == 1:
+            done = tuple(in_database(ddl, databases[0]) for ddl in written)
+        else:
+            done = tuple(ddl for ddl in written if ddl.source.database != UNWRITTEN)
+        left_open = tuple(ddl for ddl in written if ddl not in done) if len(databases) != 1 else ()
+        if not databases:  # from a database of which nothing is known
+            done += tuple(TableDdl(Action.CREATE, ddl.to) for ddl in left_open if ddl.to is not None)
+            left_open = ()
+        there.names.update(ddl.to for ddl in left_open if ddl.to is not None)
+        there.take(done)
+        yield _Named(event, done, left_open, databases)
 
 
 @dataclass
@@ -181,16 +252,19 @@ class _HistoryBuilder:
     emptied: set[SourceTable] = field(default_factory=set)
     begun: dict[SourceTable, int | None] = field(default_factory=dict)
 
-    def note_beginnings(self, event: DdlEvent) -> None:
-        """Note which names this statement makes, if it is the first one about them. Call it in order, before any
-        statement is taken."""
-        for ddl in _parsed(event.text, event.database):
-            self.begun.setdefault(ddl.source, event.order if ddl.action is Action.CREATE else None)
+    def note_beginnings(self, named: _Named) -> None:
+        """Note which names a part of a statement makes, if it is the first one about them. Call it in order, before
+        any part is taken."""
+        for ddl in (*named.done, *named.left_open):
+            self.begun.setdefault(ddl.source, named.event.order if ddl.action is Action.CREATE else None)
             if ddl.to is not None:
-                self.begun.setdefault(ddl.to, event.order)
+                self.begun.setdefault(ddl.to, named.event.order)
 
-    def take(self, event: DdlEvent) -> None:
-        done = _parsed(event.text, event.database)
+    def take(self, named: _Named) -> None:
+        """Take in a part of a statement."""
+        if len(named.databases) > 1:
+            self._leave_open(named.event, named.left_open, named.databases)
+        event, done = named.event, named.done
         swapped = self._swapped_in_place(event, done)
         for ddl in done:
             if ddl.source in swapped or (ddl.to is not None and ddl.to in swapped):
@@ -307,7 +381,7 @@ class _HistoryBuilder:
         self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP:
             self.holders[identity] = None
-            self.history.dropped.add(identity)
+            self.history.gone[identity] = Gone("dropped", effect.event.place, effect.event.order)
             if effect.empties or self.rule_of(source).drop_table == "delete":
                 self.emptied.add(identity)
 
@@ -328,7 +402,7 @@ class _HistoryBuilder:
         self.known.add(source)
         self._call(identity, source, event)
         if bound != identity:
-            self.history.called.setdefault(identity, [Called(source, event.place)])
+            self.history.called.setdefault(identity, [Called(source, event.place, event.order)])
             self._name(source, Name(event.order, identity, seconds=event.seconds))
         self.history.effects.setdefault(identity, []).append(effect)
 
@@ -353,17 +427,29 @@ class _HistoryBuilder:
         columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
         return (*columns, ChangeKey(version.key))
 
-    def _meant(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> SourceTable:
-        """The table that is renamed. For ``RENAME TABLE t TO other.t`` Debezium names the database ``other`` alone
-        (recorded), so a name without a database may be of the only other database that has such a table."""
-        if old in self.known and old != new:
-            return old
-        others = [one for one in self.known if one.table == old.table and one.database != old.database]
-        there = [one for one in others if self.history.identity(one, event.order).identity is not None]
-        return there[0] if len(there) == 1 else old
+    def _leave_open(self, event: DdlEvent, written: Iterable[TableDdl], databases: Sequence[str]) -> None:
+        """Effects on tables of one of several databases: none of the tables that they may be about goes on."""
+        for ddl in written:
+            may_be = [in_database(ddl, one).source for one in databases]
+            if ddl.to is not None and all(self.rule_of(source).rename_table == "new" for source in may_be):
+                self._create(event, TableDdl(Action.CREATE, ddl.to))
+            else:
+                text = " ".join(event.text.split())
+                tables = " or ".join(map(str, may_be))
+                why = f"the log does not say whether {text!r} at {event.place} is about {tables}"
+                self._open(event, why, may_be, ddl.to)
+
+    def _open(self, event: DdlEvent, why: str, sources: Iterable[SourceTable], made: SourceTable | None) -> None:
+        concerned = set(sources)
+        if made is not None:
+            self._create(event, TableDdl(Action.CREATE, made))
+            concerned.add(made)
+        for source in concerned:
+            identity = self.history.identity(source, event.order).identity
+            if identity is not None:
+                self.history.unsure.setdefault(identity, why)
 
     def _rename(self, event: DdlEvent, old: SourceTable, new: SourceTable) -> None:
-        old = self._meant(event, old, new)
         identity, policy = self.history.identity(old, event.order).identity, self.rule_of(old).rename_table
         note = f"swapped: {old} is called {new} now" if new == self._shadowed(old) or old == self._shadowed(new) else ""
         policy = "follow" if note else policy
@@ -380,19 +466,25 @@ class _HistoryBuilder:
             taken = f"the lake table of {identity} goes on as {new}"
             if self.history.identity(old, event.order).identity == identity:
                 self._name(old, Name(event.order, None, taken, event.seconds))
+            return
+        self.history.gone[identity] = Gone(f"renamed to {new}", event.place, event.order)
+        if policy == "new":
+            self.history.gone.pop(new, None)
         elif policy == "refuse":
             self._name(new, Name(event.order, None, f"{old} became {new}", event.seconds))
 
     def _call(self, identity: SourceTable, name: SourceTable, event: DdlEvent) -> None:
         """Note the name that a lake table has at the source from now on."""
         self.holders[identity] = name
-        self.history.dropped.discard(identity)
+        self.history.gone.pop(identity, None)
         first = [Called(identity)] if plain_table(identity.table) == identity.table else []
         known = self.history.called.get(identity, first)
         if known and known[-1].place == event.place:  # by way of a third name
             known = known[:-1]
         if not known or known[-1].name != name:
-            self.history.called[identity] = [*known, Called(name, event.place)]
+            known = [*known, Called(name, event.place, event.order)]
+        if identity in self.history.called or known[-1].place:
+            self.history.called[identity] = known
 
     def _name(self, source: SourceTable, name: Name) -> None:
         self.history.names.setdefault(source, []).append(name)
