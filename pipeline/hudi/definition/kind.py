@@ -136,6 +136,7 @@ class TableKind:
 
 def stated_indexes() -> dict[str, dict[str, str]]:
     """Each value of ``binlake.index`` -> what Hudi's properties say beside it."""
-    stated = {name: {INDEX_TYPE: text} for name, text in _HUDI_TYPES.items()}
-    engines = {name: {**stated[name], BUCKET_ENGINE: engine} for name, engine in _ENGINES.items()}
-    return {**stated, **engines, "none": {}}
+    stated: dict[str, dict[str, str]] = {name: {INDEX_TYPE: text} for name, text in _HUDI_TYPES.items()}
+    for name, engine in _ENGINES.items():
+        stated[name][BUCKET_ENGINE] = engine
+    return {**stated, "none": {}}

@@ -37,8 +37,11 @@ def files(path: Path) -> Files:
 def still_there(path: Path, before: Files) -> bool:
     """Whether every file of before is where it was, or kept, with the same bytes."""
     kept = list((path / ".hoodie/.repairs").glob("*"))
-    places = lambda name: [path / name, *(folder / "was" / f"{name}.kept" for folder in kept)]  # noqa: E731
-    return all(any(p.is_file() and p.read_bytes() == body for p in places(name)) for name, body in before.items())
+    for name, body in before.items():
+        places = [path / name, *(folder / "was" / f"{name}.kept" for folder in kept)]
+        if not any(place.is_file() and place.read_bytes() == body for place in places):
+            return False
+    return True
 
 
 @pytest.mark.parametrize("number", range(len(PLAIN)))
@@ -180,6 +183,7 @@ def _archived(path: Path) -> None:
     """The oldest commit is in the archived timeline alone."""
     completed = HudiTable.open(lake.storage_at(path)).timeline.completed()[0]
     body = (path / completed.path).read_bytes()
+    assert completed.completion_time is not None
     lake.write_history(path, {completed.requested_time: completed.completion_time}, {completed.requested_time: body})
     for file in (path / TIMELINE).glob(f"{completed.requested_time}*deltacommit*"):
         file.unlink()
