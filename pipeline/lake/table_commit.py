@@ -134,7 +134,7 @@ def _write_and_commit(
     begun = table_input.context
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
-        check_fed(table.table.config, table.rules, report.columns.names)
+        check_fed(table.table.config, report.target.merging, report.columns.names, table.rules.path)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     context = _context(table, table_input, services)
     with table.undone_on_error(context.instant):
