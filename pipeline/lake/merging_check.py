@@ -37,15 +37,16 @@ def joined_merging(config: TableConfig, wanted: Merging, path: str) -> Merging:
     return merging
 
 
-def check_fed(config: TableConfig, rules: TableRules, columns: Iterable[str]) -> None:
+def check_fed(config: TableConfig, wanted: Merging, columns: Iterable[str], path: str) -> None:
     """Raise TableStoppedError if the stream brings a column that a backfill has added: its values would be dropped.
 
     Args:
         config: the table's.
-        rules: of the table. A column that its sources name (``tables.stitched``) is meant for its group.
+        wanted: the merging that the stream's settings ask for. A column that it names is meant for its group.
         columns: lake names of the columns that the source's rows bring.
+        path: of the table, for errors.
     """
-    named = {column.lower() for group in rules.groups for column, _ in group.columns or ()}
+    named = {name.lower() for group in wanted.groups for name in group.columns or ()}
     added = {name.lower(): (name, group) for group in Merging.of(config).groups for name in group.columns or ()}
     clashing = [added[name] for name in map(str.lower, columns) if name in added and name not in named]
     if not clashing:
@@ -56,7 +57,7 @@ def check_fed(config: TableConfig, rules: TableRules, columns: Iterable[str]) ->
         "be in the table",
         do_next=f"leave the source's out (columns.exclude: [{column}]), or also keep its values under another name "
         f"(columns.computed: {{source_{column}: {column}}}); then start the stream again",
-        table=rules.path,
+        table=path,
         column=column,
         group=group.name,
     )

@@ -136,7 +136,7 @@ def _write_and_commit(
     begun = table_input.context
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
-        check_fed(table.table.config, table.rules, report.columns.names)
+        check_fed(table.table.config, report.target.merging, report.columns.names, table.rules.path)
     origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
     known = table.keyless.unmatched if table.keyless is not None else 0
     context = _context(table, table_input, services, stream)
