@@ -124,9 +124,9 @@ class KeylessState:
             by_digest.setdefault(digests[at], []).append(at)
         for debt in sorted(self.debts):
             mine = by_digest.get(debt[0], [])
-            at = next((at for at in mine if not paid[at] and _takes(debt[1], orders[at])), None)
-            if at is not None:
-                paid[at] = True
+            found = next((at for at in mine if not paid[at] and _takes(debt[1], orders[at])), None)
+            if found is not None:
+                paid[found] = True
                 self.debts.remove(debt)
         return paid
 

@@ -203,6 +203,18 @@ def test_topics_are_counted_and_read(kafka_broker: Broker, tmp_path: Path) -> No
 
 
 @pytest.mark.kafka
+def test_a_record_tells_what_its_format_does_not_carry(kafka_broker: Broker, tmp_path: Path) -> None:
+    create(kafka_broker, "check5.shop.orders", 1)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    producer.produce("check5.shop.orders", value=b'{"id": 1, "__op": "c", "__deleted": "false"}')
+    producer.flush(30)
+    checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics="topics: [check5.shop.orders]"))
+    (said,) = [check for check in checks if check.name == "changes of shop.orders"]
+    assert said.verdict is Verdict.WARNING
+    assert said.detail.startswith("TRUNCATE and DDL (kafka.ddl_topics is empty) does not come in the flat form")
+
+
+@pytest.mark.kafka
 @pytest.mark.parametrize(
     "topics",
     ["topics: [check2.none.there]", "topic_pattern: 'check2\\..*'", "topics: [check3.a.b], ddl_topics: [check2]"],

@@ -146,3 +146,13 @@ def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: FedLake) -> 
 def test_without_a_ledger(tmp_path: Path) -> None:
     made = FedLake(tmp_path)
     assert "it has no ledger" in made.run("status", "--no-kafka").stdout
+
+
+def test_what_the_declared_format_does_not_carry_is_said_once_a_table(lake: FedLake) -> None:
+    assert "TRUNCATE" not in lake.run("status", "--no-kafka").stdout
+    document = json.loads(lake.conf.read_text())
+    document["source"] = {**document.get("source", {}), "format": "maxwell"}
+    lake.conf.write_text(json.dumps(document))
+    text = " ".join(lake.run("status", "--no-kafka").stdout.split())
+    for table in ("shop.a", "shop.b"):
+        assert text.count(f"{table}: TRUNCATE, and without output_ddl any DDL, does not come") == 1

@@ -227,6 +227,7 @@ def test_statements_change_no_stored_row_of_a_table_that_its_writer_merges() -> 
         ("ALTER IGNORE TABLE t MODIFY name VARCHAR(2)", [""]),
         ("ALTER IGNORE TABLE t CONVERT TO CHARACTER SET utf8mb4", [""]),
         ("ALTER IGNORE TABLE t PARTITION BY RANGE (no) (PARTITION p0 VALUES LESS THAN (5))", [""]),
+        ("ALTER IGNORE TABLE t ADD CHECK (no < 3)", [""]),
         ("ALTER IGNORE TABLE t ADD INDEX (name)", []),
         ("ALTER IGNORE TABLE t DROP COLUMN name", []),
         ("ALTER TABLE t ADD UNIQUE (name)", []),

@@ -47,7 +47,7 @@ class Script:
 
     def _change(self, topic: str, key: int, position: int) -> None:
         number, known = self.random.randrange(100), self.said[topic].get(key)
-        row = {"no": key, "order_id": key, "n": number}
+        row: dict[str, Any] = {"no": key, "order_id": key, "n": number}
         row = {"id": key, "owner": "ann", "cents": number} if topic == ORDERS else row
         op = "c" if known is None else self.random.choice("ud")
         told = event(topic.rpartition(".")[2], op, position, row)

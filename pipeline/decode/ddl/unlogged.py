@@ -30,7 +30,9 @@ def unlogged_changes(tokens: Sequence[Token], clauses: Sequence[Clause], *, igno
         ignores: whether it is ALTER IGNORE TABLE (MariaDB).
     """
     if ignores and _may_drop_rows(tokens, clauses):
-        why = "ALTER IGNORE deletes rows that a unique key or a partition does not take, and the log does not say which"
+        why = (
+            "ALTER IGNORE deletes rows that a key, a check or a partition does not take, and the log does not say which"
+        )
         yield UnloggedChange("", f"{why}: {_WAY_OUT}")
     if _are_near(tokens, "DISCARD", "TABLESPACE") or _are_near(tokens, "IMPORT", "TABLESPACE"):
         yield UnloggedChange(
@@ -57,7 +59,7 @@ def _may_drop_rows(tokens: Sequence[Token], clauses: Sequence[Clause]) -> bool:
         or (isinstance(one, ChangeKey) and bool(one.columns))
         for one in clauses
     )
-    return changed or any(token.is_word("UNIQUE", "SERIAL") for token in tokens)
+    return changed or any(token.is_word("UNIQUE", "SERIAL", "CHECK") for token in tokens)
 
 
 def _are_near(tokens: Sequence[Token], first: str, last: str) -> bool:
