@@ -34,7 +34,8 @@ def lake(place: Path) -> ShopLake:
 
 @pytest.fixture(scope="module")
 def services(lake: ShopLake, place: Path) -> Iterator[list[Service]]:
-    with served(place) as one, served(place) as other:
+    thrift = {"port": 0, "locations": [(place / "away").as_uri()]}
+    with served(place, thrift=thrift) as one, served(place, thrift=thrift) as other:
         yield [one, other]
 
 
@@ -76,6 +77,11 @@ STATEMENTS: tuple[tuple[str, list[list[object]]], ...] = (
     ("ALTER TABLE d.p DROP PARTITION (dt = '3')", []),
     ("ALTER TABLE d.p PARTITION (dt = '1') RENAME TO PARTITION (dt = '7')", []),
     ("SHOW PARTITIONS d.p", [["dt=2"], ["dt=7"]]),
+    ("INSERT INTO d.p PARTITION (dt = '1') VALUES (4, 'new')", []),
+    ("SELECT a, dt FROM d.p ORDER BY a", [[1, "7"], [2, "2"], [4, "1"]]),
+    ("INSERT OVERWRITE d.p PARTITION (dt = '1') VALUES (5, 'over')", []),
+    ("ALTER TABLE d.p DROP PARTITION (dt = '1')", []),
+    ("SELECT a, dt FROM d.p ORDER BY a", [[1, "7"], [2, "2"]]),
     ("ALTER TABLE d.p ADD COLUMNS (c INT)", []),
     ("ALTER TABLE d.p RENAME TO d.q", []),
     ("SELECT a, b, c, dt FROM d.q ORDER BY a", [[1, "x", None, "7"], [2, "y", None, "2"]]),
@@ -91,6 +97,22 @@ STATEMENTS: tuple[tuple[str, list[list[object]]], ...] = (
     ("CREATE TABLE d.s (a INT, b INT) USING parquet PARTITIONED BY (b)", []),
     ("INSERT INTO d.s VALUES (1, 2), (3, 4)", []),
     ("SELECT a, b FROM d.s WHERE b = 4", [[3, 4]]),
+    ("ALTER TABLE d.s RENAME TO d.s2", []),
+    ("INSERT INTO d.s2 VALUES (5, 6)", []),
+    ("SELECT a, b FROM d.s2 ORDER BY a", [[1, 2], [3, 4], [5, 6]]),
+    ("CREATE TABLE d.whole (a INT) USING parquet", []),
+    ("INSERT INTO d.whole VALUES (1), (2)", []),
+    ("ALTER TABLE d.whole RENAME TO d.whole2", []),
+    ("SELECT a FROM d.whole2 ORDER BY a", [[1], [2]]),
+    ("TRUNCATE TABLE d.whole2", []),
+    ("SELECT a FROM d.whole2", []),
+    ("CREATE TABLE d.plain (a INT) STORED AS PARQUET", []),
+    ("SELECT a FROM d.plain", []),
+    ("INSERT INTO d.plain VALUES (1)", []),
+    ("SELECT a FROM d.plain", [[1]]),
+    ("CREATE TABLE d.orc (a INT) STORED AS ORC", []),
+    ("INSERT INTO d.orc VALUES (1)", []),
+    ("SELECT a FROM d.orc", [[1]]),
     ("DROP TABLE d.e", []),
     ("DROP DATABASE d CASCADE", []),
     ("SHOW DATABASES", [["default"], ["shop"]]),
