@@ -34,8 +34,7 @@ def lake(place: Path) -> ShopLake:
 
 @pytest.fixture(scope="module")
 def services(lake: ShopLake, place: Path) -> Iterator[list[Service]]:
-    thrift = {"port": 0, "locations": [(place / "away").as_uri()]}
-    with served(place, thrift=thrift) as one, served(place, thrift=thrift) as other:
+    with served(place) as one, served(place) as other:
         yield [one, other]
 
 

@@ -108,7 +108,8 @@ class Pick:
         )
         if not found or (self.number or 0) % 10 == 9:
             return others[: len(keys)]
-        return sorted(part.values for part in found)[(self.number or 0) // 7 % len(found)]
+        values: list[list[str]] = sorted(part.values for part in found)
+        return values[(self.number or 0) // 7 % len(found)]
 
 
 class Statements:

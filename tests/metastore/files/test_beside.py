@@ -26,8 +26,10 @@ def test_a_file_or_location_that_differs_is_seen(tmp_path: Path) -> None:
     seed, wanted = next(iter(RECORDED.items()))
     last = wanted[-1]
     names = {**last.locations, next(iter(last.locations)): "file:/elsewhere"}
-    for number, changed in enumerate(({"tree": last.tree[1:]}, {"locations": names}, {"error": "AnException"})):
-        other = [*wanted[:-1], msgspec.structs.replace(last, **changed)]
+    changed = msgspec.structs.replace
+    steps_changed = (changed(last, tree=last.tree[1:]), changed(last, locations=names), changed(last, error="AnError"))
+    for number, step in enumerate(steps_changed):
+        other = [*wanted[:-1], step]
         found = compared(other, tmp_path / str(number), seed, COUNT)
         assert (found.same, found.difference is None) == (len(wanted) - 1, False)
 
