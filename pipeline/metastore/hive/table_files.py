@@ -21,6 +21,7 @@ from pipeline.metastore.catalog.locations import comparable, covers, normal_loca
 from pipeline.metastore.model.errors import CatalogError, InvalidOperationError, MetaError
 from pipeline.metastore.model.objects import Table
 from pipeline.storage import Storage
+from pipeline.storage.abilities import unsynced
 from pipeline.storage.directories import followed, is_there, make, move, remove_empty
 
 log = logging.getLogger(__name__)
@@ -68,8 +69,11 @@ class TableFiles:
 
     def allow(self, *locations: str | None) -> None:
         """Before something of the catalog gets a location. Raises MetaError if clients may not name it."""
-        for location in filter(None, locations if self.open_storage else ()):
-            if not self._may_look(location):
+        if self.open_storage is None:
+            return
+        allowed = self._allowed()
+        for location in filter(None, locations):
+            if not self._is_in(location, allowed):
                 raise MetaError(
                     f"The location {location} is not allowed: it is below neither the warehouse nor a lake",
                     do_next="take a location below the warehouse, or add a prefix to `thrift.locations`",
@@ -265,11 +269,19 @@ class TableFiles:
 
     def _may_look(self, location: str) -> bool:
         """Whether the service may ask the store of a location."""
-        allowed = (*self.roots, *self.lakes, *self.locations)
+        return self._is_in(location, self._allowed())
+
+    def _allowed(self) -> list[tuple[str, str]]:
+        """The prefixes that clients may name, as they are compared and with links followed."""
+        return [(comparable(one), self._real(one)) for one in (*self.roots, *self.lakes, *self.locations)]
+
+    def _is_in(self, location: str, allowed: Sequence[tuple[str, str]]) -> bool:
+        """Whether a location is below one of some prefixes, also where links lead."""
         place = comparable(normal_location(location))
-        if not any(covers(comparable(one), place) for one in allowed):
+        if not any(covers(said, place) for said, _ in allowed):
             return False
-        return any(covers(self._real(one), self._real(location)) for one in allowed)
+        real = self._real(location)
+        return any(covers(one, real) for _, one in allowed)
 
     def _is_empty(self, location: str) -> bool:
         return next(iter(self._open(location).walk("")), None) is None
@@ -299,7 +311,7 @@ def is_hudi(table: Table) -> bool:
 
 def _make(place: Storage, location: str) -> bool:
     try:
-        return make(place)
+        return make(unsynced(place))  # an empty directory that a power cut takes is made by who writes into it
     except BinlakeError as error:
         raise MetaError(
             f"{location} is not a directory or unable to create one: {error.what}", do_next=error.do_next
