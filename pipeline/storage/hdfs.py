@@ -134,6 +134,36 @@ class HdfsStorage:
                 return False
             return True
 
+    def make(self) -> bool:
+        """Make the root with the directories above it; False if it is there."""
+        if self._is_dir(self._dir("")):
+            return False
+        with self._translated("make a directory", ""):
+            retrying(lambda: self._client.mkdirs(self._dir(""), 0o755, create_parent=True))
+        return True
+
+    def is_there(self) -> bool:
+        """Whether there is a directory or a file."""
+        with self._translated("stat", ""):
+            try:
+                retrying(lambda: self._client.get_file_info(self._dir("")))
+            except FileNotFoundError:
+                return False
+        return True
+
+    def move_to(self, target: HdfsStorage) -> None:
+        """Move the root in one step to a place where nothing is."""
+        with self._translated("move", ""):
+            retrying(lambda: self._client.mkdirs(target.root.rpartition("/")[0] or "/", 0o755, create_parent=True))
+            self._client.rename(self.root, target.root)
+
+    def remove_empty(self) -> bool:
+        """Remove the root if nothing is in it; whether it was removed."""
+        if not self._is_dir(self._dir("")) or self._all_entries("", recursive=False):
+            return False
+        with self._translated("remove a directory", ""):
+            return bool(retrying(lambda: self._client.delete(self._dir(""))))
+
     def nearest_existing(self) -> HdfsStorage:
         """The root if it exists, else the nearest existing directory above it."""
         root = self.root

@@ -156,6 +156,46 @@ class LocalStorage:
                 return False
             return True
 
+    def make(self) -> bool:
+        """Make the root with the directories above it; False if it is there."""
+        with _translated("make a directory", self.root, ""):
+            if self.root.is_dir():
+                return False
+            _forget(self.root)  # anybody may have deleted it, or one above it, since it was seen
+            self._make_directory(self.root)
+            return True
+
+    def is_there(self) -> bool:
+        """Whether there is a directory or a file."""
+        return os.path.lexists(self.root)
+
+    def move_to(self, target: LocalStorage) -> None:
+        """Move the root in one step to a place where nothing is, or an empty directory."""
+        with _translated("move", self.root, ""):
+            target._make_directory(target.root.parent)
+            self.root.rename(target.root)
+            self._sync(self.root.parent)
+            self._sync(target.root.parent)
+        _forget_below(self.root)
+
+    def remove_empty(self) -> bool:
+        """Remove the root if nothing is in it; whether it was removed."""
+        with _translated("remove a directory", self.root, ""):
+            try:
+                self.root.rmdir()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+        _forget_below(self.root)
+        return True
+
+    def followed(self) -> LocalStorage:
+        """The same place without symbolic links on the way to it."""
+        return LocalStorage(Path(os.path.realpath(self.root)), self.fsync)
+
     def nearest_existing(self) -> LocalStorage:
         """The root if it exists, else the nearest existing directory above it."""
         return next(
@@ -265,6 +305,12 @@ def _remember(directory: Path) -> None:
 def _forget(directory: Path) -> None:
     with _durable_lock:
         _durable.difference_update((directory, *directory.parents))
+
+
+def _forget_below(directory: Path) -> None:
+    """Directories that were there under a name that is gone must be synced again when they are made anew."""
+    with _durable_lock:
+        _durable.difference_update([known for known in _durable if known == directory or directory in known.parents])
 
 
 def _write_new(file: Path, data: bytes, *, sync: bool) -> None:

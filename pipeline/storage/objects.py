@@ -22,7 +22,7 @@ from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import GenericError, PreconditionError
 
 from pipeline.clock import new_uuid
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.storage.abilities import ReplacedError, Version
 from pipeline.storage.base import AlreadyExistsError, FileInfo, Files, Names, OutcomeUnknownError
 from pipeline.storage.object_client import (
@@ -168,6 +168,19 @@ class ObjectStorage:
         with self._translated("list", prefix):
             for page in obstore.list(self._store, self._dir(prefix) or None, chunk_size=_PAGE):
                 yield from map(self._below, page)
+
+    def move_files(self, target: ObjectStorage) -> None:
+        """Copy all objects below the root within the bucket, then delete them here."""
+        if target.bucket_uri != self.bucket_uri:
+            raise UnsupportedError(
+                "objects are not moved between buckets", do_next="copy them with a tool of the store", path=target.uri
+            )
+        with self._translated("move", ""):
+            found = [meta["path"] for page in obstore.list(self._store, self._dir("") or None) for meta in page]
+            for key in found:
+                obstore.copy(self._store, key, join(target.prefix, key[len(self.prefix) + 1 if self.prefix else 0 :]))
+            if found:
+                obstore.delete(self._store, found)
 
     def sub(self, path: str) -> ObjectStorage:
         """The same store with its root further down."""

@@ -35,6 +35,12 @@ class Databases:
         """A database. Raises NoSuchObjectError."""
         return self._logs.names.state().state.database(name)
 
+    def new_database(self, database: Database) -> Database:
+        """A database as it would be stored, with its location. Raises as ``create_database``."""
+        if folded(database.name) in self._logs.names.state().state.databases:
+            raise AlreadyExistsError(f"Database {database.name} already exists")
+        return stored_database(database, self._warehouse, now_ms() // 1000)
+
     def create_database(self, database: Database) -> Database:
         """Create a database; gives it back as it is stored.
 

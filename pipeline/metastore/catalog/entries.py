@@ -125,17 +125,21 @@ class PartitionRows(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TableDefined(msgspec.Struct, frozen=True, omit_defaults=True, tag="table"):
-    """The definition of a table. ``cascade``: its partitions get its columns."""
+    """The definition of a table. ``cascade``: its partitions get its columns. ``moved_from``: its directory was there,
+    so that partitions below it are below the table's location now."""
 
     table: Table
     cascade: bool = False
+    moved_from: str | None = None
 
 
 class PartitionsChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="partitions"):
-    """Partitions that go, by name, and then partitions that come or get another definition."""
+    """Partitions that go, by name, and then partitions that come or get another definition. ``renamed``: the name that
+    the one dropped partition has now, which keeps its statistics."""
 
     dropped: tuple[str, ...] = ()
     put: PartitionRows = PartitionRows()
+    renamed: str | None = None
 
 
 class StatisticsPut(msgspec.Struct, frozen=True, omit_defaults=True, tag="statistics"):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from pipeline.clock import now_ms
+from pipeline.metastore.catalog.claims import scattered
 from pipeline.metastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
+from pipeline.metastore.catalog.locations import comparable, normal_location, partition_location, same_place
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry
 from pipeline.metastore.catalog.names import folded, namer, partition_name, partition_spec, qualified
 from pipeline.metastore.catalog.partitions import Positions
-from pipeline.metastore.catalog.stored import altered_partition, stored_partition
+from pipeline.metastore.catalog.stored import EXTERNAL, altered_partition, stored_partition
 from pipeline.metastore.catalog.table_state import TableState
 from pipeline.metastore.filters.evaluate import matching
 from pipeline.metastore.filters.syntax import parse
@@ -109,13 +111,15 @@ class PartitionCalls:
             current = _defined(state, refusal)
             added.clear()
             name_of = namer(current.partition_keys)
+            taken = _taken(state, current)
             for partition in partitions:
                 key = name_of(partition.values)
                 if key in added:
                     shown = _shown(entry.table, partition)
                     raise MetaError(f"java.io.IOException: Duplicate partitions in the list: {shown}")
                 if state.partitions.position(key) is None:
-                    added[key] = stored_partition(partition, key, current, now)
+                    added[key] = stored_partition(partition, current, now)
+                    _check_alone(current, added[key], taken)
                 elif not if_not_exists:
                     raise AlreadyExistsError(exists + _shown(entry.table, partition))
             return PartitionsChanged(put=PartitionRows.of(added.values())) if added else None
@@ -154,8 +158,13 @@ class PartitionCalls:
 
         self._logs.table(entry.id).commit(propose)
 
-    def rename_partition(self, database: str, name: str, values: Sequence[str], new: Partition) -> None:
-        """Give a partition other values, and the definition ``new``. Its files and its location stay.
+    def rename_partition(
+        self, database: str, name: str, values: Sequence[str], new: Partition, location: str | None = None
+    ) -> None:
+        """Give a partition other values, and the definition ``new``. It keeps the statistics of columns that it has.
+
+        Args:
+            location: where its files are from now on; None for where they are.
 
         Raises InvalidOperationError for an unknown table or partition, or if the new values are taken.
         """
@@ -171,8 +180,9 @@ class PartitionCalls:
             if state.partitions.named(partition_name(current.partition_keys, new.values)) is not None:
                 shown = f"{folded(database)}.{folded(name)}.[{', '.join(new.values)}]"
                 raise InvalidOperationError(f"Partition already exists:{shown}")
-            altered = altered_partition(_replace(new, location=before.location), before, now_ms() // 1000)
-            return PartitionsChanged((old_name,), PartitionRows.of([altered]))
+            altered = altered_partition(_replace(new, location=location or before.location), before, now_ms() // 1000)
+            new_name = partition_name(current.partition_keys, new.values)
+            return PartitionsChanged((old_name,), PartitionRows.of([altered]), new_name)
 
         self._logs.table(entry.id).commit(propose)
 
@@ -207,6 +217,23 @@ class PartitionCalls:
             raise refusal from error
 
 
+def new_locations(entry: TableEntry, partitions: Sequence[Partition]) -> list[str | None]:
+    """The places of those of some partitions that the table does not have yet."""
+    table = entry.table
+    if table.location is None:
+        return []
+    name_of = namer(table.partition_keys)
+    new = (p for p in partitions if entry.partitions.position(name_of(p.values)) is None)
+    return [normal_location(p.location) if p.location else partition_location(table, p.values) for p in new]
+
+
+def changed_locations(entry: TableEntry, partitions: Sequence[Partition]) -> list[str]:
+    """The locations of some partitions that are others than those they have."""
+    name_of = namer(entry.table.partition_keys)
+    named = ((p.location, entry.partitions.named(name_of(p.values))) for p in partitions if p.location)
+    return [new for new, known in named if new and not (known and same_place(known.location, new))]
+
+
 def values_of_name(table: Table, name: str) -> tuple[str, ...]:
     """The values of a partition's name, whose parts may stand in any order.
 
@@ -227,6 +254,23 @@ def _defined(state: TableState, refusal: CatalogError) -> Table:
     if state.table is None:
         raise refusal
     return state.table
+
+
+def _taken(state: TableState, table: Table) -> dict[str, str]:
+    """Places of a managed table's partitions that are not where their values put them, with their names."""
+    if table.kind == EXTERNAL:
+        return {}
+    return {comparable(place): name for name, place in scattered(state.partitions, table.location)}
+
+
+def _check_alone(table: Table, partition: Partition, taken: Mapping[str, str]) -> None:
+    """Refuse a partition at the place of its values if another one is there: their rows would be the rows of both."""
+    place = partition.location
+    if taken and place and place == partition_location(table, partition.values) and comparable(place) in taken:
+        raise MetaError(
+            f"The directory {place} is that of the partition {taken[comparable(place)]}",
+            do_next="give the new partition a location, or that one the location of its own values",
+        )
 
 
 def _shown(table: Table, partition: Partition) -> str:

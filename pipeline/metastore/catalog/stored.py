@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pipeline.metastore.catalog.locations import below, database_location, normal_location, table_location
+from pipeline.metastore.catalog.locations import (
+    database_location,
+    normal_location,
+    partition_location,
+    table_location,
+)
 from pipeline.metastore.catalog.names import DEFAULT_DATABASE, folded
 from pipeline.metastore.catalog.validation import incompatible_columns, is_database_name, is_table_name, wrong_column
 from pipeline.metastore.model.errors import CatalogError, InvalidObjectError, InvalidOperationError, MetaError
@@ -97,15 +102,12 @@ def check_no_doubles(columns: Sequence[Column]) -> None:
         raise MetaError(f"Add request failed : the column {doubled[0]} is there twice")
 
 
-def stored_partition(partition: Partition, name: str, table: Table, now: int) -> Partition:
-    """A new partition as it is stored; ``name`` is its name. Raises MetaError if a view's partition has a location."""
+def stored_partition(partition: Partition, table: Table, now: int) -> Partition:
+    """A new partition as it is stored. Raises MetaError if a view's partition has a location."""
     location = partition.location
     if location and table.location is None:
         raise MetaError("Cannot specify location for a view partition")
-    if location:
-        location = normal_location(location)
-    elif table.location is not None:
-        location = below(table.location, name)
+    location = normal_location(location) if location else partition_location(table, partition.values)
     return Partition(
         partition.values,
         lower_storage(partition.storage),

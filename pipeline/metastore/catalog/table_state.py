@@ -16,10 +16,11 @@ from pipeline.metastore.catalog.entries import (
     TableChange,
     TableDefined,
 )
+from pipeline.metastore.catalog.locations import moved_below
 from pipeline.metastore.catalog.names import namer
 from pipeline.metastore.catalog.partitions import Partitions
 from pipeline.metastore.log.fold import Versioned
-from pipeline.metastore.model.objects import Partition, Table
+from pipeline.metastore.model.objects import Column, Partition, Table
 
 Statistics = Mapping[str, Mapping[str, bytes]]
 
@@ -59,10 +60,15 @@ class TableFold:
         pending = _Pending()
         for versioned in changes:
             change = versioned.change
-            if isinstance(change, PartitionsChanged):
+            if isinstance(change, PartitionsChanged) and not state.statistics:
                 pending.add(state, change)
-            else:
+                continue
+            state = pending.applied(state)
+            if isinstance(change, PartitionsChanged):
+                state = _renamed(state, change)
+                pending.add(state, change)
                 state = pending.applied(state)
+            else:
                 state = _defined(state, change) if isinstance(change, TableDefined) else _counted(state, change)
         return pending.applied(state)
 
@@ -111,26 +117,78 @@ class _Pending:
         partitions = state.partitions.changed(self._dropped, self._put)
         gone = self._dropped - self._put.keys()
         statistics = {n: c for n, c in state.statistics.items() if n not in gone} if state.statistics else {}
+        for name in statistics.keys() & self._put.keys():
+            before, after = state.partitions.named(name), self._put[name]
+            if before is not None:
+                statistics[name] = _still_true(statistics[name], before.storage.columns, after.storage.columns)
         self._dropped, self._put = set(), {}
-        return replace(state, partitions=partitions, statistics=statistics)
+        return replace(state, partitions=partitions, statistics=_not_empty(statistics))
+
+
+def _renamed(state: TableState, change: PartitionsChanged) -> TableState:
+    """A partition that gets another name takes its statistics along, those of columns that it still has."""
+    if change.renamed is None or change.dropped[0] not in state.statistics:
+        return state
+    old = change.dropped[0]
+    statistics = dict(state.statistics)
+    columns, before = statistics.pop(old), state.partitions.named(old)
+    after = change.put.storages[change.put.rows[0].storage]
+    if before is not None:
+        statistics[change.renamed] = _still_true(columns, before.storage.columns, after.columns)
+    return replace(state, statistics=_not_empty(statistics))
 
 
 def _defined(state: TableState, change: TableDefined) -> TableState:
-    partitions = (
-        state.partitions.with_keys(change.table.partition_keys)
-        if state.table
-        else Partitions(change.table.partition_keys)
-    )
-    if change.cascade:
-        columns = change.table.storage.columns
+    if state.table is None:
+        return replace(state, table=change.table, partitions=Partitions(change.table.partition_keys))
+    partitions = state.partitions.with_keys(change.table.partition_keys)
+    if change.cascade or change.moved_from is not None:
         put = {
-            name: msgspec.structs.replace(
-                p, storage=state.storages.shared(msgspec.structs.replace(p.storage, columns=columns))
-            )
-            for name, p in zip(partitions.names(), partitions, strict=True)
+            name: _following(partition, change, state.storages)
+            for name, partition in zip(partitions.names(), partitions, strict=True)
         }
         partitions = partitions.changed((), put)
-    return replace(state, table=change.table, partitions=partitions)
+    statistics = _statistics_after(state, change.table) if state.statistics else {}
+    return replace(state, table=change.table, partitions=partitions, statistics=statistics)
+
+
+def _following(partition: Partition, change: TableDefined, storages: Storages) -> Partition:
+    """A partition after the definition of its table has changed."""
+    storage, location = partition.storage, partition.location
+    if change.cascade:
+        storage = storages.shared(msgspec.structs.replace(storage, columns=change.table.storage.columns))
+    if change.moved_from is not None and change.table.location is not None:
+        location = moved_below(location, change.moved_from, change.table.location)
+    return msgspec.structs.replace(partition, storage=storage, location=location)
+
+
+def _statistics_after(state: TableState, table: Table) -> Statistics:
+    """The statistics after the columns of a table have changed: those of its partitions are judged by the columns of
+    the table, too, whether these follow or not (Hive Metastore 3.1.3)."""
+    assert state.table is not None
+    before, after = state.table.storage.columns, table.storage.columns
+    if _types(before) == _types(after):
+        return state.statistics
+    found = {}
+    for name, columns in state.statistics.items():
+        partition = state.partitions.named(name) if name else None
+        found[name] = _still_true(columns, partition.storage.columns if partition else before, after)
+    return _not_empty(found)
+
+
+def _still_true(columns: Mapping[str, bytes], before: Sequence[Column], after: Sequence[Column]) -> Mapping[str, bytes]:
+    """The statistics of columns that still are there with their types."""
+    same = _types(before).items() & _types(after).items()
+    known = {name for name, _ in same}
+    return {name: data for name, data in columns.items() if name.lower() in known}
+
+
+def _types(columns: Sequence[Column]) -> dict[str, str]:
+    return {column.name.lower(): column.type.lower() for column in columns}
+
+
+def _not_empty(statistics: Mapping[str, Mapping[str, bytes]]) -> Statistics:
+    return {name: columns for name, columns in statistics.items() if columns}
 
 
 def _counted(state: TableState, change: StatisticsPut | StatisticsDropped) -> TableState:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.clock import new_uuid, now_ms
 from pipeline.metastore.catalog.entries import NameChange, NamedTable, TableChange, TableDefined, TablesNamed
+from pipeline.metastore.catalog.locations import table_location
 from pipeline.metastore.catalog.logs import CatalogLogs, TableEntry, entry_of
 from pipeline.metastore.catalog.names import TableName, folded, matching, qualified
 from pipeline.metastore.catalog.names_state import Names
@@ -92,19 +93,27 @@ class Tables:
             raise UnknownDatabaseError(f"Could not find database hive.{database}")
         return list(self._entries(known, folded(database), {folded(name) for name in names}))
 
+    def new_table(self, table: Table) -> Table:
+        """A table as it would be stored, with its location. Raises as ``create_table``."""
+        check_definition(table.name, table.storage.columns)
+        if wrong := wrong_column(table.partition_keys):
+            raise InvalidObjectError(f"Invalid partition column {wrong}")
+        check_no_doubles(table.partition_keys)
+        known = self._logs.names.state().state
+        self._check_free(known, table)
+        return stored_table(table, known.databases[folded(table.database)], self._warehouse, now_ms() // 1000)
+
+    def place_of(self, table: Table) -> str:
+        """Where a table is put that comes without a location. Raises NoSuchObjectError for an unknown database."""
+        return table_location(self._logs.names.state().state.database(table.database), table.name, self._warehouse)
+
     def create_table(self, table: Table) -> TableEntry:
         """Create a table; gives it back as it is stored.
 
         Raises AlreadyExistsError, and InvalidObjectError for a wrong name, a wrong type or an unknown database.
         """
-        check_definition(table.name, table.storage.columns)
-        if wrong := wrong_column(table.partition_keys):
-            raise InvalidObjectError(f"Invalid partition column {wrong}")
-        check_no_doubles(table.partition_keys)
-        database, name = folded(table.database), folded(table.name)
-        known = self._logs.names.state().state
-        self._check_free(known, table)
-        stored = stored_table(table, known.databases[database], self._warehouse, now_ms() // 1000)
+        stored = self.new_table(table)
+        database, name = stored.database, stored.name
         named = NamedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
 
         def propose(names: Names) -> NameChange:
@@ -121,13 +130,16 @@ class Tables:
         assert entry is not None
         return entry
 
-    def alter_table(self, database: str, name: str, new: Table, *, cascade: bool = False) -> TableEntry:
-        """Give a table another definition, and other names if ``new`` has others. Files stay where they are.
+    def alter_table(
+        self, database: str, name: str, new: Table, *, cascade: bool = False, moved_from: str | None = None
+    ) -> TableEntry:
+        """Give a table another definition, and other names if ``new`` has others. Files are not touched.
 
         The name changes first: a crash in between leaves the table with its new name and its old definition.
 
         Args:
             cascade: partitions get the new columns, too, if those of the table change.
+            moved_from: its directory was moved from there to the location of ``new``: partitions below are there, too.
 
         Raises InvalidOperationError for an unknown table, names that are taken, and what the Metastore refuses.
         """
@@ -144,7 +156,7 @@ class Tables:
                 raise InvalidOperationError(f"table {qualified(folded(database), folded(name))} doesn't exist")
             check_change(state.table, new)
             altered = altered_table(new, state.table, now_ms() // 1000)
-            return TableDefined(altered, cascade and altered.storage.columns != state.table.storage.columns)
+            return TableDefined(altered, cascade and altered.storage.columns != state.table.storage.columns, moved_from)
 
         if target != (entry.table.database, entry.table.name):
             self._logs.names.commit(lambda names: renamed_by_change(names, entry.table, new))

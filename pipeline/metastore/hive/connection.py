@@ -37,6 +37,18 @@ class Connection:
         self._busy = False
         self._stopping = False
         self._deadline: float | None = None
+        self._rests_since = monotonic_s()
+
+    @property
+    def idle_since(self) -> float | None:
+        """When the last request was answered, by the monotonic clock; None while one is being answered."""
+        with self._lock:
+            return None if self._busy else self._rests_since
+
+    @property
+    def address(self) -> str:
+        """Of the client."""
+        return self._session.address
 
     def serve(self, tls: ssl.SSLContext | None) -> None:
         """Answer requests until the end. Closes the socket."""
@@ -86,6 +98,7 @@ class Connection:
         """Say that no request is being answered. True if the server stops."""
         with self._lock:
             self._busy = False
+            self._rests_since = monotonic_s()
             return self._stopping
 
     def _next(self, reader: MessageReader) -> Message | None:

@@ -14,7 +14,8 @@ class Limits:
             arrive, never for an announced length.
         string: the longest string of a request.
         container: the longest list or map of a request.
-        connections: how many clients are served at the same time; further ones are closed at once.
+        connections: how many clients are served at the same time; a further one takes the place of the one
+            that has been idle for the longest time; if none is idle, it is closed at once.
         idle_seconds: how long a client may be silent between two requests.
         message_seconds: how long a request may take to arrive, and an answer to be taken.
     """

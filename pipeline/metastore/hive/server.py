@@ -111,11 +111,7 @@ class ThriftServer:
             return
         address = f"{peer[0]}:{peer[1]}"
         connection = Connection(sock, address, self._answer, self._limits, self._malformed)
-        with self._lock:
-            full = len(self._connections) >= self._limits.connections
-            if not full:
-                self._connections.add(connection)
-        if full:
+        if not self._take(connection):
             log.warning("The client %s is sent away: there are %d connections", address, self._limits.connections)
             sock.close()
             return
@@ -126,6 +122,23 @@ class ThriftServer:
             with self._lock:
                 self._connections.discard(connection)
             sock.close()
+
+    def _take(self, connection: Connection) -> bool:
+        """Make room for a client, at the cost of the one that has been idle for the longest time. False if all are
+        busy."""
+        with self._lock:
+            longest = None
+            if len(self._connections) >= self._limits.connections:
+                idle = [(since, one) for one in self._connections if (since := one.idle_since) is not None]
+                if not idle:
+                    return False
+                _, longest = min(idle, key=lambda found: found[0])
+                self._connections.discard(longest)
+            self._connections.add(connection)
+        if longest is not None:
+            log.warning("The client %s is sent away for another: it was idle for the longest time", longest.address)
+            longest.finish()
+        return True
 
     def _serve(self, connection: Connection) -> None:
         try:

@@ -10,16 +10,18 @@ from typing import Final
 from pipeline.errors import BinlakeError
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import BrokenTable
+from pipeline.metastore.catalog.locations import same_place
 from pipeline.metastore.lake.differences import differences
 from pipeline.metastore.lake.fresh import renewed
 from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
-from pipeline.metastore.lake.hive_tables import HiveTable, same_place
+from pipeline.metastore.lake.hive_tables import HiveTable
 from pipeline.metastore.lake.lake_tables import after
 from pipeline.metastore.lake.named import NamedLake, NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
 from pipeline.metastore.lake.registration import Registration
 from pipeline.metastore.lake.state import LakeState
 from pipeline.metastore.model.errors import NoSuchObjectError
+from pipeline.metastore.model.objects import Partition
 
 _REGISTER: Final = "run binlake metastore register, or check --repair"
 _REBUILD: Final = "check again if the stream has just committed; else run binlake metastore rebuild, or check --repair"
@@ -93,11 +95,14 @@ class Check:
             return
         if not same_definition(entry.table, hive.table):
             yield "has another definition than the table"
-        missing, surplus = partition_differences(entry, hive.partitions)
-        if missing:
-            yield f"lacks {len(missing)} partitions, such as {'/'.join(missing[0].values)}"
-        if surplus:
-            yield f"has {len(surplus)} partitions that the table has not, such as {surplus[0]}"
+        found = partition_differences(entry, hive.partitions)
+        if found.missing:
+            yield f"lacks {len(found.missing)} partitions, such as {_first(found.missing)}"
+        if found.surplus:
+            yield f"has {len(found.surplus)} partitions that the table has not, such as {found.surplus[0]}"
+        if found.changed:
+            first = _first(found.changed)
+            yield f"has {len(found.changed)} partitions at another place or in another format, such as {first}"
 
     def _left_over(self) -> Iterator[Finding]:
         """States of tables that are no more, and logs of Hive tables that no name leads to."""
@@ -111,3 +116,7 @@ class Check:
             delete = partial(self.registration.catalog.delete_orphan, table_id)
             what = "the log of a Hive table has no name: its creation or its drop died, or is under way"
             yield Finding(f"tables/{table_id}", what, "delete it, if nobody is creating a table", delete)
+
+
+def _first(partitions: Sequence[Partition]) -> str:
+    return "/".join(partitions[0].values)

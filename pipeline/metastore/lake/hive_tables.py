@@ -148,18 +148,6 @@ def location_of(uri: str) -> str:
     return "file:/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
 
 
-def same_place(one: str | None, other: str | None) -> bool:
-    """Whether two locations are one: engines write ``/lake/t``, ``file:///lake/t``, ``s3a://`` and ``s3://``."""
-    return one is not None and other is not None and _spelled(one) == _spelled(other)
-
-
-def _spelled(location: str) -> str:
-    location = location.rstrip("/")
-    if location.startswith("/"):
-        location = f"file:{location}"
-    return location_of(location.replace("s3a://", "s3://", 1))
-
-
 def _spark_parameters(columns: tuple[AvroColumn, ...], keys: tuple[Column, ...]) -> dict[str, str]:
     """How Spark knows the table: its source, and its schema with the partition columns last."""
     by_name = {column.name.lower(): column for column in columns}

@@ -17,10 +17,11 @@ import msgspec
 
 from pipeline.clock import new_uuid
 from pipeline.metastore.catalog.catalog import Catalog
+from pipeline.metastore.catalog.locations import same_place
 from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import TableName
-from pipeline.metastore.lake.hive_differences import partition_differences, same_definition
-from pipeline.metastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables, same_place
+from pipeline.metastore.lake.hive_differences import partition_differences, same_but_place, same_definition
+from pipeline.metastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables
 from pipeline.metastore.lake.lake_tables import LakeTables
 from pipeline.metastore.lake.named import NamedTable
 from pipeline.metastore.lake.opened import OpenedTable
@@ -85,10 +86,11 @@ class Registration:
         """
         state = self.lakes.take_in(table.storage).state
         self.rename([table])
-        self._check_place(table)
+        wanted = list(self.wanted(table, state))
+        self._check_place(table, state, wanted)
         self._make(table.database)
         found = Registered()
-        for hive in self.wanted(table, state):
+        for hive in wanted:
             found = found.with_(self._settle(hive))
         self.lakes.name(table.storage.uri, table.database, table.name)
         return found
@@ -173,11 +175,17 @@ class Registration:
         except NoSuchObjectError:
             return None
 
-    def _check_place(self, table: NamedTable) -> None:
-        """Raise AlreadyExistsError if a table of another place has one of the names."""
+    def _check_place(self, table: NamedTable, state: LakeState, wanted: Iterable[HiveTable]) -> None:
+        """Raise AlreadyExistsError if a table of another place has one of the names. One that was registered by its
+        name, and that is otherwise as it should be, is ours: somebody gave it another location."""
+        known = state.named == (table.database, table.name)
+        ours = {hive.table.name: hive.table for hive in wanted} if known else {}
         for suffix in SUFFIXES:
             entry = self._entry(table.database, table.name + suffix)
-            if entry is not None and not same_place(entry.table.location, table.storage.uri):
+            if entry is None or same_place(entry.table.location, table.storage.uri):
+                continue
+            mine = ours.get(table.name + suffix)
+            if mine is None or not same_but_place(entry.table, mine):
                 raise AlreadyExistsError(
                     f"the catalog has a table {table.database}.{table.name}{suffix} of another place",
                     do_next="drop that table, or give one of the two another name",
@@ -199,12 +207,16 @@ class Registration:
             self._alter(entry.table, hive)
             altered = (f"{database}.{name}",)
             entry = self.catalog.table(database, name)
-        missing, surplus = partition_differences(entry, hive.partitions)
-        for batch in _batches(missing):
+        found = partition_differences(entry, hive.partitions)
+        for batch in _batches(found.missing):
             self.catalog.add_partitions(database, name, batch, if_not_exists=True)
-        for names in _batches(surplus):
+        for names in _batches(found.surplus):
             self.catalog.drop_partitions(database, name, names, if_exists=True)
-        return Registered(created, altered, len(missing), len(surplus))
+        for batch in _batches(found.changed):
+            self.catalog.alter_partitions(database, name, batch)
+        if found.changed and not altered:
+            altered = (f"{database}.{name}",)
+        return Registered(created, altered, len(found.missing), len(found.surplus))
 
     def _alter(self, known: Table, hive: HiveTable) -> None:
         """Give a Hive table its definition. Where the Metastore refuses the change, a new table with all partitions

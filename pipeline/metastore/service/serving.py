@@ -101,4 +101,6 @@ class Serving:
             delete=wanted.delete_managed_data,
             roots=(self._settings.warehouse,),
             hudi=wanted.delete_hudi_data,
+            lakes=[lake.root.uri for lake in self._metastore.reconciler.lakes],
+            locations=wanted.locations,
         )

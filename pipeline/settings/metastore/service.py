@@ -55,7 +55,8 @@ class ThriftSettings(Section):
     tls: TlsSettings | None = None
     """Encrypts the connection; null does not."""
     max_connections: Count = 1000
-    """The most connections of one process."""
+    """The most connections of one process. When there are so many, a further one takes the place of that on which
+    nothing has been asked for the longest time."""
     idle_seconds: float = Field(default=600.0, gt=0)
     """A connection on which nothing is asked for so long is closed."""
     delete_managed_data: bool = True
@@ -64,6 +65,10 @@ class ThriftSettings(Section):
     deleted."""
     delete_hudi_data: bool = False
     """Whether that is so for managed tables that are Hudi tables, too."""
+    locations: tuple[Text, ...] = ()
+    """Prefixes of locations that clients may name besides ``warehouse`` and those of ``lakes``, such as
+    ``s3://bucket/tables``; others are refused, so that no client makes the service ask a store of its choice. New
+    directories are made there; nothing is moved or deleted."""
 
 
 class HttpSettings(Section):

@@ -376,6 +376,26 @@ def test_statistics_of_columns_live_as_long_as_what_they_describe(catalog: Catal
         catalog.drop_statistics("d", "t", "a")
 
 
+def test_statistics_end_with_the_type_of_their_column_and_follow_a_renamed_partition(catalog: Catalog) -> None:
+    catalog.alter_table(
+        "d", "t", changed(catalog, storage=Storage(columns=(Column("a", "int"), Column("b", "int")))), cascade=True
+    )
+    for partition in ("", "dt=x/n=1", "dt=y/n=2"):
+        catalog.put_statistics("d", "t", {"a": b"1", "b": b"2"}, partition)
+    before = catalog.table("d", "t").partitions[0]
+    catalog.rename_partition("d", "t", ["x", "1"], msgspec.structs.replace(before, values=("z", "1")))
+    assert set(catalog.table("d", "t").statistics) == {"", "dt=z/n=1", "dt=y/n=2"}
+    wider = Storage(columns=(Column("a", "bigint"), Column("b", "int")))
+    catalog.alter_partition("d", "t", msgspec.structs.replace(catalog.table("d", "t").partitions[0], storage=wider))
+    assert catalog.table("d", "t").statistics["dt=y/n=2"] == {"b": b"2"}
+    catalog.alter_table("d", "t", changed(catalog, storage=wider))
+    assert set(map(tuple, catalog.table("d", "t").statistics.values())) == {("b",)}
+    catalog.add_partition("d", "t", part("x", "1"))
+    catalog.drop_partitions("d", "t", ["dt=z/n=1"])
+    catalog.add_partition("d", "t", part("z", "1"))
+    assert set(catalog.table("d", "t").statistics) == {"", "dt=y/n=2"}
+
+
 def test_a_dropped_database_takes_its_tables_and_their_logs(catalog: Catalog) -> None:
     dropped = catalog.drop_database("d", cascade=True)
     assert [(e.table.name, len(e.partitions)) for e in dropped] == [("t", 2), ("v", 0)]
@@ -395,6 +415,9 @@ def test_a_dropped_database_takes_its_tables_and_their_logs(catalog: Catalog) ->
         ("s3a://bucket", "s3a://bucket"),
         ("file:/", "file:/"),
         ("/a//b/", "/a/b"),
+        ("file:/a/./b/../c/", "file:/a/c"),
+        ("s3a://bucket/a/../b", "s3a://bucket/b"),
+        ("FILE:/a", "file:/a"),
     ],
 )
 def test_locations_are_stored_in_hadoops_form(catalog: Catalog, sent: str, stored: str) -> None:

@@ -56,7 +56,6 @@ def test_trino_reads_merge_on_read_tables_as_of_their_compaction(
 
 def test_trino_makes_and_drops_a_table_of_its_own(trino: EmbeddedTrino, lake: ShopLake) -> None:
     place = lake.path.parent / "warehouse" / "made.db"
-    place.mkdir(parents=True)  # neither Trino nor the metastore makes it
     trino.query(f"CREATE SCHEMA hive.made WITH (location = '{place.as_uri()}')")
     trino.query("CREATE TABLE hive.made.t (a bigint, d varchar) WITH (partitioned_by = ARRAY['d'])")
     trino.query("INSERT INTO hive.made.t VALUES (1, 'x'), (2, 'y')")

@@ -154,13 +154,36 @@ def test_silent_and_slow_clients_are_sent_away(start: Start, calls: Calls) -> No
         assert _until_closed(slow) == b""
 
 
-def test_more_clients_than_allowed_are_closed_at_once(start: Start) -> None:
-    server = start(connections=2)
-    with client(server.address) as one, client(server.address) as two:
+def test_idle_clients_do_not_shut_out_others_the_longest_idle_one_goes(start: Start) -> None:
+    server = start(connections=3)
+    with raw(server.address) as silent, client(server.address) as one, client(server.address) as two:
         assert one.getStatus() == two.getStatus() == 2
+        for _ in range(5):
+            with client(server.address) as further:
+                assert further.getStatus() == 2
+                assert one.getStatus() == two.getStatus() == 2
+        assert _until_closed(silent) == b""
+
+
+def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
+    runs, go = threading.Semaphore(0), threading.Event()
+
+    def answer(session: Session, request: Message) -> bytes:
+        runs.release()
+        assert go.wait(10)
+        return b"done"
+
+    server = ThriftServer(answer, listener=listen("127.0.0.1", 0), limits=Limits(connections=2))
+    server.start()
+    with raw(server.address) as one, raw(server.address) as two:
+        for busy in (one, two):
+            busy.sendall(GET_NAME)
+            assert runs.acquire(timeout=10)
         with raw(server.address) as third:
             assert _until_closed(third) == b""
-        assert one.getStatus() == 2
+        go.set()
+        assert one.recv(4) == two.recv(4) == b"done"
+    server.stop()
 
 
 def test_stop_lets_a_running_call_end_and_closes_idle_clients() -> None:

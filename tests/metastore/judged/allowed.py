@@ -12,7 +12,7 @@ from tests.metastore.judged.calls import CLOSED, Call, Outcome
 from tests.metastore.judged.plain import Plain
 
 #: Texts of calls on which a real metastore fails inside, rather than refuse: an exception of Java, or of its database.
-_FAULTS = re.compile(
+FAULTS = re.compile(
     r"java\.(lang|util|net|io)\.|javax\.jdo|Add request failed : |Internal error processing|^JDO|Exception thrown "
 )
 _PARSING = "Error parsing partition filter"
@@ -39,7 +39,7 @@ _ABSENT = (
 
 
 def _fault(made: Call, wanted: Outcome, found: Outcome) -> bool:
-    return wanted.error == CLOSED or (bool(_FAULTS.search(wanted.text or "")) and found.error is not None)
+    return wanted.error == CLOSED or (bool(FAULTS.search(wanted.text or "")) and found.error is not None)
 
 
 def _parser_text(made: Call, wanted: Outcome, found: Outcome) -> bool:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli.app import app
 from pipeline.errors import ConfigError, CorruptDataError
 from pipeline.lake.catalog import BrokenTable
+from pipeline.metastore.catalog.catalog import Catalog
 from pipeline.metastore.lake.lease import Lease
 from pipeline.metastore.lake.named import NamedLake, NamedTable
 from pipeline.metastore.lake.opening import Metastore, metastore_of
@@ -149,6 +151,36 @@ def test_check_finds_what_is_wrong_and_repairs_it(served: Served) -> None:
     }
     assert served.run("check", "--repair")[0] == 0
     assert served.tables("shop") == ["t", "t_ro", "t_rt"]
+
+
+def _misplaced(catalog: Catalog) -> None:
+    """Another location and input format, of a table and of a partition."""
+    entry = catalog.table("web", "clicks")
+    away = msgspec.structs.replace(entry.table, location="file:/away")
+    catalog.alter_table("web", "clicks", away)
+    part = next(iter(entry.partitions))
+    text = msgspec.structs.replace(part.storage, input_format="org.apache.hadoop.mapred.TextInputFormat")
+    catalog.alter_partition("web", "clicks_rt", msgspec.structs.replace(part, location="file:/away/day=d1"))
+    catalog.alter_partition("web", "clicks_ro", msgspec.structs.replace(part, storage=text))
+
+
+def test_another_location_or_format_is_found_and_repaired(served: Served) -> None:
+    served.run("register")
+    catalog = served.metastore.catalog
+    _misplaced(catalog)
+    code, found = served.run("check")
+    assert code == CorruptDataError.exit_code
+    partition = "has 1 partitions at another place or in another format, such as d1"
+    assert {(one["where"], one["what"]) for one in found} == {
+        ("web.clicks", "is a table of another place: file:/away"),
+        ("web.clicks_rt", partition),
+        ("web.clicks_ro", partition),
+    }
+    assert served.run("check", "--repair")[0] == 0
+    assert served.run("check") == (0, [])
+    _misplaced(catalog)
+    assert [round.error for round in served.metastore.reconciler.run_once()] == [None] * 3
+    assert served.run("check") == (0, [])
 
 
 def test_rebuild_says_what_was_wrong(served: Served) -> None:

@@ -23,7 +23,7 @@ def settings_in(place: Path, **more: object) -> MetastoreSettings:
     document = {
         "store": {"uri": str(place / "store")},
         "warehouse": (place / "warehouse").as_uri(),
-        "thrift": {"port": 0},
+        "thrift": {"port": 0, "locations": [place.as_uri()]},
         "http": {"port": 0},
         "drain_seconds": 2,
     }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from hive_metastore import ttypes
 
+from pipeline.metastore.catalog.claims import Going, places
+from pipeline.metastore.catalog.names import folded
 from pipeline.metastore.hive import from_thrift, to_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog, plain
+from pipeline.metastore.hive.table_files import is_external
 from pipeline.metastore.model.errors import NoSuchObjectError
 
 
@@ -40,14 +43,18 @@ def get_database_req(context: Context, args: Struct) -> Struct:
 
 
 def create_database(context: Context, args: Struct) -> None:
-    """Create a database. Its directory is made by whoever writes into it first."""
+    """Create a database and its directory."""
     of_catalog(args.database.catalogName)
-    context.catalog.create_database(from_thrift.database(args.database))
+    database = from_thrift.database(args.database)
+    with context.services.files.made([context.catalog.new_database(database).location]):
+        context.catalog.create_database(database)
 
 
 def alter_database(context: Context, args: Struct) -> None:
-    """Replace a database's description, parameters, owner and location."""
-    context.catalog.alter_database(database_name(args.dbname), from_thrift.database(args.db))
+    """Replace a database's description, parameters, owner and location. Its tables stay where they are."""
+    database = from_thrift.database(args.db)
+    context.services.files.allow(database.location)
+    context.catalog.alter_database(database_name(args.dbname), database)
 
 
 def drop_database(context: Context, args: Struct) -> None:
@@ -91,12 +98,19 @@ def check_database(context: Context, name: str) -> None:
 
 def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool | None) -> None:
     name, files = database_name(sent), context.services.files
-    for table in context.catalog.tables(name) if cascade and delete_data else ():
-        entry = context.catalog.table(name, table)
-        files.check(entry.table, [entry.table.location])
-    dropped = context.catalog.drop_database(name, cascade=bool(cascade))
-    for entry in dropped if delete_data else ():
-        files.delete_dropped(entry.table, [entry.table.location])
+    if not delete_data:
+        context.catalog.drop_database(name, cascade=bool(cascade))
+        return
+    location = context.catalog.database(name).location
+    entries = context.catalog.tables_named(name, context.catalog.tables(name)) if cascade else []
+    staying = tuple(place for entry in entries if is_external(entry.table) for place in places(entry))
+    managed = frozenset(entry.id for entry in entries if not is_external(entry.table))
+    going = Going(managed, databases=frozenset([folded(name)]), kept=staying)
+    for entry in entries:
+        files.check(context.catalog, entry.table, places(entry), going)
+    for entry in context.catalog.drop_database(name, cascade=bool(cascade)):
+        files.delete_dropped(context.catalog, entry.table, places(entry), going)
+    files.delete_dropped(context.catalog, None, [location], going)
 
 
 CALLS: dict[str, Handler] = {

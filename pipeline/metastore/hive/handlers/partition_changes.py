@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from hive_metastore import ttypes
 
+from pipeline.metastore.catalog.claims import Going
+from pipeline.metastore.catalog.locations import partition_location
 from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import CATALOG, partition_name
-from pipeline.metastore.catalog.partition_calls import values_of_name
+from pipeline.metastore.catalog.partition_calls import changed_locations, new_locations, values_of_name
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
@@ -16,16 +19,18 @@ from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.handlers.partition_specs import spread
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
+from pipeline.metastore.hive.table_files import Move, is_external
 from pipeline.metastore.model.errors import MetaError, NoSuchObjectError
-from pipeline.metastore.model.objects import Partition
+from pipeline.metastore.model.objects import Partition, Storage
 
 
 def add_partition(context: Context, args: Struct) -> Encoded:
     """Add a partition."""
     sent = args.new_part
     of_catalog(sent.catName)
-    database = database_name(sent.dbName)
-    added = context.catalog.add_partition(database, sent.tableName, from_thrift.partition(sent))
+    database, new = database_name(sent.dbName), from_thrift.partition(sent)
+    with _made(context, database, sent.tableName, [new]):
+        added = context.catalog.add_partition(database, sent.tableName, new)
     return _one(context, context.catalog.table(database, sent.tableName), added)
 
 
@@ -47,7 +52,8 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
         return ttypes.AddPartitionsResult()
     database, name = database_name(request.dbName), request.tblName
     parts = _parts_of(context, database, name, request.parts)
-    added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
+    with _made(context, database, name, parts):
+        added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
     if not request.needResult:
         return ttypes.AddPartitionsResult()
     encoded = context.answers.partitions(context.catalog.table(database, name), added)
@@ -67,8 +73,9 @@ def append_partition_by_name(context: Context, args: Struct) -> Encoded:
 
 def alter_partition(context: Context, args: Struct) -> None:
     """Replace a partition."""
-    new = from_thrift.partition(args.new_part)
-    context.catalog.alter_partition(database_name(args.db_name), args.tbl_name, new)
+    database, new = database_name(args.db_name), from_thrift.partition(args.new_part)
+    _allow(context, database, args.tbl_name, [new])
+    context.catalog.alter_partition(database, args.tbl_name, new)
 
 
 def alter_partitions(context: Context, args: Struct) -> None:
@@ -86,7 +93,7 @@ def alter_partitions_req(context: Context, args: Struct) -> Struct:
 def rename_partition(context: Context, args: Struct) -> None:
     """Give a partition other values."""
     new = from_thrift.partition(args.new_part)
-    context.catalog.rename_partition(database_name(args.db_name), args.tbl_name, args.part_vals or (), new)
+    _rename(context, args.db_name, args.tbl_name, args.part_vals or (), new)
 
 
 def rename_partition_req(context: Context, args: Struct) -> Struct:
@@ -94,7 +101,7 @@ def rename_partition_req(context: Context, args: Struct) -> Struct:
     request = args.req
     of_catalog(request.catName)
     new = from_thrift.partition(request.newPart)
-    context.catalog.rename_partition(database_name(request.dbName), request.tableName, request.partVals or (), new)
+    _rename(context, request.dbName, request.tableName, request.partVals or (), new)
     return ttypes.RenamePartitionResponse()
 
 
@@ -140,7 +147,9 @@ def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
         return []
     of_catalog(sent[0].catName)
     database, name = database_name(sent[0].dbName), sent[0].tableName
-    return context.catalog.add_partitions(database, name, _parts_of(context, database, name, sent))
+    parts = _parts_of(context, database, name, sent)
+    with _made(context, database, name, parts):
+        return context.catalog.add_partitions(database, name, parts)
 
 
 def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]) -> list[Partition]:
@@ -157,13 +166,60 @@ def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]
 
 def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
     database = database_name(args.db_name)
-    added = context.catalog.append_partition(database, args.tbl_name, values)
+    with _made(context, database, args.tbl_name, [Partition(tuple(values), Storage())]):
+        added = context.catalog.append_partition(database, args.tbl_name, values)
     entry = context.catalog.table(database, args.tbl_name)
     return _one(context, entry, added)
 
 
-def _alter(context: Context, database: str, name: str, sent: Sequence[Struct]) -> None:
-    context.catalog.alter_partitions(database_name(database), name, from_thrift.partitions(sent))
+@contextmanager
+def _made(context: Context, database: str, name: str, parts: Sequence[Partition]) -> Iterator[None]:
+    """The directories of partitions that are added in the block."""
+    entry = context.catalog.table(database, name) if context.catalog.has_table(database, name) else None
+    with context.services.files.made(new_locations(entry, parts) if entry else []):
+        yield
+
+
+def _allow(context: Context, database: str, name: str, parts: Sequence[Partition]) -> None:
+    """Refuse locations of changed partitions that clients may not name, but those that they have."""
+    if context.catalog.has_table(database, name):
+        known = context.catalog.table(database, name)
+        context.services.files.allow(*changed_locations(known, parts))
+
+
+def _alter(context: Context, sent_database: str, name: str, sent: Sequence[Struct]) -> None:
+    database, parts = database_name(sent_database), from_thrift.partitions(sent)
+    _allow(context, database, name, parts)
+    context.catalog.alter_partitions(database, name, parts)
+
+
+def _rename(context: Context, sent: str, name: str, values: Sequence[str], new: Partition) -> None:
+    """A partition of a managed table moves to the place that its new values give it."""
+    database, catalog = database_name(sent), context.catalog
+    entry = catalog.table(database, name) if catalog.has_table(database, name) else None
+    move = entry and _move(context, entry, values, new)
+    if not move:
+        catalog.rename_partition(database, name, values, new)
+        return
+    with context.services.files.moving(catalog, move):
+        catalog.rename_partition(database, name, values, new, move.new)
+
+
+def _move(context: Context, entry: TableEntry, values: Sequence[str], new: Partition) -> Move | None:
+    """The way of a partition's files; None if they stay, or if the change is refused."""
+    keys = entry.table.partition_keys
+    if is_external(entry.table) or len(keys) != len(values) or len(keys) != len(new.values):
+        return None
+    name, new_name = partition_name(keys, values), partition_name(keys, new.values)
+    before, place = entry.partitions.named(name), partition_location(entry.table, new.values)
+    if before is None or before.location is None or place is None or entry.partitions.named(new_name) is not None:
+        return None
+
+    def done() -> bool:
+        now = context.catalog.table(entry.table.database, entry.table.name)
+        return now.partitions.named(new_name) is not None
+
+    return Move(entry.table, Going(frozenset([entry.id]), frozenset([name])), before.location, place, done)
 
 
 def _drop_one(context: Context, entry: TableEntry, partition: Partition, delete_data: bool | None) -> bool:
@@ -175,12 +231,15 @@ def _drop(
     context: Context, entry: TableEntry, names: Sequence[str], delete_data: bool | None, *, if_exists: bool = False
 ) -> list[Partition]:
     table, files = entry.table, context.services.files
-    if delete_data:
-        going = [entry.partitions.named(name) for name in names]
-        files.check(table, [partition.location for partition in going if partition])
+    if not delete_data:
+        return context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
+    going = Going(frozenset([entry.id]), frozenset(names))
+    found = (entry.partitions.named(name) for name in names)
+    files.check(context.catalog, table, [partition.location for partition in found if partition], going)
     dropped = context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
-    if delete_data:
-        files.delete_dropped(table, [partition.location for partition in dropped])
+    locations = [partition.location for partition in dropped]
+    for location in files.delete_dropped(context.catalog, table, locations, going):
+        files.delete_parents(table, location, len(table.partition_keys) - 1)
     return dropped
 
 

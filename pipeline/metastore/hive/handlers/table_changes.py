@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 from hive_metastore import ttypes
 
+from pipeline.metastore.catalog.claims import Going, places
+from pipeline.metastore.catalog.locations import is_at_default, same_place
+from pipeline.metastore.catalog.names import folded
 from pipeline.metastore.hive import from_thrift
 from pipeline.metastore.hive.context import Context
 from pipeline.metastore.hive.generated import Struct
 from pipeline.metastore.hive.handlers.databases import check_database
 from pipeline.metastore.hive.methods import Handler
 from pipeline.metastore.hive.names import database_name, of_catalog
+from pipeline.metastore.hive.table_files import Move, is_external
 from pipeline.metastore.model.errors import InvalidObjectError, MetaError, NoSuchObjectError
 from pipeline.metastore.model.objects import Table
 
@@ -26,13 +31,13 @@ _CONSTRAINTS = (
 
 def create_table(context: Context, args: Struct) -> None:
     """Create a table."""
-    context.catalog.create_table(_table(args.tbl))
+    _create(context, _table(args.tbl))
 
 
 def create_table_with_constraints(context: Context, args: Struct) -> None:
     """Create a table. Constraints are refused, for the catalog keeps none."""
     _refuse_constraints(args)
-    context.catalog.create_table(_table(args.tbl))
+    _create(context, _table(args.tbl))
 
 
 def create_table_req(context: Context, args: Struct) -> None:
@@ -43,18 +48,18 @@ def create_table_req(context: Context, args: Struct) -> None:
         check_database(context, table.database)
     except NoSuchObjectError as error:
         raise InvalidObjectError(error.what, do_next=error.do_next) from error
-    context.catalog.create_table(table)
+    _create(context, table)
 
 
 def alter_table(context: Context, args: Struct) -> None:
     """Replace a table's definition; another name renames it."""
-    context.catalog.alter_table(database_name(args.dbname), args.tbl_name, _table(args.new_tbl))
+    _alter(context, args.dbname, args.tbl_name, _table(args.new_tbl))
 
 
 def alter_table_with_cascade(context: Context, args: Struct) -> None:
     """Replace a table's definition, and with ``cascade`` the columns of its partitions."""
     new = _table(args.new_tbl)
-    context.catalog.alter_table(database_name(args.dbname), args.tbl_name, new, cascade=bool(args.cascade))
+    _alter(context, args.dbname, args.tbl_name, new, cascade=bool(args.cascade))
 
 
 def alter_table_with_environment_context(context: Context, args: Struct) -> None:
@@ -62,7 +67,7 @@ def alter_table_with_environment_context(context: Context, args: Struct) -> None
     new = _table(args.new_tbl)
     cascade = _cascade(args.environment_context)
     _refuse_expectations(args.environment_context)
-    context.catalog.alter_table(database_name(args.dbname), args.tbl_name, new, cascade=cascade)
+    _alter(context, args.dbname, args.tbl_name, new, cascade=cascade)
 
 
 def alter_table_req(context: Context, args: Struct) -> Struct:
@@ -71,19 +76,62 @@ def alter_table_req(context: Context, args: Struct) -> Struct:
     of_catalog(request.catName)
     new, cascade = _table(request.table), _cascade(request.environmentContext)
     _refuse_expectations(request.environmentContext)
-    context.catalog.alter_table(database_name(request.dbName), request.tableName, new, cascade=cascade)
+    _alter(context, request.dbName, request.tableName, new, cascade=cascade)
     return ttypes.AlterTableResponse()
 
 
 def drop_table(context: Context, args: Struct) -> None:
     """Drop a table. Its files go as `table_files` says."""
     database, files = database_name(args.dbname), context.services.files
-    if args.deleteData:
-        found = context.catalog.table(database, args.name).table
-        files.check(found, [found.location])
+    if not args.deleteData:
+        context.catalog.drop_table(database, args.name)
+        return
+    found = context.catalog.table(database, args.name)
+    going = Going(frozenset([found.id]))
+    files.check(context.catalog, found.table, places(found), going)
     entry = context.catalog.drop_table(database, args.name)
-    if args.deleteData:
-        files.delete_dropped(entry.table, [entry.table.location])
+    files.delete_dropped(context.catalog, entry.table, places(entry), going)
+
+
+def _create(context: Context, table: Table) -> None:
+    with context.services.files.made([context.catalog.new_table(table).location]):
+        context.catalog.create_table(table)
+
+
+def _alter(context: Context, sent: str | None, name: str, new: Table, *, cascade: bool = False) -> None:
+    """A managed table that gets other names moves to the place that they give it, if it is where its names put it."""
+    database, catalog, files = database_name(sent), context.catalog, context.services.files
+    before = catalog.table(database, name) if catalog.has_table(database, name) else None
+    if new.location and not (before and same_place(before.table.location, new.location)):
+        files.allow(new.location)
+    place = _moved_to(context, before.table, new) if before else None
+    if before is None or place is None:
+        catalog.alter_table(database, name, new, cascade=cascade)
+        return
+    old = before.table.location
+    assert old is not None
+    placed = msgspec.structs.replace(new, location=place)
+    moving = Move(before.table, Going(frozenset([before.id])), old, place, lambda: _is_at(context, placed))
+    with files.moving(catalog, moving):
+        catalog.alter_table(database, name, placed, cascade=cascade, moved_from=old)
+
+
+def _moved_to(context: Context, before: Table, new: Table) -> str | None:
+    """The place that a table gets with other names; None if it stays."""
+    renamed = (folded(new.database), folded(new.name)) != (before.database, before.name)
+    elsewhere = bool(new.location) and not same_place(before.location, new.location)
+    if not renamed or elsewhere or is_external(before) or before.location is None:
+        return None
+    if context.catalog.has_table(new.database, new.name) or folded(new.database) not in context.catalog.databases():
+        return None  # the change is refused
+    if not is_at_default(before, context.catalog.database(before.database)):
+        return None
+    return context.catalog.place_of(new)
+
+
+def _is_at(context: Context, placed: Table) -> bool:
+    found = context.catalog.has_table(placed.database, placed.name)
+    return found and same_place(context.catalog.table(placed.database, placed.name).table.location, placed.location)
 
 
 def _table(sent: Struct) -> Table:
