@@ -80,7 +80,7 @@ class BatchRunner:
             if self.ledger.positions.ranges_to(before := Offsets(end).merge(place)):
                 self.run(batch_id, before, trigger_ms, engine)
             raise
-        return event if cut is None else dataclasses.replace(event, notices=cut.notices)
+        return event if cut is None else dataclasses.replace(event, notices=(*event.notices, *cut.notices))
 
     @property
     def waits(self) -> bool:

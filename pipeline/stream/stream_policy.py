@@ -155,6 +155,6 @@ class StreamPolicy:
                 self.ledger.note_behind(source, waiting)
         for source in {*failed, *report.skipped}:
             missed = report.skipped.get(source, set())
-            if source in failed:
+            if source in failed and source in report.tables:
                 missed = missed | report.tables[source].topics
             self.ledger.note_behind(source, batch.ranges.of_topics(missed).starts())
