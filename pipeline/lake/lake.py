@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.choose import LockConfig
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.presence import KnownTable, check_free
+from pipeline.lake.presence import KnownTable, check_free, judged
 from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.settings import LockingSettings, TableRules
-from pipeline.storage import AlreadyExistsError, Storage
+from pipeline.storage import AlreadyExistsError, Storage, StorageNotFoundError
 from pipeline.upsert.target import Target
 
 
@@ -62,8 +63,15 @@ class Lake:
                 known.check_there(storage)
             elif not HudiTable.exists(storage):
                 return None
-            opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
+            try:
+                opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
+            except StorageNotFoundError as error:
+                raise judged(storage, error) from error
         return opened
+
+    def judged(self, rules: TableRules, error: BinlakeError) -> BinlakeError:
+        """An error of the table at the rules' path, as ``presence.judged``."""
+        return judged(self.root.sub(rules.path), error)
 
     def look(self, rules: TableRules) -> LakeTable | None:
         """The table at the rules' path, opened read-only: nothing is rolled back or repaired."""

@@ -1,4 +1,5 @@
-"""Tables that must be in the lake: the stream's ledger says that they have commits.
+"""Tables that must be in the lake, because the stream's ledger says that they have commits; files that must be in a
+table, because the table says so.
 
 A table that is gone is never begun anew by itself: its new rows would stand for all of its rows. It stops, and a person
 chooses one of the ways out that ``LostTableError`` names.
@@ -10,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline.decode.changes import SourceTable
-from pipeline.errors import ConfigError, CorruptDataError
+from pipeline.errors import BinlakeError, ConfigError, CorruptDataError
+from pipeline.hudi.files.view import FileSlice
 from pipeline.hudi.table.table import HudiTable
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import NewestValues, RecordReader
 from pipeline.settings import Settings
-from pipeline.storage import Storage
+from pipeline.storage import Storage, StorageNotFoundError
 
 _WAYS_OUT = (
     "restore its directory from a copy; or fetch it anew (binlake table resync); or give up what is lost, and begin it "
@@ -27,6 +29,46 @@ _REMAINS = "restore what is missing from a copy; without one, move the directory
 
 class LostTableError(CorruptDataError):
     """The ledger says that a table has commits, and the lake has none of them."""
+
+
+class LostFileError(CorruptDataError):
+    """A table names a file that is not there."""
+
+
+def judged(storage: Storage, error: BinlakeError) -> BinlakeError:
+    """What an error says of the table at ``storage``: LostFileError for a file that the table, looked at again, still
+    names and that is not there; the error itself for any other. A file that another process has cleaned meanwhile is no
+    longer named, so that another attempt succeeds."""
+    path = _missing(storage, error)
+    if path is None or storage.stat(path) is not None:
+        return error
+    try:
+        named = any(path in _paths(piece) for piece in HudiTable.open(storage).file_slices())
+    except BinlakeError as again:
+        named = _missing(storage, again) == path
+    if not named:
+        return error
+    index = path.startswith(f"{_HOODIE}/metadata/")
+    return LostFileError(
+        "a file of the table's metadata table is gone" if index else "a file that the table names is gone",
+        do_next="run binlake repair, which makes the metadata table anew from the table's files"
+        if index
+        else "restore the file from a copy; without one, move the table's directory away, then fetch the table anew "
+        "(binlake table resync)",
+        path=f"{storage.uri}/{path}",
+    )
+
+
+def _missing(storage: Storage, error: BinlakeError) -> str | None:
+    """The path below the table's root of the file that an error did not find; None for another error."""
+    path, root = str(error.where.get("path", "")), f"{storage.uri}/"
+    return path.removeprefix(root) if isinstance(error, StorageNotFoundError) and path.startswith(root) else None
+
+
+def _paths(piece: FileSlice) -> Iterator[str]:
+    if piece.base_file is not None:
+        yield piece.base_file.path
+    yield from (file.path for file in piece.log_files)
 
 
 @dataclass(frozen=True, slots=True)

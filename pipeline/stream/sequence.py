@@ -245,8 +245,9 @@ class BatchSequence:
             if target.path in task_errors:
                 raise task_errors[target.path]
             return self._write_table(whole), None
-        except BinlakeError as failure:
+        except BinlakeError as error:
             self._lake.forget(target.path)
+            failure = self._lake.judged(self._settings.table_rules(target.source), error)
             if isinstance(failure, UnsupportedError):
                 self._lessons.refused[target.source] = str(failure)
             return TableOutcome(None, counts), failure

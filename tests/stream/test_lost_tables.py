@@ -1,4 +1,4 @@
-"""Tables that vanish from the lake, or go back to an older copy, while the ledger knows more of them."""
+"""Tables and files that vanish from the lake, and older copies in their place, while the ledger knows more of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from pipeline.cli.app import app
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, TableStoppedError
 from pipeline.lake.resync_request import resync_request
@@ -205,3 +208,64 @@ def test_random_losses_and_older_copies(tmp_path: Path, seed: int) -> None:
     lost = [source for source, stop in stopped.items() if stop.kind == "LostTableError"]
     assert all(str(source) in audited.output for source in lost)
     assert (audited.exit_code != 0) >= bool(lost)
+
+
+def data_files(table: Path) -> list[Path]:
+    return [f for f in table.rglob("*") if f.is_file() and (f.suffix == ".parquet" or ".log." in f.name)]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"type": "copy_on_write"},
+        {"index": {"type": "simple"}},
+        {"index": {"type": "record_index"}},
+        {"merge": {"engine": "partial_update"}},
+    ],
+    ids=lambda rules: next(iter(rules)),
+)
+def test_a_lost_data_file_stops_its_table_alone(tmp_path: Path, rules: dict[str, Any]) -> None:
+    lake = FedLake(tmp_path, rules)
+    lake.feed(3)
+    place = lake.path / "shop/a"
+    kept = shutil.copytree(place, tmp_path / "copy")
+    for file in data_files(place):
+        if ".hoodie" not in file.parts:
+            file.unlink()
+    lake.start()
+    lake.feed_any()
+    (stop,) = lake.runner.ledger.stopped.values()
+    assert (stop.kind, list(lake.runner.ledger.stopped), lake.runner.ledger.late) == ("LostFileError", [A], [])
+    assert "restore the file" in stop.do_next
+    assert stands_right(lake, "b")
+    for file in data_files(kept):
+        shutil.copy(file, place / file.relative_to(kept))
+    lake.go_on()
+    lake.check(name="a")
+
+
+def test_a_lost_metadata_table_stops_its_table_alone(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path)
+    lake.feed(3)
+    shutil.rmtree(lake.path / "shop/a/.hoodie/metadata/files")
+    lake.start()
+    lake.feed_any()
+    (stop,) = lake.runner.ledger.stopped.values()
+    assert (list(lake.runner.ledger.stopped), lake.runner.ledger.late) == ([A], [])
+    assert "binlake repair" in stop.do_next
+    assert stands_right(lake, "b")
+    repaired = CliRunner().invoke(app, ["repair", str(lake.path / "shop/a"), "--yes"])
+    assert repaired.exit_code == 0, repaired.output
+    lake.go_on()
+    lake.check(name="a")
+
+
+def test_the_only_table_with_a_lost_file_is_no_outage(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path, {"type": "copy_on_write"})
+    lake.feed(3, ("a",))
+    for file in data_files(lake.path / "shop/a"):
+        if ".hoodie" not in file.parts:
+            file.unlink()
+    lake.start()
+    lake.batch(("a",))
+    assert [stop.kind for stop in lake.runner.ledger.stopped.values()] == ["LostFileError"]
