@@ -40,10 +40,16 @@ def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | B
 
 def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
     """The tables of the ledger that were not found."""
-    ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    try:
+        ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    except BinlakeError as error:
+        yield BrokenTable("the ledger", error)
+        return
+    if ledger is None:
+        return
     there = {table.source for table in found if isinstance(table, CatalogTable)}
     broken = {table.name for table in found if isinstance(table, BrokenTable)}
-    for source in ledger.tables if ledger is not None else ():
+    for source in ledger.tables:
         if source not in there and settings.table_rules(source).path not in broken:
             try:
                 check_known(settings, root, ledger, source)

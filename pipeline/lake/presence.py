@@ -40,9 +40,11 @@ def judged(storage: Storage, error: BinlakeError) -> BinlakeError:
     names and that is not there; the error itself for any other. A file that another process has cleaned meanwhile is no
     longer named, so that another attempt succeeds."""
     path = _missing(storage, error)
-    if path is None or storage.stat(path) is not None:
+    if path is None:
         return error
     try:
+        if storage.stat(path) is not None:
+            return error
         named = any(path in _paths(piece) for piece in HudiTable.open(storage).file_slices())
     except BinlakeError as again:
         named = _missing(storage, again) == path

@@ -118,7 +118,9 @@ def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opene
     row of an initial snapshot. After the loss of the ledger, the rows themselves tell."""
     snapshot = ordering_value(settings.source.epoch, 0, (1 << POSITION_BITS) - 1)
     orders = [order for parts in ledger.heights.get(origin, {}).values() for order, _ in parts.values()]
-    return max([snapshot, *(orders or (_stored_orders(opened) if opened is not None else ()))])
+    if not orders and opened is not None:
+        orders = _stored_orders(opened)
+    return max([snapshot, *orders])
 
 
 def _stored_orders(opened: HudiTable) -> list[int]:

@@ -236,8 +236,8 @@ class BatchSequence:
         target, counts = table_input.report.target, copy.copy(table_input.report.counts)
         try:
             whole = self._policy.commit_input(table_input)
-        except BinlakeError as failure:
-            return TableOutcome(None, counts), failure
+        except BinlakeError as error:
+            return TableOutcome(None, counts), error
         if whole is None:
             counts.settle()
             return TableOutcome(None, counts), None
