@@ -29,7 +29,7 @@ from pipeline.source.client import secrets_of
 from pipeline.source.positions import end_offsets
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
-from pipeline.spark.tasks import cause_of, service_tasks
+from pipeline.spark.tasks import cause_of, jvm_has_ended, service_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
@@ -159,7 +159,7 @@ class Stream:
                 self._between.finish()
                 complain_of_tables(self._runner.ledger)
         finally:
-            if self._query is not None:
+            if self._query is not None and not jvm_has_ended(self._spark.sparkContext):
                 self._query.stop()
             self._runner.close()
             self._lease.give_back()
@@ -177,6 +177,13 @@ class Stream:
                         fields = {"event": "not_settled", "error": error.what}
                         _log.debug("what waits between two batches was not done: %s", error, extra=fields)
         except Exception as error:
+            if jvm_has_ended(self._spark.sparkContext):
+                _log.debug("Spark's JVM has ended", exc_info=True)
+                raise TransientError(
+                    "Spark's JVM has ended while the stream ran: it was killed, ran out of memory or crashed",
+                    do_next="start again; if it comes again, see the kernel's log and raise spark.driver_memory_mb",
+                    stream=self._settings.name,
+                ) from None
             if self._error is not None:
                 raise self._error from error
             if not self._stop.is_set():
