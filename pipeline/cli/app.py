@@ -83,7 +83,7 @@ COMMANDS = (
         "table",
         "pipeline.cli.commands.table",
         "table",
-        "Pause, resume or fetch anew one table while the stream runs.",
+        "Pause, resume, fetch anew or forget one table while the stream runs.",
     ),
     Lazy(
         "compact",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +16,10 @@ from pipeline.hudi.locking.ownership import Locking
 from pipeline.lake.catalog import BrokenTable, CatalogTable, catalog_table, catalog_tables
 from pipeline.lake.lake import locking
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.presence import check_known
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
-from pipeline.storage import open_storage
+from pipeline.storage import Storage, open_storage
 
 LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
 Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
@@ -29,8 +31,30 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for ever
 
 
 def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:
-    """The tables that a command is for. Errors as ``stream.catalog_tables.catalog_tables``."""
-    return catalog_tables(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), names or ())
+    """The tables that a command is for; without names, those that the ledger knows and the lake has not, too, as broken
+    ones. Errors as ``lake.catalog.catalog_tables``."""
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    found = catalog_tables(settings, root, names or ())
+    return found if names else [*found, *_lost(settings, root, found)]
+
+
+def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
+    """The tables of the ledger that were not found."""
+    try:
+        ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    except BinlakeError as error:
+        yield BrokenTable("the ledger", error)
+        return
+    if ledger is None:
+        return
+    there = {table.source for table in found if isinstance(table, CatalogTable)}
+    broken = {table.name for table in found if isinstance(table, BrokenTable)}
+    for source in ledger.tables:
+        if source not in there and settings.table_rules(source).path not in broken:
+            try:
+                check_known(settings, root, ledger, source)
+            except BinlakeError as error:
+                yield BrokenTable(str(source), error)
 
 
 def chosen_one(settings: Settings, name: str) -> CatalogTable:

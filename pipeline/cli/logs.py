@@ -81,9 +81,22 @@ class JsonLines(JsonFormatter):
 
 @contextmanager
 def console_log(level: int = logging.INFO) -> Iterator[None]:
-    """Within, binlake's records of this level and above are printed on standard error."""
-    with _handled(ConsoleHandler(level), min(level, logging.INFO)):
-        yield
+    """Within, binlake's records of this level and above go to standard error, and the warnings of libraries."""
+    root = logging.getLogger()
+    others = logging.NullHandler() if root.handlers else logging.StreamHandler(sys.stderr)
+    others.setLevel(logging.WARNING)
+    others.addFilter(lambda record: _is_of_library(record, details=level == logging.DEBUG))
+    root.addHandler(others)
+    try:
+        with _handled(ConsoleHandler(level), min(level, logging.INFO)):
+            yield
+    finally:
+        root.removeHandler(others)
+
+
+def _is_of_library(record: logging.LogRecord, *, details: bool) -> bool:
+    """Whether a record is for people and nobody else prints it. What py4j says of a lost JVM comes as an error too."""
+    return not record.name.startswith(_PACKAGE.name) and (details or "py4j" not in Path(record.pathname).parts)
 
 
 @contextmanager

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.choose import LockConfig
 from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.presence import KnownTable, check_free, judged
 from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.settings import LockingSettings, TableRules
-from pipeline.storage import AlreadyExistsError, Storage
+from pipeline.storage import AlreadyExistsError, Storage, StorageNotFoundError
 from pipeline.upsert.target import Target
 
 
@@ -36,18 +38,40 @@ class Lake:
         self.registrar = registrar
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
+        self._known: dict[str, KnownTable] = {}
         #: How often a table was opened or created: facts derived from the open tables are valid until it grows.
         self.openings = 0
 
+    def expect(self, known: KnownTable) -> None:
+        """Note a table that must be there: ``get`` raises LostTableError if it is not, and nothing creates it."""
+        self._known[known.path] = known
+
+    def give_up(self, path: str) -> None:
+        """Take back ``expect``: the table may be created anew."""
+        self._known.pop(path, None)
+        self.forget(path)
+
     def get(self, rules: TableRules) -> LakeTable | None:
-        """The table at the rules' path, opened if necessary; None if it does not exist."""
-        known = self._open.get(rules.path)
-        if known is None:
+        """The table at the rules' path, opened if necessary; None if it does not exist.
+
+        Raises LostTableError for a table that must be there, and BinlakeError for one that cannot be opened.
+        """
+        opened, known = self._open.get(rules.path), self._known.get(rules.path)
+        if opened is None:
             storage = self.root.sub(rules.path)
-            if not HudiTable.exists(storage):
+            if known is not None:
+                known.check_there(storage)
+            elif not HudiTable.exists(storage):
                 return None
-            known = self._kept(rules, LakeTable.open(storage, rules, self._locking))
-        return known
+            try:
+                opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
+            except StorageNotFoundError as error:
+                raise judged(storage, error) from error
+        return opened
+
+    def judged(self, rules: TableRules, error: BinlakeError) -> BinlakeError:
+        """An error of the table at the rules' path, as ``presence.judged``."""
+        return judged(self.root.sub(rules.path), error)
 
     def look(self, rules: TableRules) -> LakeTable | None:
         """The table at the rules' path, opened read-only: nothing is rolled back or repaired."""
@@ -60,7 +84,7 @@ class Lake:
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         """The table at the rules' path, created for ``target`` if it does not exist.
 
-        Raises ConfigError if it does not belong to ``target``.
+        Raises ConfigError if it does not belong to ``target``, or there are other files where it would be created.
         """
         known = self.get(rules)
         if known is None:
@@ -70,6 +94,7 @@ class Lake:
 
     def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         storage = self.root.sub(rules.path)
+        check_free(storage)
         try:
             return LakeTable.create(storage, rules, target, columns, self._locking)
         except AlreadyExistsError:  # another writer created the table first

@@ -26,6 +26,7 @@ from pipeline.hudi.table.bucket_counts import BUCKETS_KEY, buckets_text
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.group_names import group_names, place_of
 from pipeline.lake.definition import metadata_config, table_config, table_schema
+from pipeline.lake.presence import KnownTable
 from pipeline.lake.registrar import NO_REGISTRAR, Registrar
 from pipeline.lake.table_writers import WritableTable
 from pipeline.merging.tombstones import TombstoneFiles
@@ -86,10 +87,17 @@ class LakeTable(WritableTable):
         self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
 
     @classmethod
-    def open(cls, storage: Storage, rules: TableRules, locking: Locking | None = None) -> LakeTable:
-        """Open an existing table, roll back the instants of dead writers, and read the newest commit records."""
+    def open(
+        cls, storage: Storage, rules: TableRules, locking: Locking | None = None, known: KnownTable | None = None
+    ) -> LakeTable:
+        """Open an existing table, roll back the instants of dead writers, and read the newest commit records.
+
+        ``known``: what the table must be; if it is not, LostTableError comes before anything is changed.
+        """
         metadata = metadata_config(rules)
         table = HudiTable.open(storage, metadata=metadata, locking=locking, conflicts=rules.conflicts)
+        if known is not None:
+            known.check_commits(table)
         table.config.check_writable()
         finish_pending_restores(table, metadata)
         table.rollback_pending()

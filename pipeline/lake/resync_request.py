@@ -14,6 +14,7 @@ from pipeline.hudi.definition.merging import Merging
 from pipeline.hudi.read.slice import read_file_slice
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.feeds import Feeds, SourceOf
+from pipeline.lake.presence import check_known, is_used
 from pipeline.lake.store_tables import refuse_of_store
 from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.position.ledger import Ledger
@@ -23,6 +24,7 @@ from pipeline.settings import Settings
 from pipeline.source.topic_names import topic_suffix
 from pipeline.storage import open_storage
 from pipeline.upsert.keyless import ROW_FIELD
+from pipeline.upsert.kind_rules import kind_of
 
 
 def resync_request(
@@ -52,32 +54,39 @@ def resync_request(
             table=str(table),
         )
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    opened = HudiTable.open(root.sub(settings.table_rules(table).path))
-    recorded = RecordReader.newest_of(opened)
+    storage = root.sub(settings.table_rules(table).path)
+    opened = None  # a lost table is fetched anew, too
+    if is_used(storage):
+        check_known(settings, root, ledger, table)
+        opened = HudiTable.open(storage)
+    recorded = RecordReader.newest_of(opened) if opened is not None else None
     origin = _origin(settings, ledger, table, opened, recorded)
-    prefix = debezium.topic_prefix or _prefix(origin.names, list(recorded.positions_of(settings.name)))
+    standing = recorded.positions_of(settings.name) if recorded is not None else ledger.applied(table)
+    prefix = debezium.topic_prefix or _prefix(origin.names, list(standing))
     newest = _newest_order(settings, ledger, origin.first, opened)
     order = max(newest, earlier.order + 1) if earlier is not None else newest  # its rows have the next value
     return ResyncRequest(new_uuid(), origin.known(), prefix, order, newest, now_ms())
 
 
 def _origin(
-    settings: Settings, ledger: Ledger, table: SourceTable, opened: HudiTable, recorded: RecordReader
+    settings: Settings, ledger: Ledger, table: SourceTable, opened: HudiTable | None, recorded: RecordReader | None
 ) -> SourceOf:
-    if opened.config.record_key_fields == (ROW_FIELD,):
+    if opened is not None and opened.config.record_key_fields == (ROW_FIELD,):
         raise UnsupportedError(
             "a table without a key cannot be fetched anew: its rows cannot be told apart",
             do_next="give it a key in tables.overrides, or load it again under a new path",
             table=str(table),
         )
-    refuse(opened.config.kind, Operation.RESYNC, str(table))
+    kind = opened.config.kind if opened is not None else kind_of(settings.table_rules(table))
+    refuse(kind, Operation.RESYNC, str(table))
     if settings.table_rules(table).merge.engine != "newest":
         raise UnsupportedError(
             "a table with a merge engine cannot be fetched anew: its rows are not those of the source",
             do_next="load it again under a new path",
             table=str(table),
         )
-    origins = Feeds.load(settings).of(table, {*ledger.heights, recorded.origin or table})
+    known = recorded.origin if recorded is not None else None
+    origins = Feeds.load(settings).of(table, {*ledger.heights, known or table})
     if len(origins) != 1 or origins[0].part is not None:
         raise UnsupportedError(
             f"several source tables go to {table}, and only a table of one source table can be fetched anew",
@@ -101,12 +110,14 @@ def _prefix(names: Sequence[SourceTable], topics: list[str]) -> str:
     return found.pop()
 
 
-def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opened: HudiTable) -> int:
+def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opened: HudiTable | None) -> int:
     """An ordering value that no stored row exceeds: of the newest change that the stream has read, and of the newest
     row of an initial snapshot. After the loss of the ledger, the rows themselves tell."""
     snapshot = ordering_value(settings.source.epoch, 0, (1 << POSITION_BITS) - 1)
     orders = [order for parts in ledger.heights.get(origin, {}).values() for order, _ in parts.values()]
-    return max([snapshot, *(orders or _stored_orders(opened))])
+    if not orders and opened is not None:
+        orders = _stored_orders(opened)
+    return max([snapshot, *orders])
 
 
 def _stored_orders(opened: HudiTable) -> list[int]:

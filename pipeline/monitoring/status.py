@@ -212,7 +212,7 @@ def lock_holder(storage: Storage) -> Writer | None:
         data = storage_lock.LockData.from_bytes(storage.read(storage_lock.LOCK_PATH), storage_lock.LOCK_PATH)
     except StorageNotFoundError:
         return _file_lock_holder(storage)
-    if not data.is_held():
+    if data.is_free or data.has_expired():
         return None
     host, pid = (data.process.host, data.process.pid) if data.process is not None else (None, None)
     return Writer(data.owner, host, pid, 0.0, alive=True)
@@ -222,7 +222,8 @@ def _file_lock_holder(storage: Storage) -> Writer | None:
     found = file_lock.find_lock(storage)
     if found is None:
         return None
-    silent_s, alive = (now_ms() - found.modified_ms) / 1000, not found.is_dead(foreign_expiry_s=0)
+    silent_s = (now_ms() - found.modified_ms) / 1000
+    alive = not (found.is_abandoned or found.has_expired(foreign_expiry_s=0))
     host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
     return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
 

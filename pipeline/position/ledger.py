@@ -148,6 +148,10 @@ class Ledger:
         """The newest resync of each table that was ever fetched anew."""
         return MappingProxyType(self._content.resyncs)
 
+    def forgotten_ms(self, table: SourceTable) -> int:
+        """The time of the newest request to forget a table that was carried out; 0 for none."""
+        return self._content.forgotten.get(table, 0)
+
     @property
     def late(self) -> list[SourceTable]:
         """Tables that are behind and are caught up by the stream itself."""
@@ -241,6 +245,16 @@ class Ledger:
         """Note that a table cannot go on by itself. ``topics``: those that feed it, unless it is behind already."""
         self._content.stopped[table] = stop
         self._hold(table, topics)
+
+    def note_forgotten(self, table: SourceTable, asked_ms: int) -> None:
+        """Note that a request to forget a table is carried out."""
+        self._content.forgotten[table] = asked_ms
+
+    def forget(self, table: SourceTable, asked_ms: int) -> None:
+        """Take back that a table has commits. If records wait for it, it begins anew with them."""
+        self.note_forgotten(table, asked_ms)
+        for known in (self._content.tables, self._content.applied, self._content.stopped):
+            known.pop(table, None)
 
     def _hold(self, table: SourceTable, topics: Iterable[str]) -> None:
         positions = self._content.positions

@@ -35,6 +35,7 @@ class LedgerContent:
         paused: tables that a person has paused -> since when, in ms since the epoch. They are ``behind`` too.
         stopped: tables that cannot go on by themselves. They are ``behind`` too.
         resyncs: the newest resync of each table that was ever fetched anew.
+        forgotten: tables that were forgotten -> the request that asked for it, in ms since the epoch.
     """
 
     stream: str
@@ -51,6 +52,7 @@ class LedgerContent:
     paused: dict[SourceTable, int] = field(default_factory=dict)
     stopped: dict[SourceTable, Stop] = field(default_factory=dict)
     resyncs: dict[SourceTable, Resync] = field(default_factory=dict)
+    forgotten: dict[SourceTable, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The content as values for ``json.dumps``."""
@@ -78,6 +80,7 @@ class LedgerContent:
             "paused": {_name(table): since_ms for table, since_ms in self.paused.items()},
             "stopped": {_name(table): stop.to_json() for table, stop in self.stopped.items()},
             "resyncs": {_name(table): resync.to_json() for table, resync in self.resyncs.items()},
+            "forgotten": {_name(table): asked_ms for table, asked_ms in self.forgotten.items()},
         }
         return {key: tables for key, tables in held.items() if tables}
 
@@ -101,6 +104,7 @@ class LedgerContent:
             paused={_source(name): since_ms for name, since_ms in data.get("paused", {}).items()},
             stopped={_source(name): Stop(*stop) for name, stop in data.get("stopped", {}).items()},
             resyncs={_source(name): Resync.from_json(resync) for name, resync in data.get("resyncs", {}).items()},
+            forgotten={_source(name): asked_ms for name, asked_ms in data.get("forgotten", {}).items()},
         )
 
 

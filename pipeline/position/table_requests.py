@@ -1,4 +1,4 @@
-"""What people ask of single tables while the stream runs: ``binlake table pause``, ``resume`` and ``resync``.
+"""What people ask of single tables while the stream runs: ``binlake table pause``, ``resume``, ``resync``, ``forget``.
 
 One small file beside the ledger. Only the commands write it, and the stream only reads it. What the stream has done
 about a request is in the ledger, which only the stream writes. So no lock is needed between them, and a lost ledger
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.clock import now_ms
@@ -46,11 +46,13 @@ class ResyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """The newest request about a table. ``asked_ms``: when it was paused or resumed, in ms since the epoch."""
+    """The newest request about a table. ``asked_ms``: when it was paused or resumed; ``forget_ms``: when it was asked
+    that the stream forgets its commits, 0 for never; both in ms since the epoch."""
 
     paused: bool = False
     asked_ms: int = 0
     resync: ResyncRequest | None = None
+    forget_ms: int = 0
 
 
 NO_REQUEST = TableRequest()
@@ -92,16 +94,23 @@ def change_request(state: Storage, table: SourceTable, change: Callable[[TableRe
 
 def paused(request: TableRequest) -> TableRequest:
     """The request to pause."""
-    return TableRequest(True, now_ms(), request.resync)
+    return replace(request, paused=True, asked_ms=now_ms())
 
 
 def resumed(request: TableRequest) -> TableRequest:
     """The request to go on."""
-    return TableRequest(False, now_ms(), request.resync)
+    return replace(request, paused=False, asked_ms=now_ms())
+
+
+def forgotten(request: TableRequest) -> TableRequest:
+    """The request to forget that a table has commits, and to go on."""
+    return replace(resumed(request), forget_ms=now_ms())
 
 
 def _to_json(table: SourceTable, request: TableRequest) -> dict[str, Any]:
     entry: dict[str, Any] = {"table": _names(table), "paused": request.paused, "asked_ms": request.asked_ms}
+    if request.forget_ms:
+        entry["forget_ms"] = request.forget_ms
     if (resync := request.resync) is not None:
         entry["resync"] = [
             resync.id,
@@ -119,7 +128,7 @@ def _from_json(entry: Mapping[str, Any]) -> TableRequest:
     if "resync" in entry:
         name, origin, prefix, order, place, asked_ms = entry["resync"]
         resync = ResyncRequest(str(name), SourceTable(*origin), str(prefix), int(order), int(place), int(asked_ms))
-    return TableRequest(bool(entry["paused"]), int(entry["asked_ms"]), resync)
+    return TableRequest(bool(entry["paused"]), int(entry["asked_ms"]), resync, int(entry.get("forget_ms", 0)))
 
 
 def _names(table: SourceTable) -> list[str]:

@@ -63,7 +63,8 @@ class LockingSettings(Section):
     wait_seconds: float = Field(default=60.0, gt=0)
     """How long to wait for a lock that another writer holds."""
     validity_seconds: float = Field(default=300.0, gt=0)
-    """Another writer may take over a lock that was not renewed for so long. At least ten times ``renew_seconds``."""
+    """Another writer may take over a lock that it has seen without renewal for so long, by its own clock: clocks may
+    differ. At least ten times ``renew_seconds``."""
     renew_seconds: float = Field(default=30.0, gt=0)
     """How often a lock that is held for a long time is renewed."""
     heartbeat_timeout_seconds: float = Field(default=600.0, gt=0)

@@ -53,7 +53,15 @@ def spark_session(settings: Settings) -> SparkSession:
             f"no Spark session: {error}", do_next="check JAVA_HOME (Java 17) and the spark section of the settings"
         ) from error
     session.sparkContext.setLogLevel("WARN")
+    _silence_accumulators(session)
     return session
+
+
+def _silence_accumulators(session: SparkSession) -> None:
+    """Keep PySpark's server of accumulators from printing a traceback when the JVM ends: other calls raise errors."""
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: _log.debug("the JVM has left the server of accumulators", exc_info=True)
 
 
 def prepare_spark() -> None:

@@ -43,6 +43,12 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
     return results
 
 
+def jvm_has_ended(context: SparkContext) -> bool:
+    """Whether the JVM that this process started is gone: killed, out of memory, crashed."""
+    process = getattr(context._gateway, "proc", None)  # None under spark-submit, which started the JVM itself
+    return process is not None and process.poll() is not None
+
+
 def cause_of(error: Exception) -> str:
     """The line with the cause: the last error that a traceback in the text names, else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -80,7 +80,7 @@ class BatchRunner:
             if self.ledger.positions.ranges_to(before := Offsets(end).merge(place)):
                 self.run(batch_id, before, trigger_ms, engine)
             raise
-        return event if cut is None else dataclasses.replace(event, notices=cut.notices)
+        return event if cut is None else dataclasses.replace(event, notices=(*event.notices, *cut.notices))
 
     @property
     def waits(self) -> bool:
@@ -146,8 +146,9 @@ class BatchRunner:
         self.ledger.save(self._state)
         return ProgressEvent(self.ledger.batch, 0.0, tables=(told,))
 
-    def _not_caught_up(self, source: SourceTable, error: BinlakeError) -> None:
+    def _not_caught_up(self, source: SourceTable, raised: BinlakeError) -> None:
         """Note a table that is still behind, and stop it if its error does not pass."""
+        error = self._lake.judged(self._settings.table_rules(source), raised)
         if self.tables.stop_if_final(source, error):
             self.ledger.save(self._state)
             return

@@ -116,9 +116,10 @@ class Derivations:
             return None
         try:
             done = (how or self._deriver.derive)(pair)
-        except BinlakeError as error:
+        except BinlakeError as raised:
             self._lake.forget(pair.wide_rules.path)
-            fields = {"event": "cannot_go_on", "table": str(pair.wide), "error": error.what, "next": error.do_next}
+            error = self._lake.judged(pair.cells_rules, self._lake.judged(pair.wide_rules, raised))
+            fields = {"event": "not_derived", "table": str(pair.wide), "error": error.what, "next": error.do_next}
             _log.error("%s could not be derived: %s", pair.wide, error, extra=fields)
             self._policy.cannot_go_on(pair.wide, error)
             return TableProgress(str(pair.wide), error=str(error))

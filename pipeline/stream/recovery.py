@@ -1,12 +1,17 @@
-"""Recovers a lost ledger: opens the tables of the lake and reads the stream's position from their commit records."""
+"""Opens the tables that a stream has written, before its first batch; a lost ledger is recovered from their commits."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+from pipeline.decode.changes import SourceTable
+from pipeline.errors import BinlakeError
 from pipeline.lake.catalog import catalog_table_at, table_paths
 from pipeline.lake.lake import Lake
+from pipeline.lake.presence import known_tables
+from pipeline.position.held_tables import needs_a_person
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
 from pipeline.position.recovery import recovered
@@ -32,3 +37,30 @@ def _records(settings: Settings, root: Storage, lake: Lake) -> Iterator[tuple[st
         table = lake.get(place.rules) if place is not None else None
         if table is not None:
             yield path, table.recorded
+
+
+def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTable, BinlakeError]:
+    """Open the tables of the ledger, so that each one's position is known before the first batch. From now on none of
+    them is created anew if it is gone.
+
+    Returns the tables that cannot be opened and need a person. The others go on without them, if the ledger knows their
+    topics. Raises BinlakeError for any other failure.
+    """
+    sources = list(ledger.tables)
+    if sources:
+        _log.info("opening %d tables", len(sources))
+    for known in known_tables(settings, ledger):
+        lake.expect(known)
+
+    def open_one(source: SourceTable) -> BinlakeError | None:
+        try:
+            lake.get(settings.table_rules(source))
+        except BinlakeError as error:
+            if not (needs_a_person(error) and (ledger.applied(source) or source in ledger.behind)):
+                raise
+            return error
+        return None
+
+    with ThreadPoolExecutor(8) as pool:
+        errors = zip(sources, pool.map(open_one, sources), strict=True)
+        return {source: error for source, error in errors if error is not None}

@@ -7,7 +7,6 @@ import json
 import logging
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.clock import monotonic_s
-from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, ConfigError, TransientError
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.registrar import NO_REGISTRAR, Registrar
@@ -23,7 +21,6 @@ from pipeline.lake.services.table_services import TableServices
 from pipeline.monitoring.monitor import Monitor
 from pipeline.monitoring.progress import OnProgress, ProgressEvent
 from pipeline.position.checkpoint import last_finished, planned_batch
-from pipeline.position.held_tables import needs_a_person
 from pipeline.position.lease import StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.topics import Topics
@@ -32,13 +29,13 @@ from pipeline.source.client import secrets_of
 from pipeline.source.positions import end_offsets
 from pipeline.source.times import offset_at
 from pipeline.spark.kafka_source import kafka_source
-from pipeline.spark.tasks import cause_of, service_tasks
+from pipeline.spark.tasks import cause_of, jvm_has_ended, service_tasks
 from pipeline.storage import Storage, open_storage
 from pipeline.storage.redaction import redact
 from pipeline.stream.batch import BatchRunner
 from pipeline.stream.between_batches import BetweenBatches, complain_of_tables
 from pipeline.stream.engine import DirectEngine, Engine, SourceEngine
-from pipeline.stream.recovery import recover
+from pipeline.stream.recovery import open_known, recover
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.stream.signals import SignalledConnector
 from pipeline.stream.transactions import Transactions, begin_transactions
@@ -104,7 +101,7 @@ class Stream:
         if settings.batch.transaction_consistent:
             self._start = begin_transactions(settings.kafka, ledger, self._start)
         ledger.begin_at(self._start)
-        unopened = self._open_known(lake, ledger)
+        unopened = open_known(self._settings, lake, ledger)
         services = TableServices(service_tasks(self._spark.sparkContext))
         transactions = self._transactions(ledger)
         connector = SignalledConnector.of(settings)
@@ -135,29 +132,6 @@ class Stream:
         config = self._settings.kafka.client_properties()
         return Transactions(self._settings, ledger, partial(self._direct.survey, config), partial(offset_at, config))
 
-    def _open_known(self, lake: Lake, ledger: Ledger) -> dict[SourceTable, BinlakeError]:
-        """Open the tables that this stream has written, so that each one's position is known before the first batch.
-
-        Returns the tables that cannot be opened and need a person. The others go on without them, if the ledger knows
-        their topics. Raises BinlakeError for any other failure.
-        """
-        sources = list(ledger.tables)
-        if sources:
-            _log.info("opening %d tables", len(sources))
-
-        def open_one(source: SourceTable) -> BinlakeError | None:
-            try:
-                lake.get(self._settings.table_rules(source))
-            except BinlakeError as error:
-                if not (needs_a_person(error) and (ledger.applied(source) or source in ledger.behind)):
-                    raise
-                return error
-            return None
-
-        with ThreadPoolExecutor(8) as pool:
-            errors = zip(sources, pool.map(open_one, sources), strict=True)
-            return {source: error for source, error in errors if error is not None}
-
     def _checkpoint_place(self) -> str:
         """The directory of Spark's checkpoint. It is disposable, so it lies beside the ledger only if Spark can write
         there without further configuration."""
@@ -185,7 +159,7 @@ class Stream:
                 self._between.finish()
                 complain_of_tables(self._runner.ledger)
         finally:
-            if self._query is not None:
+            if self._query is not None and not jvm_has_ended(self._spark.sparkContext):
                 self._query.stop()
             self._runner.close()
             self._lease.give_back()
@@ -203,6 +177,13 @@ class Stream:
                         fields = {"event": "not_settled", "error": error.what}
                         _log.debug("what waits between two batches was not done: %s", error, extra=fields)
         except Exception as error:
+            if jvm_has_ended(self._spark.sparkContext):
+                _log.debug("Spark's JVM has ended", exc_info=True)
+                raise TransientError(
+                    "Spark's JVM has ended while the stream ran: it was killed, ran out of memory or crashed",
+                    do_next="start again; if it comes again, see the kernel's log and raise spark.driver_memory_mb",
+                    stream=self._settings.name,
+                ) from None
             if self._error is not None:
                 raise self._error from error
             if not self._stop.is_set():

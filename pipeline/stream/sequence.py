@@ -23,6 +23,7 @@ from pipeline.lake.names import KeptNames
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
+from pipeline.lake.unmatched import ShownColumns
 from pipeline.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 from pipeline.position.binlog_height import Heights, climbed
 from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
@@ -42,7 +43,7 @@ from pipeline.stream.record_counts import (
     table_progress,
 )
 from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.table_inputs import Outcome, table_inputs
+from pipeline.stream.table_inputs import Outcome, table_inputs, take_refused
 from pipeline.tasks.plan import BatchPlan
 from pipeline.upsert.truncates import Truncates
 
@@ -87,6 +88,7 @@ class BatchSequence:
         self._lessons = Lessons(settings, lake, registry, self._ddl, policy)
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
         self._names = KeptNames(lake.root, settings.name) if policy.holds else None
+        self._shown = ShownColumns(settings, lake.root) if policy.holds else None
         self._mean_bytes = 600.0
 
     @property
@@ -144,6 +146,7 @@ class BatchSequence:
         self._registry.refresh()
         plan, outcome = self._execute(batch, engine)
         executed = monotonic_s()
+        refused = take_refused(outcome, plan) if self._policy.holds else {}
         try:
             heights = self._check(batch, plan, outcome)
             self._quarantine.write(
@@ -169,7 +172,12 @@ class BatchSequence:
             "commit": (committed - executed) * 1000,
             **({"derive": took_ms(derived)} if derived else {}),
         }
+        failed |= refused
+        derived += [TableProgress(table=str(source), error=str(error)) for source, error in refused.items()]
         event = self._event(batch, outcome, [*tables, *derived], stages)
+        if self._shown is not None:
+            notices = tuple(f"matches nothing so far: {one}" for one in self._shown.keep(outcome.report.shown))
+            event = dataclasses.replace(event, notices=notices)
         self._policy.ledger.climb(heights)
         self._policy.advance(batch, outcome, failed)
         return Applied(event, failed)
@@ -252,8 +260,8 @@ class BatchSequence:
         target, counts = table_input.report.target, copy.copy(table_input.report.counts)
         try:
             whole = self._policy.commit_input(table_input)
-        except BinlakeError as failure:
-            return TableOutcome(None, counts), failure
+        except BinlakeError as error:
+            return TableOutcome(None, counts), error
         if whole is None:
             counts.settle()
             return TableOutcome(None, counts), None
@@ -262,8 +270,9 @@ class BatchSequence:
             if target.path in task_errors:
                 raise task_errors[target.path]
             return self._write_table(whole), None
-        except BinlakeError as failure:
+        except BinlakeError as error:
             self._lake.forget(target.path)
+            failure = self._lake.judged(self._settings.table_rules(target.source), error)
             if isinstance(failure, UnsupportedError):
                 self._lessons.refused[target.source] = str(failure)
             return TableOutcome(None, counts), failure

@@ -68,7 +68,15 @@ def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
         finally:
             wait([worker])
             if starting.exception() is None:
-                starting.result().stop()
+                _end(starting.result())
+
+
+def _end(session: SparkSession) -> None:
+    """Stop a session, unless its JVM is gone: every call to it would fail."""
+    from pipeline.spark.tasks import jvm_has_ended
+
+    if not jvm_has_ended(session.sparkContext):
+        session.stop()
 
 
 def _start_worker(session: SparkSession) -> None:

@@ -9,6 +9,7 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, UnsupportedError
 from pipeline.lake.lake import Lake
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.presence import KnownTable
 from pipeline.lake.table_commit import TableInput
 from pipeline.position.commit_record import NO_NOTES, CommitNotes
 from pipeline.position.ledger import Ledger
@@ -99,7 +100,9 @@ class StreamPolicy:
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
         """See BatchPolicy."""
-        self.ledger.table_committed(source, table.rules.path, table.standing(self._settings.name))
+        path = table.rules.path
+        self.ledger.table_committed(source, path, table.standing(self._settings.name))
+        self._lake.expect(KnownTable(source, path, path))
         self._note_topics(source, table)
 
     def derives(self, wide: SourceTable) -> bool:
@@ -152,6 +155,6 @@ class StreamPolicy:
                 self.ledger.note_behind(source, waiting)
         for source in {*failed, *report.skipped}:
             missed = report.skipped.get(source, set())
-            if source in failed:
+            if source in failed and source in report.tables:
                 missed = missed | report.tables[source].topics
             self.ledger.note_behind(source, batch.ranges.of_topics(missed).starts())

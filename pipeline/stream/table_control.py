@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError
 from pipeline.lake.lake import Lake
+from pipeline.lake.presence import is_used
 from pipeline.position.held_tables import Resync, ResyncStep, Stop, needs_a_person
 from pipeline.position.ledger import Ledger
 from pipeline.position.table_requests import NO_REQUEST, Requests, TableRequest, load_requests
@@ -77,6 +78,7 @@ class TableControl:
         return table not in self._tried or self.request(table).asked_ms >= self._ledger.stopped[table].tried_ms
 
     def _take(self, table: SourceTable, request: TableRequest) -> bool:
+        forgot = self._take_forget(table, request)
         changed = request.paused != (table in self._ledger.paused)
         if changed and request.paused:
             self._ledger.pause(table, self.topics(table), request.asked_ms)
@@ -90,7 +92,26 @@ class TableControl:
         if resync is not None and (known is None or known.id != resync.id):
             self._ledger.note_resync(table, Resync(resync.id, ResyncStep.ASKED))
             changed = True
-        return changed
+        return changed or forgot
+
+    def _take_forget(self, table: SourceTable, request: TableRequest) -> bool:
+        """Forget that a table has commits, once for each request, unless it is there again: its position counts then.
+        Returns whether the ledger changed."""
+        if request.forget_ms <= self._ledger.forgotten_ms(table):
+            return False
+        rules = self._settings.table_rules(table)
+        there = is_used(self._lake.root.sub(rules.path))
+        if there:
+            _log.warning(
+                "%s is there and is not forgotten", table, extra={"event": "not_forgotten", "table": str(table)}
+            )
+            self._ledger.note_forgotten(table, request.forget_ms)
+            return True
+        self._lake.give_up(rules.path)
+        self._tried.discard(table)
+        self._ledger.forget(table, request.forget_ms)
+        _log.warning("%s is forgotten and begins anew", table, extra={"event": "table_forgotten", "table": str(table)})
+        return True
 
     def topics(self, table: SourceTable) -> Iterable[str]:
         """The topics that feed a table; empty if it has never committed."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipeline.decode.changes import Control, ControlKind
+from pipeline.decode.changes import Control, ControlKind, Quarantined, SourceTable
+from pipeline.errors import BinlakeError, ConfigError
 from pipeline.lake.lake import Lake
 from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
@@ -14,6 +15,7 @@ from pipeline.stream.record_counts import count_records
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
 from pipeline.upsert.parcel import Parcel
+from pipeline.upsert.prepare import TABLE_REFUSED
 from pipeline.upsert.truncates import NOTHING_TRUNCATED
 
 _NEW = TableState()
@@ -44,6 +46,36 @@ class Outcome:
             else:
                 outcome.report.add(item)
         return outcome
+
+
+def take_refused(outcome: Outcome, plan: BatchPlan) -> dict[SourceTable, BinlakeError]:
+    """Take the tables out of a batch of which the settings, or the lake, accept no record at all: each with the reason.
+
+    Their records wait until a person has corrected the cause. Records of a table that refuses only some of them, or
+    that a commit has refused, stay among the quarantined.
+    """
+    report = outcome.report
+    found: dict[SourceTable, BinlakeError] = {}
+    kept: list[Quarantined] = []
+    for record in report.quarantined:
+        source = record.source
+        if record.reason != TABLE_REFUSED or source is None or source in report.tables or _refuses(plan, source):
+            kept.append(record)
+            continue
+        if source not in found:
+            found[source] = ConfigError(
+                f"every record of the table is refused: {record.detail}",
+                do_next="correct the settings or the source; or leave the table out (tables.exclude)",
+                table=str(source),
+            )
+        report.skipped.setdefault(source, set()).add(record.topic)
+    report.quarantined = kept
+    return found
+
+
+def _refuses(plan: BatchPlan, source: SourceTable) -> bool:
+    """Whether the lake table has refused a commit, so that all its records go to quarantine."""
+    return plan.states.get(source, _NEW).refused is not None
 
 
 def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableInput]:

@@ -99,7 +99,7 @@ def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
 
 def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = None) -> bool:
     if plan.only is not None:
-        return source == plan.only
+        return source == plan.only and plan.tables.selects(origin or source)
     return plan.tables.selects(origin or source) and not plan.states.get(source, _NEW).skipped
 
 
@@ -116,6 +116,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     if not _wanted(plan, source, origin):
         _report_unwanted(plan, batch, report)
         return []
+    report.shown.setdefault(origin, set()).update(column.name for column in batch.schema.columns)
     if (stretch := stretch_of(batch, origin)) is not None:
         report.stretches.append(stretch)
     state, part = plan.states.get(source, _NEW), part_of(origin, plan.tables)

@@ -160,7 +160,8 @@ class TaskReport:
     """The report of one task, returned besides its parcels.
 
     ``quarantined_count``: the number of quarantined records, without those of refused tables; the records themselves
-    are kept only up to the threshold. ``skipped``: topics with records of tables that are behind. ``held``: for each
+    are kept only up to the threshold. ``shown``: the columns of each source table, whether its
+    records are accepted or not. ``skipped``: topics with records of tables that are behind. ``held``: for each
     table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``stage_ms``: time by
     stage, in milliseconds.
     """
@@ -170,6 +171,7 @@ class TaskReport:
     quarantined_count: int = 0
     controls: list[Control] = field(default_factory=list)
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
+    shown: dict[SourceTable, set[str]] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
     inferred: dict[SourceTable, dict[str, InferredType]] = field(default_factory=dict)
     skipped: dict[SourceTable, set[str]] = field(default_factory=dict)
@@ -188,6 +190,8 @@ class TaskReport:
         self.controls += other.controls
         for key, count in other.filtered.items():
             self.filtered[key] = self.filtered.get(key, 0) + count
+        for source, names in other.shown.items():
+            self.shown.setdefault(source, set()).update(names)
         for source, names in other.unknown_columns.items():
             self.unknown_columns.setdefault(source, set()).update(names)
         for source, columns in other.inferred.items():

@@ -8,10 +8,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from pipeline.cli.commands import check
-from pipeline.cli.commands.check import Check, Verdict, exit_code, known_tables
+from pipeline.cli.commands.check import Check, Verdict, exit_code, known_tables, named_tables
 from pipeline.decode.changes import SourceTable
 from pipeline.hudi.definition.config import TableConfig
 from pipeline.hudi.table.table import HudiTable
+from pipeline.lake.unmatched import unmatched_tables
 from pipeline.settings import Settings
 from pipeline.source.client import GROUP
 from pipeline.storage import open_storage
@@ -118,8 +119,8 @@ def test_many_buckets_are_warned_of(tmp_path: Path) -> None:
 def test_overrides_that_take_nothing_are_warned_of(tmp_path: Path) -> None:
     overrides = "tables: {overrides: [{match: shop.order}, {match: 'shop.*'}, {match: shop.orders}]}"
     chosen = settings(tmp_path, more=SCHEMAS + overrides)
-    found = check.check_overrides(chosen, known_tables(chosen, ["p.shop.orders"]))
-    assert [c.name for c in found] == ["tables.overrides[0]", "tables.overrides[2]"]
+    found = unmatched_tables(chosen, named_tables(chosen, ["p.shop.orders"]))
+    assert [one.where for one in found] == ["tables.overrides[0]", "tables.overrides[2]"]
 
 
 def test_nothing_is_said_of_overrides_while_the_topics_are_unknown(tmp_path: Path) -> None:

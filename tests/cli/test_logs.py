@@ -163,3 +163,25 @@ def test_the_library_leaves_logging_as_it_is() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "[('root', 30)]\n"
+
+
+def test_a_lost_jvm_prints_no_traceback_of_py4j_and_nothing_twice() -> None:
+    program = """
+import logging
+from pipeline.cli.logs import console_log
+
+GATEWAY = "import logging; logging.exception('Exception while sending command.')"
+with console_log(LEVEL):
+    exec(compile(GATEWAY, "/lib/py4j/java_gateway.py", "exec"))
+    logging.getLogger("pipeline.x").warning("of binlake")
+    logging.getLogger("urllib3").warning("of a library")
+"""
+
+    def said(level: int) -> str:
+        words = [sys.executable, "-c", program.replace("LEVEL", str(level))]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stderr
+
+    quiet = said(logging.INFO)
+    assert "Exception while sending" not in quiet
+    assert quiet.count("of binlake") == quiet.count("of a library") == 1
+    assert "Exception while sending" in said(logging.DEBUG)

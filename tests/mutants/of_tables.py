@@ -38,7 +38,7 @@ TABLES = (
     Mutant(
         "storage-lock", "the lock of object stores is respected while it is valid", "it counts as expired",
         "pipeline/hudi/locking/storage_lock.py",
-        "if current and current[0].is_held():\n                return self._held(*current)\n            data",
+        "if current and self._is_held(current[0]):\n                return self._held(*current)\n            data",
         "if current and not current:\n                return self._held(*current)\n            data",
         ("tests/hudi/locking/test_storage_lock.py",),
     ),

@@ -4,6 +4,7 @@ twice, and nothing left that a check of the tables would find."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -70,3 +71,30 @@ def test_killed_again_and_again(spark: SparkSession, kafka_broker: Broker, tmp_p
     for table in ("accounts", "transfers"):
         check_offsets(tmp_path / "lake" / "bank" / table)
         check_table(tmp_path / "lake" / "bank" / table)
+
+
+def jvm_of(process: subprocess.Popen[str]) -> int:
+    """The id of the JVM that a process has started."""
+    threads = Path(f"/proc/{process.pid}/task").iterdir()
+    children = {pid for thread in threads for pid in (thread / "children").read_text().split()}
+    (child,) = (int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "java")
+    return child
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_killed_jvm_ends_the_stream_with_one_line(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
+    sections = {"spark": {"driver_memory_mb": 512, "conf": {"spark.jars": ",".join(map(str, spark_packages()))}}}
+    played = Play(spark, kafka_broker, play(kafka_broker, "bank", "plain"), tmp_path / "lake", sections)
+    conf = tmp_path / "bank.yaml"
+    conf.write_text(json.dumps(played.document()))
+    process = start(conf)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("{"):
+        assert process.poll() is None
+    os.kill(jvm_of(process), signal.SIGKILL)
+    process.communicate(timeout=120)
+    said = conf.with_suffix(".log").read_text()
+    assert process.returncode == 75, said
+    assert "Traceback" not in said, said
+    assert said.count("Spark's JVM has ended") == 1, said

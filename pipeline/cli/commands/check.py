@@ -31,6 +31,7 @@ from pipeline.hudi.definition.kind import UNKNOWN
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.buckets.bucket_sizes import bucket_advice, proposed
 from pipeline.lake.merging_check import compare_merging
+from pipeline.lake.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
 from pipeline.merging.reader_limits import reader_limits
 from pipeline.settings import Settings, TableRules, TablesSettings
 from pipeline.source.registry import schema_registry
@@ -93,7 +94,9 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         checks += _check_tables(settings, known_tables(settings, probe.topics))
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
     if probe.topics:
-        checks += check_overrides(settings, known_tables(settings, probe.topics))
+        checks += (_nothing(one) for one in unmatched_tables(settings, named_tables(settings, probe.topics)))
+    if lake.verdict is Verdict.OK:
+        checks += _check_columns(settings)
     checks += _check_carried(settings, probe)
     return checks
 
@@ -181,11 +184,16 @@ def _check_state(settings: Settings) -> str:
 
 
 def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
+    """Those of the ``named_tables`` that are taken."""
+    return [table for table in named_tables(settings, topics) if settings.selects(table)]
+
+
+def named_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
     """The source tables that topic names (``<prefix>.<database>.<table>``) and the settings' schemas speak of."""
     names = [t.split(".")[-2:] for t in topics if t.count(".") >= 2]
     names += [s.split(".", 1) for s in settings.source.schemas if "." in s]
     tables = {SourceTable(database, table) for database, table in names}
-    return sorted((t for t in tables if settings.selects(t)), key=str)
+    return sorted(tables, key=str)
 
 
 def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
@@ -308,10 +316,14 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     return f"{config.bucket_count} buckets, as in the lake"
 
 
-def check_overrides(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
-    """Warn of overrides that no known table takes: most often a misspelled name."""
-    taken = {settings.tables.override_of(t) for t in tables}
-    for i, override in enumerate(settings.tables.overrides):
-        if i not in taken:
-            detail = f"{override.match} applies to none of the tables known by their topics"
-            yield Check(f"tables.overrides[{i}]", Verdict.WARNING, detail)
+def _check_columns(settings: Settings) -> Iterator[Check]:
+    """Warn of names that are no column of the tables whose columns are known: most often misspelt ones."""
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    try:
+        yield from map(_nothing, unmatched_columns(settings, known_columns(settings, lake)))
+    except StorageError as error:
+        yield _failed("columns", error)
+
+
+def _nothing(one: Unmatched) -> Check:
+    return Check(one.where, Verdict.WARNING, f"{one.name} {one.what}")

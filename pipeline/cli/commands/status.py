@@ -19,6 +19,7 @@ from pipeline.decode.options import Format
 from pipeline.derive.pairs import pair_of_wide
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.feeds import Feeds
+from pipeline.lake.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
 from pipeline.monitoring.wide_status import WideStatus, wide_status
@@ -37,10 +38,14 @@ def status(
     """Print the position and lag of the stream, and the state of each table. Changes nothing."""
     settings = Settings.load(conf)
     stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
+    unmatched = _unmatched(settings)
     if as_json:
-        _write(_stream_fields(stream, str(conf)))
+        names = [dataclasses.asdict(one) for one in unmatched]
+        _write({**_stream_fields(stream, str(conf)), "unmatched": names})
     else:
         _print_stream(stream, each=partitions, conf=str(conf))
+        for one in unmatched:
+            say(f"  matches nothing so far: {one}")
     found: list[TableStatus] = []
     form = Format(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
@@ -60,6 +65,12 @@ def status(
     elif found:
         _print_tables(found, str(conf))
     raise typer.Exit(code)
+
+
+def _unmatched(settings: Settings) -> list[Unmatched]:
+    """The names of the settings that match nothing that the stream has met; none before it has met anything."""
+    columns = known_columns(settings, open_storage(settings.lake.uri, settings.lake.storage_options()))
+    return [*unmatched_tables(settings, columns), *unmatched_columns(settings, columns)] if columns else []
 
 
 def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:

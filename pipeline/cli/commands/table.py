@@ -14,16 +14,27 @@ from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError
 from pipeline.hudi.definition.kind_support import Operation
 from pipeline.lake.names import TableNames, source_of
+from pipeline.lake.presence import is_used
 from pipeline.lake.store_tables import refuse_of_store
 from pipeline.position.ledger import Ledger
-from pipeline.position.table_requests import NO_REQUEST, TableRequest, change_request, load_requests, paused, resumed
+from pipeline.position.table_requests import (
+    NO_REQUEST,
+    TableRequest,
+    change_request,
+    forgotten,
+    load_requests,
+    paused,
+    resumed,
+)
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
 
 Name = Annotated[str, typer.Argument(help="The table, as database.table.", metavar="TABLE")]
 
 table = typer.Typer(
-    help="Pause, resume or fetch anew one table while the stream runs.", no_args_is_help=True, add_completion=False
+    help="Pause, resume, fetch anew or forget one table while the stream runs.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -68,9 +79,40 @@ def resync(
     source = _known(settings, ledger, name)
     asked = resync_request(settings, ledger, source, load_requests(state).get(source, NO_REQUEST).resync)
     partitions_of(settings.kafka.client_properties(), str(settings.source.debezium.signal_topic))  # it must be there
-    change_request(state, source, lambda request: dataclasses.replace(request, resync=asked))
+    lost = not is_used(_place(settings, source))
+
+    def ask(request: TableRequest) -> TableRequest:
+        return dataclasses.replace(forgotten(request) if lost else request, resync=asked)
+
+    change_request(state, source, ask)
     say(f"{source}: the stream asks the connector for all rows of {asked.origin} (signal {asked.id}).")
     say("binlake status shows how far it has come. The table stays readable; its old rows go at the end.")
+
+
+@table.command()
+def forget(conf: LakeConf, name: Name) -> None:
+    """Take back that a table which is gone has commits: it begins anew with the records that wait and come."""
+    settings = Settings.load(conf)
+    _, ledger = _stream_of(settings)
+    source = _known(settings, ledger, name)
+    place = _place(settings, source)
+    if is_used(place):
+        raise ConfigError(
+            "the table's directory has files, so its commits are not forgotten",
+            do_next="move the directory away first; a table that is whole needs no forgetting",
+            table=name,
+            path=place.uri,
+        )
+    _ask(settings, name, forgotten)
+    say(f"{source}: its commits are forgotten within seconds, or when the stream next runs. It begins anew with the")
+    say("records that wait and come, and lacks its earlier rows: binlake table resync fetches those of the source. A")
+    say("table that shall not come again is left out by tables.exclude.")
+
+
+def _place(settings: Settings, source: SourceTable) -> Storage:
+    """Where the lake table is, or would be."""
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return root.sub(settings.table_rules(source).path)
 
 
 def _resync_from_source(settings: Settings, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Elapsed time that includes pauses of the process or the machine."""
+"""Elapsed time that includes pauses of the process or the machine, and how long something was seen unchanged."""
 
 from __future__ import annotations
 
@@ -18,3 +18,18 @@ class Moment:
     def age_s(self) -> float:
         """Seconds since then."""
         return max(monotonic_s() - self.monotonic, (now_ms() - self.wall_ms) / 1000)
+
+
+class Watch:
+    """How long this process has seen one thing unchanged, by its monotonic clock alone: the clocks of two machines may
+    be hours apart."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._since_s = 0.0
+
+    def unchanged_s(self, state: object) -> float:
+        """Seconds since ``state`` was first seen, without another one in between."""
+        if state != self._state:
+            self._state, self._since_s = state, monotonic_s()
+        return monotonic_s() - self._since_s

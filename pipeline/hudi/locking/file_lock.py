@@ -5,7 +5,9 @@ The process that created ``.hoodie/lock`` holds the lock, and releases it by del
 minutes that its writer is configured with, or never. Ours names its holder, and its time of change is renewed.
 
 Taking over. A lock of ours is dead if its process is certainly gone, or its time of change is older than the validity
-in it. A lock that does not name its holder is dead after ``foreign_expiry_s``, if that is set. Deleting a dead lock is
+in it and this process has seen it unchanged for the whole validity by its own clock: the clocks of two machines may be
+hours apart, and a living holder renews its lock. A lock that does not name its holder is dead in the same way after
+``foreign_expiry_s``, if that is set. Deleting a dead lock is
 dangerous: another process may have deleted it a moment ago, and the present file may belong to a live holder. So it is
 deleted only under a claim, a file in ``.hoodie/.locks`` created exclusively, whose name is made from the dead lock's
 bytes and time of change:
@@ -35,7 +37,7 @@ from dataclasses import dataclass
 
 from pipeline.clock import new_uuid, now_ms
 from pipeline.errors import BinlakeError
-from pipeline.hudi.locking.elapsed import Moment
+from pipeline.hudi.locking.elapsed import Moment, Watch
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.hudi.locking.shared_lock import Lease, Refusal, SharedLock, describe_holder
 from pipeline.storage.abilities import Touchable, unsynced
@@ -69,10 +71,22 @@ class FoundLock:
         validity_s = self.validity_s if self.owner else foreign_expiry_s
         return self.modified_ms + round(validity_s * 1000) if validity_s else None
 
-    def is_dead(self, foreign_expiry_s: float) -> bool:
-        """Whether no process can still hold it."""
+    def has_expired(self, foreign_expiry_s: float) -> bool:
+        """Whether it has expired, if its holder's clock is right."""
         until = self.until_ms(foreign_expiry_s)
-        return (until is not None and now_ms() > until) or (self.process is not None and self.process.is_gone())
+        return until is not None and now_ms() > until
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its process was on this machine and has ended."""
+        return self.process is not None and self.process.is_gone()
+
+    def is_dead(self, watch: Watch, foreign_expiry_s: float) -> bool:
+        """Whether no process can still hold it. ``watch``: how long this process has seen it."""
+        silent_s = watch.unchanged_s(self.digest)
+        if self.is_abandoned:
+            return True
+        return self.has_expired(foreign_expiry_s) and silent_s >= (self.validity_s or foreign_expiry_s)
 
     @property
     def digest(self) -> str:
@@ -104,6 +118,8 @@ class FileLock(SharedLock):
         super().__init__(storage.uri, wait_s, validity_s, renew_s)
         self._storage = unsynced(storage)
         self._foreign_expiry_s = foreign_expiry_s
+        self._watch = Watch()
+        self._claims: dict[str, Watch] = {}
 
     def _try(self) -> Lease | Refusal:
         body, since = self._new_body(), Moment()
@@ -149,8 +165,9 @@ class FileLock(SharedLock):
         lock = find_lock(self._storage)
         if lock is None:
             return Refusal("somebody who has just freed it", "start again")
-        if lock.is_dead(self._foreign_expiry_s) and self._remove(lock):
+        if lock.is_dead(self._watch, self._foreign_expiry_s) and self._remove(lock):
             return self._try()
+        silent_s = self._watch.unchanged_s(lock.digest) if lock.has_expired(self._foreign_expiry_s) else None
         until = lock.until_ms(self._foreign_expiry_s)
         if until is None:
             return Refusal(
@@ -160,6 +177,7 @@ class FileLock(SharedLock):
         return Refusal(
             describe_holder(lock.owner or "Hudi's own", lock.process, lock.since_ms, until),
             "wait until it is done; if it is dead, start again after that time",
+            silent_s=silent_s,
         )
 
     def _remove(self, dead: FoundLock) -> bool:
@@ -173,7 +191,8 @@ class FileLock(SharedLock):
                 break
             except AlreadyExistsError:
                 claim = find_lock(self._storage, claims[-1])
-                if claim is None or not claim.is_dead(self._validity_s):
+                watch = self._claims.setdefault(claims[-1], Watch())
+                if claim is None or not claim.is_dead(watch, self._validity_s):
                     return False
         else:
             return False

@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.005, 0.5
 #: The part of the validity that must remain for a completing write to reach the store.
 _MARGIN = 0.1
+#: The part of the wait for which a lock must have been silent, to be waited for longer.
+_SILENT = 0.9
 
 
 @dataclass(eq=False, slots=True)
@@ -51,11 +53,16 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an attempt did not get the lock: another process holds it, or the store gave no answer."""
+    """Why an attempt did not get the lock: another process holds it, or the store gave no answer.
+
+    ``silent_s``: of a lock that has expired by the clock of its holder, how long this process has seen it unchanged;
+    None for any other. It is taken over when that has lasted for the whole validity.
+    """
 
     holder: str = ""
     do_next: str = ""
     cause: StorageError | None = None
+    silent_s: float | None = None
 
 
 class SharedLock(ABC):
@@ -139,11 +146,12 @@ class SharedLock(ABC):
                 self._ticker.add(got, partial(self._renew, got))
                 return got
             remaining_s = self._wait_s - began.age_s()
-            if remaining_s <= 0:
+            if remaining_s <= 0 and not _may_be_dead(got, began.age_s()):
                 raise got.cause or LockHeldError(
                     f"the table's lock is held by {got.holder}", do_next=got.do_next, table=self._uri
                 )
-            time.sleep(min(remaining_s, pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
+            left_s = remaining_s if remaining_s > 0 else pause
+            time.sleep(min(left_s, pause * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter
             pause = min(2 * pause, _LAST_PAUSE_S)
 
     def _renew(self, lease: Lease) -> None:
@@ -183,6 +191,12 @@ class SharedLock(ABC):
             "storage's health and this machine's clock",
             table=self._uri,
         )
+
+
+def _may_be_dead(refusal: Refusal, waited_s: float) -> bool:
+    """Whether the lock has not been renewed while this process waited for it, so that it waits until that is certain:
+    for the rest of the validity."""
+    return refusal.silent_s is not None and refusal.silent_s >= _SILENT * waited_s
 
 
 def describe_holder(owner: str, process: ProcessIdentity | None, since_ms: int | None, until_ms: int) -> str:

@@ -2,7 +2,10 @@
 
 ``.hoodie/.locks/table_lock.json`` holds ``expired``, ``validUntil`` (ms since the epoch) and ``owner``; other fields
 are ignored by Hudi. Ours adds ``process``, for users, and so that no process waits for a holder that died on this
-machine. The file is never deleted. It is only replaced if it still has the version that was read, so if several
+machine. ``validUntil`` is by the holder's clock, which may be hours apart from ours. So a lock that has expired is
+taken over only when this process has seen it unchanged for the whole validity, by its own clock: a living holder renews
+it.
+The file is never deleted. It is only replaced if it still has the version that was read, so if several
 processes find it free or dead, one gets it.
 
 The answer "not that version" is also given for a write of ours that was done, if its answer was lost and the client
@@ -20,7 +23,7 @@ from typing import Any
 
 from pipeline.clock import new_uuid, now_ms
 from pipeline.errors import CorruptDataError
-from pipeline.hudi.locking.elapsed import Moment
+from pipeline.hudi.locking.elapsed import Moment, Watch
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.hudi.locking.shared_lock import Lease, Refusal, SharedLock, describe_holder
 from pipeline.storage.abilities import ConditionalStore, ReplacedError, Version
@@ -62,11 +65,14 @@ class LockData:
             ) from error
         return cls(expired, until, owner, ProcessIdentity.from_json(fields.get("process")))
 
-    def is_held(self) -> bool:
-        """Whether a process may hold it."""
-        if self.expired or now_ms() > self.valid_until_ms + _DRIFT_MS:
-            return False
-        return self.process is None or not self.process.is_gone()
+    @property
+    def is_free(self) -> bool:
+        """Whether it was released, or its process was on this machine and has ended."""
+        return self.expired or (self.process is not None and self.process.is_gone())
+
+    def has_expired(self) -> bool:
+        """Whether it has expired, if its holder's clock is right."""
+        return now_ms() > self.valid_until_ms + _DRIFT_MS
 
 
 @dataclass(eq=False, slots=True)
@@ -100,11 +106,12 @@ class StorageLock(SharedLock):
         super().__init__(uri, wait_s, validity_s, renew_s)
         self._storage = storage.within(validity_s / 5)
         self._owner = new_uuid()
+        self._watch = Watch()
 
     def _try(self) -> Lease | Refusal:
         try:
             current = self._read()
-            if current and current[0].is_held():
+            if current and self._is_held(current[0]):
                 return self._held(*current)
             data, since = self._data(), Moment()
             try:
@@ -154,12 +161,18 @@ class StorageLock(SharedLock):
         return Refusal(
             describe_holder(data.owner, data.process, None, data.valid_until_ms),
             "wait until it is done; if it is dead, start again after that time",
+            silent_s=self._watch.unchanged_s(data) if data.has_expired() else None,
         )
+
+    def _is_held(self, data: LockData) -> bool:
+        """Whether a process may hold it: it is not free, and has not been silent for the whole validity."""
+        silent_s = self._watch.unchanged_s(data)
+        return not data.is_free and not (data.has_expired() and silent_s >= self._validity_s)
 
     def _beaten(self) -> Refusal:
         """Another process was first, or the file is an unanswered write of ours, which is marked expired."""
         current = self._read()
-        if current and current[0].is_held():
+        if current and self._is_held(current[0]):
             return self._held(*current)
         return Refusal("somebody who has just freed it", "start again")
 

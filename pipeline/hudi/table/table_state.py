@@ -210,13 +210,16 @@ class TableState:
         return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
 
     def refresh(self) -> bool:
-        """List the end of the timeline. True if another writer has written: file slices and schema may have changed."""
+        """List the end of the timeline. True if another writer has written, or the newest commit is gone, as when an
+        older copy of the table was put in its place: file slices and schema may have changed."""
+        last = self.timeline.last_completed()
         changed = self.timeline.refresh()
+        taken_back = not changed and self.timeline.last_completed() != last
         self._observe_times()
         if late := commits_after_rollback(self.storage, self.timeline, changed):
             self.timeline.archived(late)
             changed = [instant for instant in changed if instant not in late]
-        if changed:
+        if changed or taken_back:
             self.generation += 1
             overtaking = (self.action, *_OVERTAKING)
             self._foreign_writes += [
@@ -225,7 +228,7 @@ class TableState:
             self.schema = self._read_schema()
             self.take_in_buckets()
             self._index = None
-        return bool(changed)
+        return bool(changed) or taken_back
 
     def delete_late_completions(self) -> None:
         """List the whole timeline, and delete the completed files that appeared late (``actions.late_completion``).

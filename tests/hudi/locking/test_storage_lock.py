@@ -141,7 +141,7 @@ def test_a_foreign_lock_ends_with_its_validity_and_drift(store: Answering) -> No
     put(store, LockData(False, now_ms() + 300, "a-hudi-writer"))
     with pytest.raises(LockHeldError, match="a-hudi-writer"), lock_on(store, wait_s=0.5):
         pass
-    with lock_on(store, wait_s=1.5) as lock:
+    with lock_on(store, wait_s=1.5, validity_s=0.5) as lock:
         lock.check()
     put(store, LockData(True, now_ms() + 60_000, "a-hudi-writer"))
     with lock_on(store) as lock:

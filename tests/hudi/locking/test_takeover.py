@@ -20,13 +20,15 @@ from pipeline.storage.local import LocalStorage
 from tests.hudi.locking.stepping import every_order
 
 _VALIDITY_S = 300.0
+#: Shorter than two looks at the clock are apart: a dead lock is certain at first sight.
+_NO_TIME_S = 1e-9
 _GONE = replace(this_process(), started=-1)
 _numbers = itertools.count()
 
 
-def _body(owner: str, *, gone: bool) -> bytes:
+def _body(owner: str, *, gone: bool, validity_s: float = _VALIDITY_S) -> bytes:
     process = asdict(_GONE if gone else replace(this_process(), place="elsewhere"))
-    return json.dumps({"owner": owner, "process": process, "since": 1, "validity_s": _VALIDITY_S}).encode()
+    return json.dumps({"owner": owner, "process": process, "since": 1, "validity_s": validity_s}).encode()
 
 
 def _gone(root: Path) -> None:
@@ -34,7 +36,7 @@ def _gone(root: Path) -> None:
 
 
 def _silent(root: Path) -> None:
-    LocalStorage(root, fsync=False).create(LOCK_PATH, _body("silent", gone=False))
+    LocalStorage(root, fsync=False).create(LOCK_PATH, _body("silent", gone=False, validity_s=_NO_TIME_S))
     os.utime(root / LOCK_PATH, (1, 1))
 
 
@@ -44,7 +46,7 @@ def _foreign(root: Path) -> None:
 
 
 def _lock(storage: Storage) -> FileLock:
-    return FileLock(storage, validity_s=_VALIDITY_S, foreign_expiry_s=60.0)
+    return FileLock(storage, validity_s=_VALIDITY_S, foreign_expiry_s=_NO_TIME_S)
 
 
 class _Naive(FileLock):
@@ -134,6 +136,7 @@ def test_a_living_claimant_is_waited_for(tmp_path: Path) -> None:
     storage.create(claim, _body("claimant", gone=False))
     assert not isinstance(_lock(storage)._try(), Lease)
     assert json.loads(storage.read(LOCK_PATH))["owner"] == "silent"
+    storage.write(claim, _body("claimant", gone=False, validity_s=_NO_TIME_S))
     os.utime(tmp_path / "t" / claim, (1, 1))
     assert isinstance(_lock(storage)._try(), Lease)
 

@@ -1,0 +1,127 @@
+"""Writers whose clocks are hours apart: a living holder keeps its lock, a dead one loses it after the validity."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.hudi.locking import file_lock, storage_lock
+from pipeline.hudi.locking.base import LockHeldError
+from pipeline.hudi.locking.elapsed import Watch
+from pipeline.hudi.locking.file_lock import FileLock
+from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
+from pipeline.hudi.locking.shared_lock import Lease, SharedLock
+from pipeline.hudi.locking.storage_lock import StorageLock
+from pipeline.storage import open_storage
+from pipeline.storage.abilities import ConditionalStore
+from pipeline.storage.local import LocalStorage
+
+HOURS_MS = 3 * 3_600_000
+VALIDITY_S = 0.4
+
+
+class OtherMachine:
+    """Within, this process is one of another machine, whose clock is apart from ours."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, apart_ms: int) -> None:
+        self._patch, self._apart_ms = patch, apart_ms
+
+    def __enter__(self) -> None:
+        true_now, here = time.time_ns, this_process()
+        there = ProcessIdentity("elsewhere", here.pid, here.started, "elsewhere")
+        for module in (file_lock, storage_lock):
+            self._patch.setattr(module, "now_ms", lambda: true_now() // 1_000_000 + self._apart_ms)
+            self._patch.setattr(module, "this_process", lambda: there)
+
+    def __exit__(self, *_: object) -> None:
+        self._patch.undo()
+
+
+Make = Callable[..., SharedLock]
+
+
+@pytest.fixture(params=["file", "storage"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    def file(**times: float) -> SharedLock:
+        return FileLock(LocalStorage(tmp_path, fsync=False), **{"validity_s": VALIDITY_S, "renew_s": 60.0, **times})
+
+    def storage(**times: float) -> SharedLock:
+        store: Any = open_storage(f"memory://clocks/{tmp_path.name}")
+        assert isinstance(store, ConditionalStore)
+        uri = f"memory://{os.urandom(4).hex()}"  # its process's lock is not ours
+        return StorageLock(store, uri, **{"validity_s": VALIDITY_S, "renew_s": 60.0, **times})
+
+    return file if request.param == "file" else storage
+
+
+def held_elsewhere(make: Make, patch: pytest.MonkeyPatch, tmp_path: Path, apart_ms: int) -> tuple[SharedLock, Lease]:
+    """A lock that a writer of another machine holds. The time of change of its file is by that writer's clock, too, as
+    HDFS has it."""
+    with OtherMachine(patch, apart_ms):
+        theirs = make()
+        lease = theirs._try()
+    assert isinstance(lease, Lease)
+    stamp(tmp_path, apart_ms)
+    return theirs, lease
+
+
+def stamp(root: Path, apart_ms: int) -> None:
+    file = root / file_lock.LOCK_PATH
+    if file.exists():
+        at_ns = time.time_ns() + apart_ms * 1_000_000
+        os.utime(file, ns=(at_ns, at_ns))
+
+
+def attempts_beside_a_living_holder(
+    make: Make, patch: pytest.MonkeyPatch, tmp_path: Path, apart_ms: int, times: int
+) -> list[bool]:
+    """Whether each of several attempts got the lock, while its holder renews it between them."""
+    theirs, lease = held_elsewhere(make, patch, tmp_path, apart_ms)
+    ours, got = make(), list[bool]()
+    for _ in range(times):
+        got.append(isinstance(ours._try(), Lease))
+        time.sleep(VALIDITY_S / 4)
+        with OtherMachine(patch, apart_ms):
+            assert theirs._extend(lease) == ""
+        stamp(tmp_path, apart_ms)
+    return got
+
+
+@pytest.mark.parametrize("apart_ms", [-HOURS_MS, HOURS_MS])
+def test_a_living_holder_keeps_its_lock(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, apart_ms: int
+) -> None:
+    assert not any(attempts_beside_a_living_holder(make, monkeypatch, tmp_path, apart_ms, 8))
+
+
+def test_the_control_that_trusts_clocks_takes_a_living_lock_over(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as rule:
+        rule.setattr(Watch, "unchanged_s", lambda self, state: float("inf"))
+        theirs, lease = held_elsewhere(make, monkeypatch, tmp_path, -HOURS_MS)
+        assert isinstance(make()._try(), Lease)
+    assert theirs._look(lease), "the living holder has lost it"
+
+
+def test_a_dead_holder_whose_clock_is_behind_is_waited_for_until_it_was_silent_for_the_validity(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held_elsewhere(make, monkeypatch, tmp_path, -HOURS_MS)
+    ours = make(wait_s=VALIDITY_S / 8)
+    assert not isinstance(ours._try(), Lease)
+    with ours:
+        ours.check()
+
+
+def test_a_lock_whose_holder_is_hours_ahead_is_refused_at_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held_elsewhere(make, monkeypatch, tmp_path, HOURS_MS)
+    with pytest.raises(LockHeldError), make(wait_s=0.0):
+        pass
