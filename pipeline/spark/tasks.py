@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -43,10 +45,15 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
     return results
 
 
-def jvm_has_ended(context: SparkContext) -> bool:
-    """Whether the JVM that this process started is gone: killed, out of memory, crashed."""
+def jvm_has_ended(context: SparkContext, *, within_s: float = 0.0) -> bool:
+    """Whether the JVM that this process started is gone, or goes in that time: killed, out of memory, crashed. Its
+    connections break a moment before it is seen to have ended."""
     process = getattr(context._gateway, "proc", None)  # None under spark-submit, which started the JVM itself
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(within_s)
+    return process.returncode is not None
 
 
 def cause_of(error: Exception) -> str:

@@ -45,6 +45,7 @@ _log = logging.getLogger(__name__)
 _SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
 _ASK_S = 10.0
+_END_S = 2.0
 
 
 class _StopAsked(Exception):
@@ -177,7 +178,7 @@ class Stream:
                         fields = {"event": "not_settled", "error": error.what}
                         _log.debug("what waits between two batches was not done: %s", error, extra=fields)
         except Exception as error:
-            if jvm_has_ended(self._spark.sparkContext):
+            if jvm_has_ended(self._spark.sparkContext, within_s=_END_S):
                 _log.debug("Spark's JVM has ended", exc_info=True)
                 raise TransientError(
                     "Spark's JVM has ended while the stream ran: it was killed, ran out of memory or crashed",
