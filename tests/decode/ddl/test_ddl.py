@@ -20,6 +20,7 @@ from pipeline.decode.ddl.clauses import (
     DropColumn,
     ModifyColumn,
     RenameColumn,
+    UnloggedChange,
 )
 from pipeline.decode.ddl.columns import ColumnDefinition, Default
 from pipeline.decode.ddl.constants import constant_of
@@ -55,6 +56,8 @@ def names(text: str) -> list[Any]:
             short.append(("charset", clause.charset))
         elif isinstance(clause, ChangePartitions):
             short.append((str(clause.action), *clause.names))
+        elif isinstance(clause, UnloggedChange):
+            short.append(("unlogged", clause.column))
         else:
             short.append(("cascade", *clause.columns, *clause.actions))
     return short
