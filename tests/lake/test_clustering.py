@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.hudi.actions.preconditions import ForeignActionError
 from pipeline.hudi.services.clustering.plan import plan, plan_of
 from pipeline.hudi.services.clustering.scheduling import schedule
 from pipeline.hudi.services.compaction import CompactionConfig
@@ -85,8 +84,7 @@ def test_a_plan_of_hudi_keeps_changes_away_from_its_file_groups(tmp_path: Path, 
     here.batch(changes=0)
     key, (_, region) = next(iter(here.rows.items()))
     here.put("u", key, "waits", region)
-    with pytest.raises(ForeignActionError, match="a pending clustering of Hudi will replace"):
-        here.run()
+    assert "a pending clustering of Hudi will replace" in (here.run().error or "")
     clusterer.open()  # which leaves the plan of another writer as it is
     clusterer.begin()
     done = clusterer.end()

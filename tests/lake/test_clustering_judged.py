@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.hudi.actions.preconditions import ForeignActionError
 from pipeline.hudi.read import Incremental, TableReader
 from pipeline.spark.tasks import service_tasks
 from pipeline.storage import open_storage
@@ -96,14 +95,12 @@ def test_we_execute_a_plan_of_hudi(tmp_path: Path, spark: SparkSession, hudi_spa
     here.start()
     here.batch(changes=0)  # new rows go elsewhere
     here.put("u", next(iter(here.rows)), "waits", next(iter(here.rows.values()))[1])
-    with pytest.raises(ForeignActionError, match="a pending clustering of Hudi will replace"):
-        here.run()
+    assert "a pending clustering of Hudi will replace" in (here.run().error or "")
     clusterer = Clusterer(here)
     clusterer.begin()
     done = clusterer.end()
     assert done is not None
     assert done.completed
     assert not {*groups["eu"], *groups["us"]} & {*here.groups("eu"), *here.groups("us")}
-    here.start()
-    here.run()
+    here.go_on()
     agree(here, hudi_spark)

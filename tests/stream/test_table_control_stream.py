@@ -126,7 +126,7 @@ def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_b
     with pytest.raises(TableStoppedError, match="cannot go on by themselves"):
         once()
     assert shop.lake("a") == {1: "first", 2: "second"}
-    assert shop.ledger().stopped[B].kind == "ConfigError"
+    assert shop.ledger().stopped[B].kind == "UnsupportedError"
     properties.write_text(kept)
     once()
     assert shop.lake("b") == {1: "first", 2: "second"}
