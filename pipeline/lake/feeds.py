@@ -107,7 +107,7 @@ class Feeds:
         return source.first == source.now if feed is None else not feed.unsure and feed.called(order) == source.now
 
     def has_fed(self, name: SourceTable, table: SourceTable, since: int) -> bool:
-        """Whether the source's table of this name feeds a lake table, and has had the name from an ordering value on."""
+        """Whether the source's table of this name feeds a lake table, and has had the name since an ordering value."""
         renamed = [feed.history[-1].since for feed in self._feeds if feed.called() == name]
         return self.lake_table(name) == table and all(order <= since for order in renamed)
 
