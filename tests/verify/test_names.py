@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.cli.app import app
 from pipeline.errors import BinlakeError, TransientError
-from pipeline.lake.catalog import catalog_table
+from pipeline.lake.catalog import CatalogTable, catalog_table
 from pipeline.storage import open_storage
 from pipeline.verify.repair import Repairer
 from pipeline.verify.resync import resync_from_source
@@ -163,25 +163,24 @@ def test_nothing_is_written_while_the_stream_may_not_know_the_name(
     follower.more |= {"kafka": kafka | {"ddl_topics": [topic]}}
     follower.run()
     settings, told = follower.settings(), len(moves.ddl)
-    table = catalog_table(settings, open_storage(str(tmp_path)), "db1.t")
+    lake_table = catalog_table(settings, open_storage(str(tmp_path)), "db1.t")
 
-    def resync() -> int:
+    def resync(place: CatalogTable) -> int:
         with Verifier(settings, VerifyOptions(wait_s=wait_s, quiet_s=0)) as verifier:
-            return sum(done.rows for done in verifier.resync(table))
+            return sum(done.rows for done in verifier.resync(place))
 
-    assert resync() == 1
+    assert resync(lake_table) == 1
     moves.rename("db1", (name("db1.t"), name("db1.old")), (name("db1.n"), name("db1.t")), written=False)
     tell(kafka_broker, topic, moves.ddl[told:])
     with pytest.raises(TransientError, match="does not know all statements of the source up to"):
-        resync()
+        resync(lake_table)
     with Verifier(settings, VerifyOptions(wait_s=None, repair=True)) as verifier:
-        asked = verifier.check(table, verifier.origins(table)[0])
+        asked = verifier.check(lake_table, verifier.origins(lake_table)[0])
         with pytest.raises(TransientError, match="does not know all statements of the source up to"):
             Repairer(settings)(asked, asked.look(KEY_ONE))
     follower.idle()
     check(moves, follower)
-    table = catalog_table(settings, open_storage(str(tmp_path)), "db1.t")
-    assert resync() == 1
+    assert resync(catalog_table(settings, open_storage(str(tmp_path)), "db1.t")) == 1
     check(moves, follower)
 
 
