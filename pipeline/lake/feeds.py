@@ -106,6 +106,11 @@ class Feeds:
         feed = next((feed for feed in self._feeds if feed.first == source.first), None)
         return source.first == source.now if feed is None else not feed.unsure and feed.called(order) == source.now
 
+    def has_fed(self, name: SourceTable, table: SourceTable, since: int) -> bool:
+        """Whether the source's table of this name feeds a lake table, and has had the name since an ordering value."""
+        renamed = [feed.history[-1].since for feed in self._feeds if feed.called() == name]
+        return self.lake_table(name) == table and all(order <= since for order in renamed)
+
     @property
     def _feeds(self) -> tuple[Feed, ...]:
         if self.names.feeds is not None:

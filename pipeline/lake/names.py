@@ -19,6 +19,7 @@ from typing import Any
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, CorruptDataError
 from pipeline.schema_changes.rules.ddl_log import Called, Gone
+from pipeline.source.offsets import NO_OFFSETS, Offsets
 from pipeline.storage import Storage, StorageNotFoundError
 
 _VERSION = 1
@@ -85,11 +86,12 @@ class Feed:
 class TableNames:
     """The lake tables of a stream whose names have changed, and the source tables behind them.
 
-    ``feeds``: None in a document of before they were kept.
+    ``feeds``: None in a document of before they were kept. ``heard``: up to where the DDL topics are read.
     """
 
     tables: tuple[LakeName, ...] = field(default=())
     feeds: tuple[Feed, ...] | None = field(default=())
+    heard: Offsets = NO_OFFSETS
 
     def called(self, name: SourceTable) -> LakeName | None:
         """The table that has this name at the source now."""
@@ -122,7 +124,7 @@ class TableNames:
             for one in sorted(self.tables, key=lambda t: t.path)
         ]
         feeds = [one.to_json() for one in sorted(self.feeds or (), key=lambda f: (f.path, str(f.first)))]
-        said = {"version": _VERSION, "tables": tables, "feeds": feeds}
+        said = {"version": _VERSION, "tables": tables, "feeds": feeds, "heard": self.heard.to_json()}
         return json.dumps(said, ensure_ascii=False, indent=1).encode()
 
     @staticmethod
@@ -142,6 +144,7 @@ class TableNames:
                 for one in said["tables"]
             ),
             tuple(map(Feed.from_json, said["feeds"])) if "feeds" in said else None,
+            Offsets.from_json(said.get("heard", {})),
         )
 
     @staticmethod
@@ -194,10 +197,10 @@ class KeptNames:
     stream: str
     _stored: TableNames | None = None
 
-    def keep(self, tables: Iterable[LakeName], feeds: Iterable[Feed] = ()) -> None:
+    def keep(self, tables: Iterable[LakeName], feeds: Iterable[Feed] = (), heard: Offsets = NO_OFFSETS) -> None:
         """Write the document, in one step, if it differs. Raises StorageError."""
         behind = tuple(sorted(feeds, key=lambda one: (one.path, str(one.first))))
-        names = TableNames(tuple(sorted(tables, key=lambda one: one.path)), behind)
+        names = TableNames(tuple(sorted(tables, key=lambda one: one.path)), behind, heard)
         if self._stored is None:
             try:
                 self._stored = TableNames.load(self.root, self.stream)

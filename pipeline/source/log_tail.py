@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from pipeline.decode.changes import RawRecords
 from pipeline.errors import ConfigError
 from pipeline.source.fetch import broker_failure, consumer_for, fetch
-from pipeline.source.offsets import OffsetRange
+from pipeline.source.offsets import OffsetRange, Offsets
 
 _ASK_S = 10.0
 
@@ -21,6 +21,11 @@ class LogTail:
         self._config = dict(config)
         self._topic = topic
         self._next: dict[int, int] = {}
+
+    @property
+    def read(self) -> Offsets:
+        """Up to where it has read."""
+        return Offsets({self._topic: self._next} if self._next else {})
 
     def poll(self) -> list[RawRecords]:
         """All records added since the last call; at the first call all records. Raises TransientError, ConfigError."""

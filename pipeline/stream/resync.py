@@ -9,6 +9,7 @@ read-only snapshots on MariaDB send rows that a change up to that position has o
 A stored row that the snapshot does not bring again, and that no later change touches, keeps an ordering value of before
 the request. When the connector has read the whole table and the stream has applied everything up to there, these rows
 are deleted by one commit, in the way of a TRUNCATE at that ordering value. A record that arrives after it still wins.
+The connector reads whatever table has the name: a resync fails if the name came to another table since the request.
 
 A resync that reads the source itself, without the connector, begins with the same request and ends with the same
 commit (``OldRows.remove_old_rows``).
@@ -67,6 +68,10 @@ class OldRows(Protocol):
 
     def removed_up_to(self, source: SourceTable) -> int | None:
         """The ordering value up to which rows of a table were deleted, -1 for none; None if the table is not open."""
+        ...
+
+    def still_called(self, source: SourceTable, name: SourceTable, since: int) -> bool:
+        """Whether a lake table's source table has had a name from an ordering value on. Raises BinlakeError."""
         ...
 
 
@@ -141,6 +146,10 @@ class Resyncs:
         request = self._control.request(table).resync
         if request is None or request.id != resync.id:
             return False
+        if not self._rows.still_called(table, request.origin, request.order):
+            why = f"{request.origin} was renamed, dropped or made anew at the source since it was asked for: ask again"
+            self._ledger.note_resync(table, _failed(resync, table, why))
+            return True
         heard = self._signalled(resync, request) if resync.step is ResyncStep.ASKED else resync
         heard = self._heard(heard, request, table)
         if heard is not resync:

@@ -37,6 +37,7 @@ from pipeline.schema_changes.rules.ddl_log import DdlEvent, DdlLog
 from pipeline.settings import Settings
 from pipeline.settings.cells.lake_tables import split_name
 from pipeline.source.log_tail import LogTail
+from pipeline.source.offsets import Offsets
 from pipeline.source.registry import schema_registry
 from pipeline.source.topic_names import topic_suffix
 from pipeline.stream.learned.definitions import Definitions
@@ -111,6 +112,11 @@ class SchemaRegistry:
                 if value is not None:
                     self._learn(value)
         return self._history.revision + self.ddl.revision > revision
+
+    @property
+    def heard(self) -> Offsets:
+        """Up to where the DDL topics are read."""
+        return Offsets.of_places(place for tail in self._tails for place in tail.read.places())
 
     def learn(self, values: Iterable[bytes | None]) -> None:
         """Take in DDL records from another source than the DDL topics, in order."""

@@ -18,8 +18,9 @@ from types import MappingProxyType
 from pipeline.clock import monotonic_s, now_ms
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import BinlakeError, CommitUnknownError, UnsupportedError
+from pipeline.lake.feeds import Feeds
 from pipeline.lake.lake import Lake
-from pipeline.lake.names import KeptNames
+from pipeline.lake.names import KeptNames, TableNames
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.services.table_services import TableServices
 from pipeline.lake.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
@@ -124,6 +125,14 @@ class BatchSequence:
         table = self._lake.opened(self._settings.table_rules(source).path)
         return table.truncates.whole if table is not None else None
 
+    def still_called(self, source: SourceTable, name: SourceTable, since: int) -> bool:
+        """Whether a lake table's source table has had a name from an ordering value on, by the statements that there
+        are now. Raises TransientError, ConfigError."""
+        self._registry.refresh()
+        self._ddl.history.rebuild(sorted(self._policy.ledger.tables, key=str))
+        names = TableNames(feeds=tuple(self._ddl.feeds()))
+        return Feeds(self._settings.tables, names, self._lake.root).has_fed(name, source, since)
+
     def settle(self, has_all: Callable[[SourceTable, Collection[SourceTable]], bool]) -> list[DdlOutcome]:
         """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError.
 
@@ -186,7 +195,7 @@ class BatchSequence:
         """Write what the source calls the tables, once those of a batch or of statements have committed."""
         if self._names is not None:
             self._ddl.take_in(self._policy.ledger.tables)
-            self._names.keep(self._ddl.names(), self._ddl.feeds())
+            self._names.keep(self._ddl.names(), self._ddl.feeds(), self._registry.heard)
 
     def _stop_unsure(self, waiting: Mapping[SourceTable, Offsets] = MappingProxyType({})) -> None:
         """Stop the tables whose names the statements leave open, whether they have rows now or not.

@@ -2,20 +2,22 @@
 
 Kafka stands between the two, so it takes three steps: the connector has sent a change from behind the position, which
 the stream's ledger shows (its heights); then the ends of the table's topics in Kafka are noted; then the table's
-commits cover these ends. A connector sends in the order of the binlog. Where nothing is changed behind the position,
+commits cover these ends. The topics of statements are read up to their ends, too: what the source calls a table is
+known then. A connector sends in the order of the binlog. Where nothing is changed behind the position,
 the first step cannot be shown, and some seconds take its place.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.clock import monotonic_s
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.names import TableNames
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.source.log_tail import partitions_of, watermarks
@@ -36,13 +38,25 @@ class Coverage(Protocol):
         """
         ...
 
+    def hears(self, order: int) -> bool:
+        """Wait until the stream knows the statements up to an ordering value, and so the names of tables there; False
+        if it does not in time."""
+        ...
 
+
+@dataclass
 class AsItIs:
     """The lake is taken as it is: its stream is known to be through, or does not run."""
+
+    settings: Settings
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
         """Always true."""
         return True
+
+    def hears(self, order: int) -> bool:
+        """See ``Coverage``; does not wait."""
+        return has_heard(self.settings, statements_end(self.settings))
 
 
 @dataclass
@@ -63,13 +77,29 @@ class StreamCoverage:
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
         """See ``Coverage``. Raises TransientError if Kafka does not answer, StorageError."""
-        if proven and order > self._passed:
+        if proven:
+            self._pass(order)
+        ends, told = self._ends(table), statements_end(self.settings)
+        reached = self._reach(lambda: not self._missing(table, ends) and has_heard(self.settings, told))
+        return reached and order <= self._passed
+
+    def hears(self, order: int) -> bool:
+        """See ``Coverage``. Raises TransientError if Kafka does not answer, StorageError."""
+        if not self.settings.kafka.ddl_topics:
+            return True
+        self._pass(order)
+        told = statements_end(self.settings)
+        return self._reach(lambda: has_heard(self.settings, told))
+
+    def _pass(self, order: int) -> None:
+        if order > self._passed:
             self._wait(lambda: self._has_passed(order), self.quiet_s)
             self._passed = order
-        ends = self._ends(table)
-        reached = self._wait(lambda: not self._missing(table, ends), 0 if self._late else self.wait_s)
+
+    def _reach(self, condition: Callable[[], bool]) -> bool:
+        reached = self._wait(condition, 0 if self._late else self.wait_s)
         self._late = not reached  # a stream that does not run is not waited for again and again
-        return reached and order <= self._passed
+        return reached
 
     def _wait(self, condition: Callable[[], bool], most_s: float) -> bool:
         deadline_s = monotonic_s() + most_s
@@ -91,10 +121,7 @@ class StreamCoverage:
 
     def _ends(self, table: CatalogTable) -> Offsets:
         """The next offsets of the topics that feed the table."""
-        config = self.settings.kafka.client_properties()
-        topics = LakeTable.look(table.storage, table.rules).topics(self.settings.name)
-        places = ((t, p, watermarks(config, t, p)[1]) for t in sorted(topics) for p in partitions_of(config, t))
-        return Offsets.of_places(places)
+        return _ends_of(LakeTable.look(table.storage, table.rules).topics(self.settings.name), self.settings)
 
     def _missing(self, table: CatalogTable, ends: Offsets) -> bool:
         """Whether records below these offsets are not applied. A batch without rows for the table commits nothing to
@@ -104,3 +131,22 @@ class StreamCoverage:
         if ledger is not None and table.source not in ledger.behind:
             standing = standing.furthest(ledger.positions)
         return any(standing.at(topic, partition) < end for topic, partition, end in ends.places())
+
+
+def statements_end(settings: Settings) -> Offsets:
+    """The next offsets of the topics of statements. Raises TransientError, ConfigError."""
+    return _ends_of(settings.kafka.ddl_topics, settings)
+
+
+def has_heard(settings: Settings, until: Offsets) -> bool:
+    """Whether the names of the tables follow from all statements below these offsets."""
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    heard = TableNames.load(root, settings.name).heard
+    return all(heard.at(topic, partition) >= end for topic, partition, end in until.places())
+
+
+def _ends_of(topics: Iterable[str], settings: Settings) -> Offsets:
+    config = settings.kafka.client_properties()
+    return Offsets.of_places(
+        (t, p, watermarks(config, t, p)[1]) for t in sorted(topics) for p in partitions_of(config, t)
+    )

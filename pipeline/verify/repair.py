@@ -75,7 +75,8 @@ class Repairer:
     def __call__(self, check: TableCheck, look: Look) -> int:
         """Repair the keys of a look; returns the number of rows that were written and deleted.
 
-        Raises UnsupportedError for a table whose rows cannot be repaired one by one, and as ``write_and_commit``.
+        Raises UnsupportedError for a table whose rows cannot be repaired one by one, TransientError where the source's
+        table may have another name by then, and as ``write_and_commit``.
         """
         refuse_unrepairable(check, look.lake)
         keys = pa.concat_tables([look.source.rows.select(check.key), look.lake.rows.select(check.key)])
@@ -84,6 +85,7 @@ class Repairer:
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         with snapshot(check.connection, replica=check.options.replica) as position:
             rows = source.of_keys(keys)
+        check.refuse_unsure(position.order(self.settings.source))
         wanted = np.union1d(look.source.keys, look.lake.keys)
         assert look.lake.orders is not None
         stored = look.lake.where(look.lake.orders <= position.order(self.settings.source))

@@ -43,14 +43,15 @@ def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int
         repairer: of the lake.
         rows_a_commit: about the most rows of one commit.
 
-    Raises UnsupportedError for a table without a key, or ordered by Kafka's offsets; as ``Repairer.write``.
+    Raises UnsupportedError for a table without a key, or ordered by Kafka's offsets, TransientError where the source's
+    table may have another name at the position; as ``Repairer.write``.
     """
     nothing = KnownRows.joined([], check.plan)
     written = 0
     with snapshot(check.connection, replica=check.options.replica) as position:
         order = position.order(check.settings.source)
         refuse_unrepairable(check, _some_stored(check))
-        check.refuse_renamed(order)
+        check.refuse_unsure(order)
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         for rows in _gathered(source.all(), rows_a_commit, source):
             written += repairer.write(check, position, rows, nothing)

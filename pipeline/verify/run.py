@@ -90,7 +90,7 @@ class Verifier:
 
     def _chosen_coverage(self) -> Coverage:
         if self.options.wait_s is None:
-            return AsItIs()
+            return AsItIs(self.settings)
         return StreamCoverage(self.settings, self.options.wait_s, self.options.quiet_s)
 
     def tables(self, table: CatalogTable, *, named: bool) -> Iterator[TableResult]:

@@ -138,6 +138,17 @@ class TableCheck:
                 table=str(self.origin),
             )
 
+    def refuse_unsure(self, order: int) -> None:
+        """The same where rows are written: raise it also if the stream does not know all statements up to there."""
+        if not self.coverage.hears(order):
+            raise TransientError(
+                f"the stream does not know all statements of the source up to {place_of(order)}, so the table may have "
+                "another name by then: nothing of it was written",
+                do_next="start the stream, or wait until it is through, and run the command again",
+                table=str(self.origin),
+            )
+        self.refuse_renamed(order)
+
     @property
     def key(self) -> list[str]:
         """The source's names of the columns by which a row is known."""

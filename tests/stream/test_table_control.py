@@ -55,7 +55,9 @@ class World:
     pos: int = 1000
     deaths: int = 0
     sections: dict[str, Any] = field(default_factory=dict)
+    ddl: list[bytes] = field(default_factory=list)
     _runner: BatchRunner | None = None
+    _registry: SchemaRegistry | None = None
 
     # -- the source ------------------------------------------------------------------------------------------------
 
@@ -75,6 +77,16 @@ class World:
     def truncate(self, table: str) -> None:
         self.rows[table].clear()
         self._event(table, "t", None, "")
+
+    def rename(self, *pairs: tuple[str, str]) -> None:
+        """RENAME TABLE a TO b, c TO d; its record comes to the stream with the next batch."""
+        for old, new in pairs:
+            self.rows[new] = self.rows.pop(old)
+        self.pos += 40
+        told = event(pairs[0][0], "u", self.pos, {})["source"]
+        self.pos += 40
+        text = "RENAME TABLE " + ", ".join(f"shop.{old} TO shop.{new}" for old, new in pairs)
+        self.ddl.append(json.dumps({"source": told, "databaseName": "shop", "ddl": text, "tableChanges": []}).encode())
 
     def _event(self, table: str, op: str, key: int | None, owner: str, snapshot: str = "false") -> None:
         self.pos += 0 if op == "r" else 40
@@ -136,13 +148,13 @@ class World:
     def runner(self) -> BatchRunner:
         """The running process; a new one after a death."""
         if self._runner is None:
-            config = settings(str(self.path), TABLES, **self.sections)
+            config = settings(str(self.path), (*TABLES, "b_old"), **self.sections)
             root: Storage = DyingStore(self.store(), self.fate)
             lake, state = Lake(root), root.sub(".binlake/shop")
             ledger = Ledger.load(state, config.name) or recover(config, root, lake)
             for source in ledger.tables:
                 lake.get(config.table_rules(source))
-            registry = SchemaRegistry(config)
+            registry = self._registry = SchemaRegistry(config)
             self._runner = BatchRunner(config, lake, state, ledger, registry, services(), None, self)
             self._runner._resyncs._looked_s = -1e9
         return self._runner
@@ -165,6 +177,8 @@ class World:
 
     def _work(self) -> None:
         runner, engine = self.runner, LocalEngine(self.log)
+        assert self._registry is not None
+        self._registry.learn(self.ddl)
         runner.tend()
         runner.run(runner.ledger.batch, self.log.end(), 0, engine)
         runner._resyncs._looked_s = -1e9
@@ -296,6 +310,60 @@ def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     world.put("b", 77, "now it is there")
     world.work()
     world.check()
+
+
+@pytest.mark.parametrize("heard", ["before", "while", "after"])
+@pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
+def test_a_table_that_is_renamed_before_or_while_it_is_fetched_anew_keeps_its_rows(
+    tmp_path: Path, heard: str, restarted: bool
+) -> None:
+    """The connector reads the table that has the name by then: its rows are not those of the table that was meant."""
+    world = started(tmp_path)
+    pairs = ("b", "b_old"), ("c", "b")
+    if heard == "before":
+        world.ask_for_resync("b", "one")  # the stream hears of the rename first
+        world.rename(*pairs)
+        world.work()
+        assert world.signals == []
+    else:
+        world.ask_for_resync("b", "one")
+        world.work()
+    if heard == "while":
+        world.rename(*pairs)
+        world.read_chunk("b", range(6))
+        world.work()
+    elif heard == "after":
+        world.read_chunk("b", range(6))
+        world.rename(*pairs)
+        world.read_chunk("b", range(6, 100))
+    if restarted:
+        world.restart()
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b")
+    world.work()
+    found = world.runner.ledger.resyncs[B]
+    assert (found.step, "shop.b was renamed" in found.why) == (ResyncStep.FAILED, True)
+    world.put("b_old", 3, "later")
+    world.put("b", 3, "later too")
+    world.work()
+    assert {"b": world.lake("b"), "c": world.lake("c")} == {"b": world.rows["b_old"], "c": world.rows["b"]}
+
+
+def test_a_table_that_was_renamed_long_ago_is_fetched_anew(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.rename(("b", "b_old"))
+    world.put("b_old", 1, "later")
+    world.work()
+    world.put("b_old", 2, "unsaid", said=False)
+    order = ordering_value(0, 3, world.pos)
+    asked = ResyncRequest("one", SourceTable("shop", "b_old"), "s", order, order, 1)
+    world.ask(B, lambda known: TableRequest(resync=asked))
+    world.restart()
+    world.work()
+    world.read_chunk("b_old", range(100))
+    world.tell("one", "TABLE_SCAN_COMPLETED", "b_old")
+    world.work()
+    assert world.runner.ledger.resyncs[B].step is ResyncStep.DONE
+    assert world.lake("b") == world.rows["b_old"]
 
 
 def test_a_second_resync_without_a_change_in_between(tmp_path: Path) -> None:

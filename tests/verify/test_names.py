@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from embedded.mariadb import EmbeddedMariaDB
 from pipeline.cli.app import app
 from pipeline.errors import BinlakeError, TransientError
-from pipeline.lake.catalog import catalog_table
+from pipeline.lake.catalog import CatalogTable, catalog_table
 from pipeline.storage import open_storage
 from pipeline.verify.repair import Repairer
 from pipeline.verify.resync import resync_from_source
@@ -22,9 +24,11 @@ from pipeline.verify.run import Verifier, VerifyOptions
 from tests.schema_changes.ddl_source import Follower
 from tests.schema_changes.moves import ALL, DATABASES, Moves, followed, name, step
 from tests.schema_changes.test_moves import check, rows
+from tests.services.kafka import Broker
 from tests.verify.source import database_section, verified
 
 pytestmark = pytest.mark.database
+KEY_ONE = pa.table({"id": pa.array([1], pa.int64())})
 
 
 @dataclass
@@ -141,6 +145,51 @@ def test_a_table_that_is_renamed_while_it_is_read_is_not_written(moves: AtServer
         with pytest.raises(TransientError, match="renamed at the source while it was read"):
             resync_from_source(asked, Repairer(settings))
     check(moves, follower)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("wait_s", [None, 0.5], ids=["no wait", "wait"])
+def test_nothing_is_written_while_the_stream_may_not_know_the_name(
+    moves: AtServer, tmp_path: Path, kafka_broker: Broker, wait_s: float | None
+) -> None:
+    """The statement is in its topic, and the stream has not read it."""
+    topic = f"statements-{tmp_path.name}"
+    kafka = {"bootstrap_servers": kafka_broker.bootstrap_servers, "topic_pattern": r"s(\.db\d\..*)?"}
+    for number, table in enumerate(("db1.t", "db1.n")):
+        moves.create(name(table))
+        moves.put(name(table), 1, number)
+    tell(kafka_broker, topic, moves.ddl)
+    follower = stream(moves, tmp_path)
+    follower.more |= {"kafka": kafka | {"ddl_topics": [topic]}}
+    follower.run()
+    settings, told = follower.settings(), len(moves.ddl)
+    lake_table = catalog_table(settings, open_storage(str(tmp_path)), "db1.t")
+
+    def resync(place: CatalogTable) -> int:
+        with Verifier(settings, VerifyOptions(wait_s=wait_s, quiet_s=0)) as verifier:
+            return sum(done.rows for done in verifier.resync(place))
+
+    assert resync(lake_table) == 1
+    moves.rename("db1", (name("db1.t"), name("db1.old")), (name("db1.n"), name("db1.t")), written=False)
+    tell(kafka_broker, topic, moves.ddl[told:])
+    with pytest.raises(TransientError, match="does not know all statements of the source up to"):
+        resync(lake_table)
+    with Verifier(settings, VerifyOptions(wait_s=None, repair=True)) as verifier:
+        asked = verifier.check(lake_table, verifier.origins(lake_table)[0])
+        with pytest.raises(TransientError, match="does not know all statements of the source up to"):
+            Repairer(settings)(asked, asked.look(KEY_ONE))
+    follower.idle()
+    check(moves, follower)
+    assert resync(catalog_table(settings, open_storage(str(tmp_path)), "db1.t")) == 1
+    check(moves, follower)
+
+
+def tell(broker: Broker, topic: str, records: Sequence[bytes]) -> None:
+    """The connector's records of statements."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for record in records:
+        producer.produce(topic, record, partition=0)
+    assert producer.flush(30) == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

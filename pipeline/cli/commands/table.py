@@ -116,11 +116,11 @@ def _place(settings: Settings, source: SourceTable) -> Storage:
 
 
 def _resync_from_source(settings: Settings, name: str) -> None:
-    from pipeline.verify.run import Verifier, VerifyOptions  # needs the database's client and compiled loops
+    from pipeline.verify.run import Verifier  # needs the database's client and compiled loops
 
     found = chosen_one(settings, name)
     refuse_of_store(found.rules, Operation.RESYNC, name)
-    with Verifier(settings, VerifyOptions(wait_s=None)) as verifier:
+    with Verifier(settings) as verifier:
         for done in verifier.resync(found):
             counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
             say(f"{name}: {counts}, as of {done.position} of the source")

@@ -256,7 +256,7 @@ class DdlKeeper:
         found: dict[SourceTable, TableDdl] = {}
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
-        concerned = self.history.events.effects.keys() - elsewhere
+        concerned = self.history.events.effects.keys() - (elsewhere - self.history.renamed_of(topics))
         self._fresh = {}
         for origin in sorted(concerned, key=str):
             source = destination(origin, self._settings.tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pipeline.decode.changes import Control, ControlKind, SourceTable
 from pipeline.lake.lake import Lake
@@ -58,7 +58,14 @@ class StatementHistory:
                 sources,
                 self._recorded,
                 self._schemas.versions,
-                ShadowFacts(self._rows_come, self._has_rules, self._in_place, self._known_lake),
+                ShadowFacts(
+                    self._rows_come,
+                    self._has_rules,
+                    self._in_place,
+                    self._known_lake,
+                    self._rows_came,
+                    self._settings.tables.selects,
+                ),
                 there=self._schemas.sources() if self._settings.tables.fans_out else sources,
                 said=self._settings.source.statement_databases,
             )
@@ -88,6 +95,13 @@ class StatementHistory:
         if shadow in self._taken or topic_suffix(shadow) in self._suffixes:
             return True
         return topic_suffix(base) not in self._suffixes and shadow in self._schemas.sources()
+
+    def _rows_came(self, names: Collection[SourceTable], identity: SourceTable, new: SourceTable) -> bool:
+        """Whether rows of a renamed table can have come under one of its former names: it has a lake table, or a topic
+        is named after it, or topics are not named after tables."""
+        if destination(identity, self._settings.tables) in self._known_lake:
+            return True
+        return topic_suffix(new) not in self._suffixes or any(topic_suffix(name) in self._suffixes for name in names)
 
     def _can_be_taken_over(self, base: SourceTable) -> bool:
         """Whether another lake table can go on for a table's: one that keeps no more than the table's own rows."""
@@ -195,12 +209,16 @@ class StatementHistory:
 
     def renamed_tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The lake tables of renamed tables whose rows come in these topics."""
+        return {destination(identity, self._settings.tables) for identity in self.renamed_of(topics)}
+
+    def renamed_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """The renamed tables, by their first names, whose rows come in these topics."""
         wanted = set(topics)
         found = set()
         for source, names in self.events.names.items():
             suffix = topic_suffix(source)
             if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
-                found |= {destination(n.identity, self._settings.tables) for n in names if n.identity is not None}
+                found |= {n.identity for n in names if n.identity is not None}
         return found
 
 

@@ -29,6 +29,7 @@ from pipeline.schema_changes.rules.shadows import (
     IN_PLACE,
     ShadowFacts,
     has_notes,
+    renamed_unseen,
     shadowed,
     swapped_unseen,
     swaps,
@@ -385,8 +386,9 @@ class _HistoryBuilder:
             if effect.empties or self.rule_of(source).drop_table == "delete":
                 self.emptied.add(identity)
 
-    def _create(self, event: DdlEvent, ddl: TableDdl) -> None:
-        """A table is created. If the lake table of its name goes on under another name, it gets another one."""
+    def _create(self, event: DdlEvent, ddl: TableDdl, unseen: tuple[Undetermined, ...] = ()) -> None:
+        """A table is created. If the lake table of its name goes on under another name, it gets another one.
+        ``unseen``: what is not known of the rows that it already has."""
         source = ddl.source
         clauses = ddl.clauses or self._defined(event, source)
         bound = self.history.identity(source, event.order).identity
@@ -398,7 +400,7 @@ class _HistoryBuilder:
         elif identity is None:  # its line goes on elsewhere, or ended with DROP TABLE
             identity = next(one for one in _lines(source) if self.holders.get(one) is None)
         self.emptied.discard(identity)
-        effect = Effect(event, Action.CREATE, clauses, to=source if identity != source else None)
+        effect = Effect(event, Action.CREATE, clauses, to=source if identity != source else None, undetermined=unseen)
         self.known.add(source)
         self._call(identity, source, event)
         if bound != identity:
@@ -456,10 +458,16 @@ class _HistoryBuilder:
         self.known |= {old, new}
         if identity is None:
             return
+        if policy == "follow" and self.facts.takes(new) and not self.facts.takes(identity):
+            self._create(event, TableDdl(Action.CREATE, new), renamed_unseen(old))  # its rows come from now on
+            return
         effects, first = self.history.effects.setdefault(identity, []), old
         if effects and effects[-1].event is event and effects[-1].old is not None:  # by way of a third name
             first = effects.pop().old or old
-        effects.append(Effect(event, Action.RENAME, old=first, to=new, note=note))
+        names = {first, old, *(called.name for called in self.history.called.get(identity, ()))}
+        came = policy != "follow" or self.facts.rows_came(names, identity, new)
+        unseen = () if came else renamed_unseen(first)
+        effects.append(Effect(event, Action.RENAME, old=first, to=new, note=note, undetermined=unseen))
         if policy == "follow":
             self._call(identity, new, event)
             self._name(new, Name(event.order, identity, seconds=event.seconds))

@@ -47,16 +47,28 @@ def has_notes(source: SourceTable, columns: Iterable[str]) -> bool:
 
 def swapped_unseen(shadow: SourceTable) -> tuple[Undetermined, ...]:
     """What a swap leaves open where the rows of the shadow are not known."""
-    return (
-        Undetermined(
-            WHOLE_ROWS,
-            f"the rows of {shadow} are not in the lake, so those that it left out, merged or computed are not known; "
-            "compare with binlake verify --repair, or fetch the table anew with binlake table resync",
-        ),
-    )
+    return _unseen(shadow, "those that it left out, merged or computed are not known")
+
+
+def renamed_unseen(source: SourceTable) -> tuple[Undetermined, ...]:
+    """What a table's new name leaves open where no row came under the former one."""
+    return _unseen(source, "those that it had before it got its new name are missing")
+
+
+def _unseen(source: SourceTable, so: str) -> tuple[Undetermined, ...]:
+    what = f"the rows of {source} are not in the lake, so {so}; compare with binlake verify --repair, "
+    return (Undetermined(WHOLE_ROWS, what + "or fetch the table anew with binlake table resync"),)
 
 
 def _all_come(shadow: SourceTable, base: SourceTable) -> bool:
+    return True
+
+
+def _every_one(source: SourceTable) -> bool:
+    return True
+
+
+def _any_came(names: Collection[SourceTable], identity: SourceTable, new: SourceTable) -> bool:
     return True
 
 
@@ -72,9 +84,13 @@ class ShadowFacts:
     table. ``has_rules``: whether the settings have rules for a table (the second name) that its shadow would not have
     under its own name (the first). ``in_place``: statements (ordering value, digest) that commits record as swaps of
     the definition alone. ``lake``: the lake tables that exist.
+    ``rows_came``: whether rows of a table can have come under one of these names before it got another one (its lake
+    table the second, its new name the third). ``takes``: whether the settings take the rows of a table.
     """
 
     rows_come: Callable[[SourceTable, SourceTable], bool] = _all_come
     has_rules: Callable[[SourceTable, SourceTable], bool] = _none_has
     in_place: Collection[tuple[int, str]] = ()
     lake: Collection[SourceTable] = ()
+    rows_came: Callable[[Collection[SourceTable], SourceTable, SourceTable], bool] = _any_came
+    takes: Callable[[SourceTable], bool] = _every_one
