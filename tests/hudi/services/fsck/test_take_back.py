@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.clock import now_ms
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.services.fsck import Repair, Severity
@@ -109,6 +110,17 @@ def test_two_repairs_are_taken_back_the_newest_first(plain: Path) -> None:
     assert [stray.exists() for stray in strays] == [True, True]
     with pytest.raises(ConfigError, match="no repair"):
         take_back(lake.storage_at(plain))
+
+
+def test_a_repair_by_a_clock_that_is_behind_is_taken_back_first(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = renamed(logs(plain)[0], FUTURE)
+    mend(plain)
+    second, before = renamed(logs(plain)[0], "20990101000000001"), now_ms()
+    age(plain)
+    monkeypatch.setattr("pipeline.clock.now_ms", lambda: before - 1_800_000)
+    mend(plain)
+    take_back(lake.storage_at(plain))
+    assert [stray.exists() for stray in (first, second)] == [False, True]
 
 
 def test_readers_do_not_see_what_is_kept_and_fsck_tells_it(indexed: Path) -> None:
