@@ -171,14 +171,6 @@ def _older_layout(path: Path) -> None:
             file.unlink()
 
 
-def _older_names(path: Path) -> None:
-    for file in sorted((path / TIMELINE).glob("*_*"))[1:]:
-        instant, _, tail = file.name.partition("_")
-        file.rename(file.with_name(f"{instant}.{tail.partition('.')[2]}"))
-        for state in ("requested", "inflight"):
-            file.with_name(f"{instant}.deltacommit.{state}").unlink(missing_ok=True)
-
-
 def _unreadable_history(path: Path) -> None:
     _archived(path)
     for file in (path / TIMELINE / "history").glob("*.parquet"):
@@ -211,7 +203,6 @@ def _lost_history(path: Path) -> None:
     [
         _lose_all_instants,
         _older_layout,
-        _older_names,
         _unreadable_history,
         _unreadable_commit,
         _lost_history,
