@@ -30,9 +30,9 @@ from pipeline.schema_changes.apply.keeper import DdlKeeper, DdlOutcome
 from pipeline.settings import Settings
 from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
 from pipeline.storage.base import StorageError
-from pipeline.stream.accepted import AcceptedRules
 from pipeline.stream.derivations import Derivations, took_ms
 from pipeline.stream.engine import Engine
+from pipeline.stream.learned.accepted import AcceptedRules
 from pipeline.stream.learning import Lessons
 from pipeline.stream.planning import Planner
 from pipeline.stream.policy import Batch, BatchPolicy

@@ -11,7 +11,7 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
 from pipeline.source.offsets import Ranges
-from pipeline.stream.accepted import AcceptedRules
+from pipeline.stream.learned.accepted import AcceptedRules
 from pipeline.stream.record_counts import count_records
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
