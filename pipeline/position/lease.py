@@ -11,7 +11,7 @@ import logging
 from time import sleep
 from types import TracebackType
 
-from pipeline.clock import monotonic_s, now_ms
+from pipeline.clock import monotonic_s
 from pipeline.errors import LostOwnershipError
 from pipeline.hudi.locking.heartbeat import Heartbeat, Heartbeats
 from pipeline.storage import AlreadyExistsError, Storage
@@ -64,7 +64,7 @@ class StreamLease:
             found = self.holder()
             if found is None:
                 continue
-            if not found.alive(now_ms(), self._silence_s):
+            if self._beats.is_dead(found):
                 self._beats.discard(_NAME)
                 fields = {"event": "dead_run_replaced", "stream": self._stream, "host": found.host, "pid": found.pid}
                 _log.info("stream %s: the previous run died; this run takes its place", self._stream, extra=fields)

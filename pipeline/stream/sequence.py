@@ -33,6 +33,7 @@ from pipeline.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
 from pipeline.storage.base import StorageError
 from pipeline.stream.derivations import Derivations, took_ms
 from pipeline.stream.engine import Engine
+from pipeline.stream.learned.accepted import AcceptedRules
 from pipeline.stream.learning import Lessons
 from pipeline.stream.planning import Planner
 from pipeline.stream.policy import Batch, BatchPolicy
@@ -90,6 +91,7 @@ class BatchSequence:
         self._planner = Planner(settings, lake, registry, self._ddl, policy, self._lessons, services, self._files)
         self._names = KeptNames(lake.root, settings.name) if policy.holds else None
         self._shown = ShownColumns(settings, lake.root) if policy.holds else None
+        self._accepted = AcceptedRules(settings, lake.root) if policy.holds else None
         self._mean_bytes = 600.0
 
     @property
@@ -155,7 +157,7 @@ class BatchSequence:
         self._registry.refresh()
         plan, outcome = self._execute(batch, engine)
         executed = monotonic_s()
-        refused = take_refused(outcome, plan) if self._policy.holds else {}
+        refused = take_refused(outcome, plan, self._accepted) if self._accepted is not None else {}
         try:
             heights = self._check(batch, plan, outcome)
             self._quarantine.write(
@@ -169,6 +171,8 @@ class BatchSequence:
             self._planner.abort(plan.writers)
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
+        if self._accepted is not None:
+            self._accepted.keep(outcome.report.tables.keys() - failed.keys())
         self._keep_names()
         starts = {s: batch.ranges.of_topics(outcome.report.tables[s].topics).starts() for s in failed}
         self._stop_unsure(starts)

@@ -11,6 +11,7 @@ from pipeline.lake.lake import Lake
 from pipeline.lake.table_commit import TableInput
 from pipeline.settings import Settings
 from pipeline.source.offsets import Ranges
+from pipeline.stream.learned.accepted import AcceptedRules
 from pipeline.stream.record_counts import count_records
 from pipeline.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
 from pipeline.upsert.fanout import truncates_of
@@ -48,11 +49,11 @@ class Outcome:
         return outcome
 
 
-def take_refused(outcome: Outcome, plan: BatchPlan) -> dict[SourceTable, BinlakeError]:
+def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> dict[SourceTable, BinlakeError]:
     """Take the tables out of a batch of which the settings, or the lake, accept no record at all: each with the reason.
 
-    Their records wait until a person has corrected the cause. Records of a table that refuses only some of them, or
-    that a commit has refused, stay among the quarantined.
+    Their records wait until a person has corrected the cause. Records of a table that takes others, in this batch or
+    before it, or that a commit has refused, stay among the quarantined. Raises StorageError.
     """
     report = outcome.report
     found: dict[SourceTable, BinlakeError] = {}
@@ -60,6 +61,9 @@ def take_refused(outcome: Outcome, plan: BatchPlan) -> dict[SourceTable, Binlake
     for record in report.quarantined:
         source = record.source
         if record.reason != TABLE_REFUSED or source is None or source in report.tables or _refuses(plan, source):
+            kept.append(record)
+            continue
+        if accepted.has(source):
             kept.append(record)
             continue
         if source not in found:

@@ -57,8 +57,8 @@ DERIVATION = (
         "a wide table that cannot be derived waits for a person",
         "its error is told, and not noted",
         "pipeline/stream/stream_policy.py",
-        "        self._control.stop_if_final(wide, error)\n",
-        "        _ = self._control, wide, error\n",
+        "        self._control.stop_if_final(source, error)\n",
+        "        _ = self._control, source, error\n",
         ("tests/derive/test_derived_stream.py::test_a_wide_table_that_cannot_be_derived_is_stopped_alone",),
     ),
 )

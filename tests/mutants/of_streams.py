@@ -110,8 +110,8 @@ STREAMS = (
     Mutant(
         "lease", "a stream runs once at a time", "a living run is not respected",
         "pipeline/position/lease.py",
-        "            if not found.alive(now_ms(), self._silence_s):\n",
-        "            if found.alive(now_ms(), self._silence_s) or first is None:\n",
+        "            if self._beats.is_dead(found):\n",
+        "            if not self._beats.is_dead(found) or first is None:\n",
         ("tests/replay/test_dump.py::test_two_services_at_once_are_refused",),
     ),
     Mutant(

@@ -23,6 +23,7 @@ from pipeline.stream.batch import BatchRunner
 from pipeline.stream.between_batches import complain_of_tables
 from pipeline.stream.schemas import SchemaRegistry
 from tests.cli.fed_lake import FedLake
+from tests.judges import hudi_rs
 from tests.stream.topic_log import COLUMNS, LocalEngine, TopicLog, event, services
 
 A = SourceTable("shop", "a")
@@ -59,6 +60,53 @@ def test_a_table_whose_every_record_is_refused_waits_and_is_told(tmp_path: Path,
     for name in "ab":
         lake.check(name=name)
     assert lake.runner.ledger.behind == {}
+
+
+def with_schema(row: dict[str, object], pos: int) -> dict[str, object]:
+    """An event of ``shop.a`` that brings its own schema."""
+    balance = {"name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    kinds: dict[str, dict[str, object]] = {"id": {"type": "int64"}, "balance": {"type": "bytes", **balance}}
+    fields = [{"field": name, "optional": True, **kinds.get(name, {"type": "string"})} for name in row]
+    images = [{"field": image, "type": "struct", "optional": True, "fields": fields} for image in ("before", "after")]
+    return {"schema": {"type": "struct", "fields": images}, "payload": event("a", "c", pos, row)}
+
+
+GOOD: dict[str, object] = {"id": 1, "owner": "ann", "balance": "AfQ=", "region": "eu"}
+#: Rows that no lake table of these rules takes, by their columns alone.
+REFUSED: dict[str, dict[str, object]] = {
+    "the key is missing": {name: value for name, value in GOOD.items() if name != "id"},
+    "a name that Hudi keeps for itself": GOOD | {"_hoodie_more": "x"},
+    "two names that readers take for one": GOOD | {"OWNER": "x"},
+}
+
+
+@pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("restarted", [False, True], ids=["the same process", "a new process"])
+def test_a_refused_record_does_not_stop_a_table_that_has_taken_others(
+    tmp_path: Path, row: dict[str, object], restarted: bool
+) -> None:
+    """However the records are cut into batches, the refused one alone goes to quarantine."""
+    lake = FedLake(tmp_path)
+    document = json.loads(lake.conf.read_text())
+    document["source"].pop("schemas")
+    lake.conf.write_text(json.dumps(document))
+    set_tables(lake, overrides=[{"match": "shop.a", "key": ["id"]}])
+    lake.start()
+
+    def further(one: dict[str, object]) -> None:
+        lake.log.add("s.shop.a", with_schema(one, 100 * lake.batches), {"id": 1})
+        told = lake.runner.run(lake.batches, lake.log.end(), 0, lake.engine)
+        lake.batches += 1
+        assert [t.error for t in told.tables if t.error] == []
+
+    further(GOOD)
+    if restarted:
+        lake.start()
+    further(row)
+    further(GOOD | {"owner": "eve"})
+    assert lake.runner.ledger.stopped == {}
+    assert lake.json("quarantine list")[0]["waiting"] == 1
+    assert [r["owner"] for r in hudi_rs.snapshot(f"{lake.path}/shop/a").to_pylist()] == ["eve"]
 
 
 def test_a_refused_table_that_is_left_out_waits_no_longer(tmp_path: Path) -> None:

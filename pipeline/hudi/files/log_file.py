@@ -46,6 +46,9 @@ class Header(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
+_KEYS = frozenset(map(int, Header))
+
+
 @dataclass(frozen=True, slots=True)
 class LogBlock:
     """One block. ``content`` is a view of the file's bytes; ``offset`` is where its magic stands in the file."""
@@ -157,6 +160,8 @@ def _decode_block(view: memoryview, start: int, length: int, offset: int) -> Log
     if version != _VERSION:
         raise ValueError(f"log format version {version}")
     header, position = _read_texts(view, start + _PREFIX.size)
+    if unknown := header.keys() - _KEYS:
+        raise ValueError(f"header key {min(unknown)}, which may say what its rows mean")
     (size,) = _LONG.unpack_from(view, position)
     content = view[position + 8 : position + 8 + size]
     if size < 0 or position + 8 + size + 12 > start + 8 + length or len(content) != size:

@@ -4,6 +4,10 @@ As in Hudi, ``.hoodie/.heartbeat/<instant>`` is rewritten while its writer lives
 time of its last change. Ours also names its writer, so that no process waits for a writer that died on this machine. An
 empty file, or one with other content, is judged by its time alone.
 
+The time of change is the store's, and this machine's clock may be hours apart from it. So a heartbeat that seems silent
+is compared with the time of a file that is written for it. Where a beat sets a time (HDFS: this machine's), a writer
+whose clock is too far apart is refused.
+
 A heartbeat is lost for good if its last beat is too old, or another process deleted or replaced its file: that process
 may have rolled the instant back. A beat does not create a deleted file again: if the store can, it only sets the time
 of change; otherwise it reads before it writes, with a short gap between the two.
@@ -18,7 +22,8 @@ import threading
 from dataclasses import dataclass, field
 from functools import partial
 
-from pipeline.errors import BinlakeError, LostOwnershipError
+from pipeline.clock import new_uuid, now_ms
+from pipeline.errors import BinlakeError, ConfigError, LostOwnershipError
 from pipeline.hudi.locking.elapsed import Moment
 from pipeline.hudi.locking.fenced import unfenced
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
@@ -105,11 +110,14 @@ class Heartbeats:
     def start(self, instant: str) -> None:
         """Start the heartbeat of an instant, before the instant exists.
 
-        Raises AlreadyExistsError if another writer has begun an instant of that time, StorageError.
+        Raises AlreadyExistsError if another writer has begun an instant of that time, ConfigError if this machine's
+        clock is too far from the store's, StorageError.
         """
         body = json.dumps({"owner": self._owner, "process": this_process().to_json()}).encode()
         beating = _Beating(body, Moment())
         self._storage.create(self._path(instant), body)
+        if not self._live:
+            self._check_clock(instant)
         self._live[instant] = beating
         self._ticker.add(instant, partial(self._beat, instant, beating))
 
@@ -152,6 +160,15 @@ class Heartbeats:
         info = self._storage.stat(self._path(instant))
         return _parse(body, info.modified_ms) if info else None
 
+    def is_dead(self, beat: Heartbeat) -> bool:
+        """Whether its process was on this machine and has ended, or it is silent by the store's clock. Raises
+        StorageError."""
+        if beat.alive(now_ms(), self._timeout_s):
+            return False
+        if beat.process is not None and beat.process.is_gone():
+            return True
+        return not beat.alive(self._store_ms(), self._timeout_s)
+
     def instants(self) -> list[str]:
         """The instants with a heartbeat, of live and of dead writers. Raises StorageError."""
         return sorted(info.path.rpartition("/")[2] for info in self._storage.list(self._directory))
@@ -166,6 +183,30 @@ class Heartbeats:
             beating.stopped = True
         self._live.clear()
         self._ticker.close()
+
+    def _store_ms(self) -> int:
+        """The store's time: of a file that is written now. One that a death leaves is swept like a heartbeat."""
+        path = self._path(f"clock-{new_uuid()}")
+        self._storage.create(path, b"")
+        try:
+            info = self._storage.stat(path)
+        finally:
+            self._storage.delete(path)
+        return info.modified_ms if info is not None else now_ms()
+
+    def _check_clock(self, instant: str) -> None:
+        """Raise ConfigError if the beats of this machine would seem silent to others, or would long after its death
+        seem fresh."""
+        info = self._storage.stat(self._path(instant)) if isinstance(self._storage, Touchable) else None
+        apart_s = (info.modified_ms - now_ms()) / 1000 if info is not None else 0.0
+        if abs(apart_s) > self._timeout_s / 2:
+            self._storage.delete(self._path(instant))
+            raise ConfigError(
+                f"this machine's clock and the store's are {abs(apart_s):.0f} s apart: other writers would take this "
+                "one for dead",
+                do_next="set the clocks of both machines (NTP)",
+                table=self._storage.uri,
+            )
 
     def _path(self, instant: str) -> str:
         return f"{self._directory}/{instant}" if self._directory else instant

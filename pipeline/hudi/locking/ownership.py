@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pipeline.clock import now_ms
 from pipeline.hudi.locking.choose import LockConfig, table_lock
 from pipeline.hudi.locking.heartbeat import Heartbeats
 from pipeline.hudi.locking.process_lock import ProcessLock
@@ -42,8 +41,7 @@ class Ownership:
         self._beats: Heartbeats | None = None
         self.lock = ProcessLock(storage.uri) if locking is None else table_lock(storage, locking.config)
         if locking is not None and self.lock.shared:
-            self._timeout_s = locking.config.heartbeat_timeout_s
-            self._beats = Heartbeats(storage, locking.owner, self._timeout_s)
+            self._beats = Heartbeats(storage, locking.owner, locking.config.heartbeat_timeout_s)
 
     def begin(self, instant: str) -> None:
         """Start the heartbeat of a new instant. Raises AlreadyExistsError if another writer uses this time."""
@@ -85,9 +83,7 @@ class Ownership:
         if self._beats.beats(instant):
             return False
         heartbeat = self._beats.find(instant)
-        return (
-            heartbeat is None or heartbeat.owner == self._predecessor or not heartbeat.alive(now_ms(), self._timeout_s)
-        )
+        return heartbeat is None or heartbeat.owner == self._predecessor or self._beats.is_dead(heartbeat)
 
     def sweep(self, pending: Collection[str]) -> None:
         """Delete the heartbeats of dead writers: those of instants that are not pending and that no live writer is

@@ -21,7 +21,7 @@ from pipeline.hudi.actions.rollback import roll_back_pending
 from pipeline.hudi.definition.config import PROPERTIES_PATH, TableConfig, load_config
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
 from pipeline.hudi.definition.properties import dump_properties
-from pipeline.hudi.files.names import parse_base_name, parse_log_name
+from pipeline.hudi.files.names import REPAIRS_PATH, parse_base_name, parse_log_name
 from pipeline.hudi.locking.fenced import fenced
 from pipeline.hudi.locking.ownership import Locking, Ownership
 from pipeline.hudi.metadata.config import MetadataConfig
@@ -100,6 +100,8 @@ def repair(
     ownership = Ownership(storage, locking)
     with ownership.lock:
         clock = InstantClock(Timeline.load(storage).latest_time())
+        for earlier in storage.list_dirs(REPAIRS_PATH)[-1:]:
+            clock.observe(earlier)  # the newest is taken back first, also where this machine's clock is behind
         folder = RepairFolder(storage, clock.next())
         kept = fenced(keeping(storage, folder), ownership.lock)
         yield from _Repairer(kept, plan, grace_ms, ownership, clock).run()

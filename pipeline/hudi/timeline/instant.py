@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipeline.errors import UnsupportedError
+
 TIMELINE_PATH = ".hoodie/timeline"
 
 COMMIT, DELTA_COMMIT, REPLACE_COMMIT = "commit", "deltacommit", "replacecommit"
@@ -17,6 +19,7 @@ _COMPLETED_AS = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: R
 #: Completed actions that add rows or files to the table.
 WRITE_ACTIONS = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
 COMPLETED_ACTIONS = (DELTA_COMMIT, COMMIT, REPLACE_COMMIT, CLEAN, ROLLBACK, SAVEPOINT, RESTORE, INDEXING)
+_ACTIONS = frozenset({*COMPLETED_ACTIONS, *_COMPLETED_AS})
 
 _NAME = re.compile(r"^(\d+)(?:_(\d+))?\.(\w+)(?:\.(\D+))?$")
 
@@ -84,3 +87,20 @@ def parse_name(name: str) -> Instant | None:
     if state in (State.REQUESTED, State.INFLIGHT):
         return Instant(requested, action, State(state))
     return None
+
+
+def known_instant(name: str) -> Instant | None:
+    """As ``parse_name``. Raises UnsupportedError for an instant of an unknown action, or one that was completed in an
+    older timeline layout: without it, its rows would be missing and its files would seem to be nobody's."""
+    instant, match = parse_name(name), _NAME.match(name)
+    if instant is not None and instant.action not in (COMPLETED_ACTIONS if instant.completed else _ACTIONS):
+        why = f"the action {instant.action!r} is not known in this state"
+    elif instant is None and match and match[2] is None and match[3] in _ACTIONS and match[4] is None:
+        why = "it is of timeline layout 1"
+    else:
+        return instant
+    raise UnsupportedError(
+        f"an instant of the timeline is not understood: {why}",
+        do_next="use Hudi for this table",
+        path=f"{TIMELINE_PATH}/{name}",
+    )

@@ -27,7 +27,7 @@ from pipeline.hudi.timeline.instant import (
     TIMELINE_PATH,
     WRITE_ACTIONS,
     Instant,
-    parse_name,
+    known_instant,
 )
 from pipeline.storage.base import Storage, StorageNotFoundError
 
@@ -63,7 +63,8 @@ class Timeline:
 
     @classmethod
     def load(cls, storage: Storage) -> Timeline:
-        """List the whole active timeline under ``storage``'s root; empty if there is none."""
+        """List the whole active timeline under ``storage``'s root; empty if there is none. Raises UnsupportedError for
+        an instant that is not understood, StorageError."""
         timeline = cls(storage)
         timeline._take(timeline._list(None))
         return timeline
@@ -243,7 +244,7 @@ class Timeline:
         furthest: dict[tuple[str, str], Instant] = {}
         self.outdated = []
         for info in self._storage.list(TIMELINE_PATH, start_after):
-            instant = parse_name(info.path.rpartition("/")[2])
+            instant = known_instant(info.path.rpartition("/")[2])
             if instant is None:
                 continue
             previous = furthest.get(instant.identity)

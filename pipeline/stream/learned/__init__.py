@@ -1,1 +1,2 @@
-"""What records taught about tables, kept in the stream's state: definitions by DDL, and columns of JSON messages."""
+"""What records taught about tables, kept in the stream's state: definitions by DDL, columns of JSON
+messages, and which tables take records under their rules."""

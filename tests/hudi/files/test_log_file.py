@@ -161,3 +161,10 @@ def test_an_unsound_inside_is_corrupt() -> None:
         damaged = first[:at] + bytes([first[at] ^ flip]) + first[at + 1 :]
         with pytest.raises(CorruptDataError, match="log block"):
             _types(damaged)
+
+
+def test_a_header_that_is_not_known_is_refused() -> None:
+    """It may say how the rows are meant; hudi-rs and Hudi refuse it, too."""
+    block = encode_block(BlockType.PARQUET_DATA, {Header.INSTANT_TIME: "20240101000000000", 9: "x"}, b"rows")
+    with pytest.raises(CorruptDataError, match="header key 9"):
+        list(iter_blocks(block))

@@ -10,16 +10,24 @@ from typing import Any
 
 import pytest
 
-from pipeline.hudi.locking import file_lock, storage_lock
+from pipeline.clock import now_ms
+from pipeline.errors import ConfigError, LostOwnershipError
+from pipeline.hudi.locking import file_lock, heartbeat, storage_lock
 from pipeline.hudi.locking.base import LockHeldError
+from pipeline.hudi.locking.choose import LockConfig
 from pipeline.hudi.locking.elapsed import Watch
 from pipeline.hudi.locking.file_lock import FileLock
+from pipeline.hudi.locking.heartbeat import HEARTBEAT_PATH, Heartbeats
+from pipeline.hudi.locking.ownership import Locking
 from pipeline.hudi.locking.process_identity import ProcessIdentity, this_process
 from pipeline.hudi.locking.shared_lock import Lease, SharedLock
 from pipeline.hudi.locking.storage_lock import StorageLock
-from pipeline.storage import open_storage
+from pipeline.hudi.table.table import HudiTable
+from pipeline.position.lease import StreamLease
+from pipeline.storage import Storage, open_storage
 from pipeline.storage.abilities import ConditionalStore
 from pipeline.storage.local import LocalStorage
+from tests.hudi import lake
 
 HOURS_MS = 3 * 3_600_000
 VALIDITY_S = 0.4
@@ -125,3 +133,63 @@ def test_a_lock_whose_holder_is_hours_ahead_is_refused_at_once(
     held_elsewhere(make, monkeypatch, tmp_path, HOURS_MS)
     with pytest.raises(LockHeldError), make(wait_s=0.0):
         pass
+
+
+def set_clock(patch: pytest.MonkeyPatch, apart_ms: int) -> None:
+    """This machine's clock, as heartbeats see it, is apart from the store's."""
+    true_now = now_ms
+    patch.setattr(heartbeat, "now_ms", lambda: true_now() + apart_ms)
+
+
+@pytest.mark.parametrize("apart_ms", [-HOURS_MS, HOURS_MS])
+def test_a_living_writers_commit_is_not_rolled_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, apart_ms: int
+) -> None:
+    lake.new_table(tmp_path)
+    living, other = (
+        HudiTable.open(lake.storage_at(tmp_path), locking=Locking(LockConfig(), name)) for name in ("living", "other")
+    )
+    instant = living.begin()
+    results = lake.write(living, instant, lake.upserts(range(8), 1))
+    set_clock(monkeypatch, apart_ms)
+    assert other.rollback_pending() == []
+    living.commit(instant, results)
+    assert [file.name for file in (tmp_path / HEARTBEAT_PATH).iterdir()] == []
+
+
+def test_a_silent_writers_commit_is_rolled_back_by_one_whose_clock_is_ahead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lake.new_table(tmp_path)
+    silent, other = (
+        HudiTable.open(lake.storage_at(tmp_path), locking=Locking(LockConfig(), name)) for name in ("silent", "other")
+    )
+    instant = silent.begin()
+    os.utime(tmp_path / HEARTBEAT_PATH / instant, ((now_ms() - 601_000) / 1000,) * 2)
+    set_clock(monkeypatch, HOURS_MS)
+    assert other.rollback_pending() == [instant]
+
+
+def test_a_living_stream_keeps_its_lease(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    state = open_storage(f"memory://lease/{tmp_path.name}")
+    with StreamLease(state, "shop") as living:
+        set_clock(monkeypatch, HOURS_MS)
+        with pytest.raises(LostOwnershipError, match="another run of this stream is active"):
+            StreamLease(state, "shop").take()
+        living.check()
+
+
+@pytest.mark.parametrize("apart_ms", [-HOURS_MS, HOURS_MS])
+def test_a_writer_that_would_date_its_beats_hours_apart_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, apart_ms: int
+) -> None:
+    set_clock(monkeypatch, apart_ms)
+    beats = Heartbeats(LocalStorage(tmp_path, fsync=False), "one", 600.0)
+    with pytest.raises(ConfigError, match="10800 s apart"):
+        beats.start("20260101000000000")
+    assert beats.instants() == []
+    by_the_store: Storage = open_storage(f"memory://dated/{tmp_path.name}")
+    others = Heartbeats(by_the_store, "one", 600.0)
+    others.start("20260101000000000")
+    others.check("20260101000000000")
+    others.close()

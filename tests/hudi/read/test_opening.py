@@ -216,3 +216,34 @@ def test_another_merge_mode_gives_the_rows_of_that_mode(tmp_path: Path) -> None:
     assert (names[1], names[2]) == ("late1", "late2")
     assert not {3, 5} & names.keys()
     assert lake.ours(path) == lake.rs(path)
+
+
+#: How the file of an instant may be called by another program, by its requested time and its rest.
+OTHERWISE: Mapping[str, Callable[[str, str], str]] = {
+    "an unknown action": lambda begun, rest: f"{begun}_{rest.partition('.')[0]}.mergecommit",
+    "an unknown action that is under way": lambda begun, rest: f"{begun}.mergecommit.inflight",
+    "an unknown action that is planned": lambda begun, rest: f"{begun}.mergecommit.requested",
+    "an action that never completes": lambda begun, rest: f"{begun}_{rest.partition('.')[0]}.clustering",
+    "no completion time": lambda begun, rest: f"{begun}.{rest.partition('.')[2]}",
+}
+
+
+@pytest.mark.parametrize("kind", ["ours", "hudi"])
+@pytest.mark.parametrize("otherwise", OTHERWISE.values(), ids=OTHERWISE)
+def test_an_instant_that_is_not_understood_is_named_and_nothing_is_changed(
+    tmp_path: Path, kind: str, otherwise: Callable[[str, str], str]
+) -> None:
+    """Its rows would be missing, and a repair would move its files away."""
+    path = TABLES[kind][0](tmp_path / "t")
+    for file in sorted((path / ".hoodie/timeline").glob("*_*")):
+        begun, _, rest = file.name.partition("_")
+        odd = file.rename(file.with_name(otherwise(begun, rest)))
+        before, answer = files(path), answered(path, [])
+        assert isinstance(answer, UnsupportedError)
+        assert odd.name in str(answer)
+        for door in DOORS[1:]:
+            with pytest.raises(UnsupportedError, match="is not understood"):
+                door(path)
+        assert files(path) == before
+        odd.rename(file)
+    assert isinstance(answered(path, []), list)

@@ -11,14 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.errors import CorruptDataError, UnsupportedError
+from pipeline.hudi.definition.config import PROPERTIES_PATH
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.properties import load_properties
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange, unknown_range, widen
 from pipeline.hudi.files.log_ranges import LogRanges
 from pipeline.hudi.files.names import LogFileName, in_partition, parse_base_name, parse_log_name
 from pipeline.hudi.files.view import slices_of_partition
 from pipeline.hudi.metadata.records.delta import FileKey
-from pipeline.hudi.metadata.records.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, indexed_fields
+from pipeline.hudi.metadata.records.layout import (
+    INDEX_DEFINITIONS_PATH,
+    METADATA_PATH,
+    indexed_fields,
+    metadata_properties,
+)
 from pipeline.hudi.metadata.records.reader import MetadataReader, load_groups
 from pipeline.hudi.read.index import INDEX_FAILURES
 from pipeline.hudi.services.fsck.content import FileContent, damaged_spans
@@ -26,7 +33,7 @@ from pipeline.hudi.services.fsck.evidence import DataFile, Evidence
 from pipeline.hudi.services.fsck.findings import Check, Finding, Repair, Severity
 from pipeline.hudi.timeline.instant import DELTA_COMMIT
 from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.storage.base import FileInfo
+from pipeline.storage.base import FileInfo, StorageNotFoundError
 
 _Ranges = Mapping[str, ColumnRange]
 
@@ -59,6 +66,7 @@ class IndexCheck:
         foreign = sorted(set(listed) - set(MetadataPartition))
         if foreign:
             yield Finding(Severity.INFO, Check.INDEX, f"not checked: metadata partitions {', '.join(foreign)}")
+        yield from self._other_forms()
         yield from self._damaged_files()
         try:
             self.reader, self.columns = self._open(
@@ -69,6 +77,19 @@ class IndexCheck:
             yield _rebuild(f"the metadata table cannot be read: {what}", METADATA_PATH)
             return
         yield from self._pending()
+
+    def _other_forms(self) -> Iterator[Finding]:
+        """Readers take the form of the metadata table for granted; its own properties may state another one."""
+        path = f"{METADATA_PATH}/{PROPERTIES_PATH}"
+        try:
+            stated = load_properties(self.evidence.storage.read(path))
+        except (StorageNotFoundError, CorruptDataError):
+            stated = {}
+        ours = load_properties(metadata_properties(""))
+        for name in ("hoodie.table.version", "hoodie.timeline.layout.version", "hoodie.table.base.file.format"):
+            if stated.get(name) != ours[name]:
+                what = f"{name} of the metadata table is {stated.get(name, 'not set')}, not {ours[name]}"
+                yield _rebuild(what, path)
 
     def _open(self, partitions: list[MetadataPartition]) -> tuple[MetadataReader, tuple[str, ...]]:
         storage, data = self.evidence.storage, self.evidence.timeline

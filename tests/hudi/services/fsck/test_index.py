@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.hudi.definition.metadata_partition import MetadataPartition
+from pipeline.hudi.definition.properties import dump_properties, load_properties
 from pipeline.hudi.files.bloom import BloomFilter
 from pipeline.hudi.files.column_stats import ColumnRange, ValueType
 from pipeline.hudi.metadata.records.keys import bloom_key, column_stats_key, partition_identifier, partition_stats_key
@@ -21,6 +22,7 @@ from pipeline.hudi.metadata.records.records import (
 )
 from pipeline.hudi.services.fsck import Check, Finding, Repair, Severity
 from pipeline.hudi.services.fsck.index_check import covers
+from pipeline.hudi.services.repair import plan_repair, repair
 from tests.hudi.services.fsck.tables import age, bases, logs, metadata_of, put_records, report, told
 
 
@@ -46,6 +48,27 @@ def put_listing(path: Path, partition: str, change: dict[str, int | None]) -> No
 def test_rewriting_records_as_they_are_changes_nothing(indexed: Path) -> None:
     put_listing(indexed, "p=a", {})
     put_range(indexed, logs(indexed)[-1], "x")
+    assert told(indexed) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hoodie.table.version", "6"),
+        ("hoodie.table.version", "10"),
+        ("hoodie.timeline.layout.version", "1"),
+        ("hoodie.table.base.file.format", "LANCE"),
+        ("hoodie.table.base.file.format", None),
+    ],
+)
+def test_a_metadata_table_of_another_form_is_told_and_made_anew(indexed: Path, name: str, value: str | None) -> None:
+    properties = indexed / METADATA_PATH / ".hoodie/hoodie.properties"
+    values = load_properties(properties.read_bytes())
+    values = {key: old for key, old in values.items() if key != name} | ({name: value} if value else {})
+    properties.write_bytes(dump_properties(values, "x"))
+    (only,) = index_errors(indexed)
+    assert name in only.what
+    list(repair(metadata_of(indexed).data_storage, plan_repair([only])))
     assert told(indexed) == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.clock import now_ms
 from pipeline.errors import ConfigError, CorruptDataError, UnsupportedError
 from pipeline.hudi.metadata.records.layout import METADATA_PATH
 from pipeline.hudi.services.fsck import Repair, Severity
@@ -111,6 +112,17 @@ def test_two_repairs_are_taken_back_the_newest_first(plain: Path) -> None:
         take_back(lake.storage_at(plain))
 
 
+def test_a_repair_by_a_clock_that_is_behind_is_taken_back_first(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = renamed(logs(plain)[0], FUTURE)
+    mend(plain)
+    second, before = renamed(logs(plain)[0], "20990101000000001"), now_ms()
+    age(plain)
+    monkeypatch.setattr("pipeline.clock.now_ms", lambda: before - 1_800_000)
+    mend(plain)
+    take_back(lake.storage_at(plain))
+    assert [stray.exists() for stray in (first, second)] == [False, True]
+
+
 def test_readers_do_not_see_what_is_kept_and_fsck_tells_it(indexed: Path) -> None:
     before = rows(indexed), rs_rows(indexed)
     shutil.rmtree(indexed / METADATA_PATH / "column_stats")
@@ -159,14 +171,6 @@ def _older_layout(path: Path) -> None:
             file.unlink()
 
 
-def _older_names(path: Path) -> None:
-    for file in sorted((path / TIMELINE).glob("*_*"))[1:]:
-        instant, _, tail = file.name.partition("_")
-        file.rename(file.with_name(f"{instant}.{tail.partition('.')[2]}"))
-        for state in ("requested", "inflight"):
-            file.with_name(f"{instant}.deltacommit.{state}").unlink(missing_ok=True)
-
-
 def _unreadable_history(path: Path) -> None:
     _archived(path)
     for file in (path / TIMELINE / "history").glob("*.parquet"):
@@ -199,7 +203,6 @@ def _lost_history(path: Path) -> None:
     [
         _lose_all_instants,
         _older_layout,
-        _older_names,
         _unreadable_history,
         _unreadable_commit,
         _lost_history,
