@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from pipeline.backfill.csv_rows import CsvRows
 from pipeline.backfill.inputs import Input, Kind
 from pipeline.backfill.pieces import Place
+from pipeline.decode.types.exact_values import UnfitValueError, exactly
 from pipeline.errors import BadInputError
 from pipeline.storage import open_storage
 from tests.backfill.lake_with_rows import backfilled, fed, rows_of, written
@@ -44,6 +46,20 @@ def test_a_number_is_no_text_of_a_key(tmp_path: Path) -> None:
     lake = fed(tmp_path, {"key": ["owner"]})
     with pytest.raises(BadInputError, match=r"'owner' is of type int.* cannot hold its values .*all_varchar"):
         backfilled(lake, "SELECT 7 AS owner, 'x' AS zip", ("zip",))
+
+
+def test_a_float_that_may_have_been_another_whole_number(tmp_path: Path) -> None:
+    """DuckDB reads a CSV file's 9007199254740993.0 as the float 9007199254740992, which may be another row's key."""
+    (tmp_path / "in.csv").write_text("id\n9007199254740993.0\n")
+    read = duckdb.sql(f"SELECT id FROM '{tmp_path}/in.csv'").to_arrow_table()["id"]
+    for floats in (read, pa.chunked_array([[float(1 << 53)]]), pa.chunked_array([pa.array([-1e16], pa.float64())])):
+        for kind in (pa.int64(), pa.decimal128(20, 0), pa.decimal128(38, 10)):
+            with pytest.raises(UnfitValueError):
+                exactly(floats, kind)
+    with pytest.raises(UnfitValueError):
+        exactly(pa.chunked_array([pa.array([1 << 24], pa.float32())]), pa.int32())
+    below = [float((1 << 53) - 1), 1_700_000_000_123_456.0, -2.0]
+    assert exactly(pa.chunked_array([below]), pa.int64()).to_pylist() == below
 
 
 @pytest.mark.parametrize("form", ["csv", "query", "parquet"])
