@@ -126,6 +126,20 @@ def test_files_that_are_refused(tmp_path: Path, content: str, text: str) -> None
         rows_in(tmp_path, {"v": pa.string()}, "v")
 
 
+@pytest.mark.parametrize("row", ['1,"a\n3,b\n4,c\n', '1,"a"b\n', '1,"say \\"so\\""\n', '1,"a" \n'])
+def test_a_quote_that_does_not_end_its_field(tmp_path: Path, row: str) -> None:
+    """The rows behind it were part of its value; a backslash before a quote is how other tools write two."""
+    (tmp_path / "in.csv").write_text(f'k,v\n0,"two\nlines"\n{row}')
+    with pytest.raises(BadInputError, match="a row cannot be read") as refused:
+        rows_in(tmp_path, {"v": pa.string()}, "v")
+    assert refused.value.where["line"] == 4
+
+
+def test_long_texts(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f'k,v\n1,"{"x" * 300_000}"\n')
+    assert rows_in(tmp_path, {"v": pa.string()}, "v")["v"].to_pylist() == ["x" * 300_000]
+
+
 def rows_in(path: Path, known: dict[str, pa.DataType], *names: str) -> pa.Table:
     """The columns of the file ``in.csv``."""
     info = open_storage(str(path)).stat("in.csv")
