@@ -79,6 +79,20 @@ def test_what_a_decimal_cannot_hold_names_its_row(tmp_path: Path, form: str) -> 
     assert lake.commits() == before
 
 
+def test_portions_before_a_value_that_does_not_fit(tmp_path: Path) -> None:
+    """They are in the table, and what the error advises carries out the rest."""
+    lake = fed(tmp_path)
+    for balance in (2.675, 2.67):
+        path = written(tmp_path / "in.parquet", pa.table({"id": [0, 2, 3, 4], "balance": [1.5, 2.5, 3.5, balance]}))
+        if balance == 2.67:
+            backfilled(lake, path, ("balance",), order=1 << 61, restart=True)
+        else:
+            with pytest.raises(BadInputError, match="--restart, for the portions before this one are in the table"):
+                backfilled(lake, path, ("balance",), order=1 << 61)
+        assert rows_of(lake, "balance")[2] == (Decimal("2.50"),)
+    assert rows_of(lake, "balance")[4] == (Decimal("2.67"),)
+
+
 def test_empty_fields(tmp_path: Path) -> None:
     """Without quotes a field without anything is null, with quotes an empty text."""
     lake = fed(tmp_path)
