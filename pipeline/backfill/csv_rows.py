@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +28,9 @@ from pipeline.storage.ranged import StoredFile
 _PARSE: Final = pcsv.ParseOptions(newlines_in_values=True)
 _INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
 _FLOAT: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+_UNREADABLE: Final = (csv.Error, OSError, EOFError, zlib.error)
+#: A text may be longer than the module's 128 KiB; Arrow's reader has a bound of its own.
+csv.field_size_limit(1 << 30)
 _CORRECT: Final = "correct the value in the file, or give the rows by a query that converts them (--from)"
 
 
@@ -47,7 +51,8 @@ class CsvRows:
     def schema(self) -> pa.Schema:
         """All columns of the files; those that are not needed are texts.
 
-        Raises BadInputError for a file that cannot be read, lacks columns of the first one, or has one twice.
+        Raises BadInputError for a file that cannot be read, lacks columns of the first one, or has one twice, and for
+        a quoted field without an end or with text behind it: Arrow's reader takes what follows for its value.
         """
         names = self._header(self.given.files[0])
         open_ones = [name for name in dict.fromkeys(names) if name.lower() in self.wanted and name not in self.known]
@@ -120,12 +125,25 @@ class CsvRows:
                 do_next="correct the file, or leave it out",
                 path=self._path(file),
             )
+        begun = 0
+        try:
+            with _lines(self.given, file) as text:
+                rows = csv.reader(text, strict=True)
+                for _ in rows:
+                    begun = rows.line_num
+        except _UNREADABLE as error:
+            raise BadInputError(
+                f"a row cannot be read: {error}",
+                do_next="correct the file: a quote inside a quoted field is written twice, nothing follows the last",
+                path=self._path(file),
+                line=begun + 1,
+            ) from error
 
     def _header(self, file: FileInfo) -> list[str]:
         try:
             with _lines(self.given, file) as text:  # bytes that are no UTF-8 are refused where they are read
                 return next((row for row in csv.reader(text) if row), [])
-        except (csv.Error, OSError, EOFError) as error:
+        except _UNREADABLE as error:
             raise BadInputError(
                 f"the file's first line cannot be read: {error}", do_next="correct the file", path=self._path(file)
             ) from error
@@ -140,7 +158,7 @@ class CsvRows:
                     if at == row:
                         return before + 1
                     before = rows.line_num
-        except csv.Error:
+        except _UNREADABLE:
             pass
         return None
 

@@ -127,7 +127,8 @@ def _converted(given: pa.Table, column: ReadColumn, key: Sequence[ReadColumn], w
         raise BadInputError(
             f"column {column.name!r} of type {values.type} has the value {error.shown}, which the lake's type "
             f"{column.kind} cannot hold exactly",
-            do_next='correct the value, or convert the column in a query (--from "SELECT ..."); then run it again',
+            do_next='correct the value, or convert the column in a query (--from "SELECT ..."); then run it with '
+            "--restart, for the portions before this one are in the table",
             path=where,
             row=row,
             key=", ".join(f"{c.name}={given.column(c.name)[error.row]}" for c in key),

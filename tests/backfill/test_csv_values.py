@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from pipeline.backfill.csv_rows import CsvRows
 from pipeline.backfill.inputs import Input, Kind
 from pipeline.backfill.pieces import Place
+from pipeline.decode.types.exact_values import UnfitValueError, exactly
 from pipeline.errors import BadInputError
 from pipeline.storage import open_storage
 from tests.backfill.lake_with_rows import backfilled, fed, rows_of, written
@@ -46,6 +48,20 @@ def test_a_number_is_no_text_of_a_key(tmp_path: Path) -> None:
         backfilled(lake, "SELECT 7 AS owner, 'x' AS zip", ("zip",))
 
 
+def test_a_float_that_may_have_been_another_whole_number(tmp_path: Path) -> None:
+    """DuckDB reads a CSV file's 9007199254740993.0 as the float 9007199254740992, which may be another row's key."""
+    (tmp_path / "in.csv").write_text("id\n9007199254740993.0\n")
+    read = duckdb.sql(f"SELECT id FROM '{tmp_path}/in.csv'").to_arrow_table()["id"]
+    for floats in (read, pa.chunked_array([[float(1 << 53)]]), pa.chunked_array([pa.array([-1e16], pa.float64())])):
+        for kind in (pa.int64(), pa.decimal128(20, 0), pa.decimal128(38, 10)):
+            with pytest.raises(UnfitValueError):
+                exactly(floats, kind)
+    with pytest.raises(UnfitValueError):
+        exactly(pa.chunked_array([pa.array([1 << 24], pa.float32())]), pa.int32())
+    below = [float((1 << 53) - 1), 1_700_000_000_123_456.0, -2.0]
+    assert exactly(pa.chunked_array([below]), pa.int64()).to_pylist() == below
+
+
 @pytest.mark.parametrize("form", ["csv", "query", "parquet"])
 def test_what_a_decimal_cannot_hold_names_its_row(tmp_path: Path, form: str) -> None:
     lake = fed(tmp_path)
@@ -61,6 +77,20 @@ def test_what_a_decimal_cannot_hold_names_its_row(tmp_path: Path, form: str) -> 
     where = refused.value.where
     assert where.get("line") == 5 if form == "csv" else (where["row"], where["key"]) == (2, "id=2")
     assert lake.commits() == before
+
+
+def test_portions_before_a_value_that_does_not_fit(tmp_path: Path) -> None:
+    """They are in the table, and what the error advises carries out the rest."""
+    lake = fed(tmp_path)
+    for balance in (2.675, 2.67):
+        path = written(tmp_path / "in.parquet", pa.table({"id": [0, 2, 3, 4], "balance": [1.5, 2.5, 3.5, balance]}))
+        if balance == 2.67:
+            backfilled(lake, path, ("balance",), order=1 << 61, restart=True)
+        else:
+            with pytest.raises(BadInputError, match="--restart, for the portions before this one are in the table"):
+                backfilled(lake, path, ("balance",), order=1 << 61)
+        assert rows_of(lake, "balance")[2] == (Decimal("2.50"),)
+    assert rows_of(lake, "balance")[4] == (Decimal("2.67"),)
 
 
 def test_empty_fields(tmp_path: Path) -> None:
@@ -108,6 +138,20 @@ def test_files_that_are_refused(tmp_path: Path, content: str, text: str) -> None
     (tmp_path / "in.csv").write_bytes(content.encode("latin-1"))
     with pytest.raises(BadInputError, match=text):
         rows_in(tmp_path, {"v": pa.string()}, "v")
+
+
+@pytest.mark.parametrize("row", ['1,"a\n3,b\n4,c\n', '1,"a"b\n', '1,"say \\"so\\""\n', '1,"a" \n'])
+def test_a_quote_that_does_not_end_its_field(tmp_path: Path, row: str) -> None:
+    """The rows behind it were part of its value; a backslash before a quote is how other tools write two."""
+    (tmp_path / "in.csv").write_text(f'k,v\n0,"two\nlines"\n{row}')
+    with pytest.raises(BadInputError, match="a row cannot be read") as refused:
+        rows_in(tmp_path, {"v": pa.string()}, "v")
+    assert refused.value.where["line"] == 4
+
+
+def test_long_texts(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f'k,v\n1,"{"x" * 300_000}"\n')
+    assert rows_in(tmp_path, {"v": pa.string()}, "v")["v"].to_pylist() == ["x" * 300_000]
 
 
 def rows_in(path: Path, known: dict[str, pa.DataType], *names: str) -> pa.Table:

@@ -2,7 +2,7 @@
 
 A float stands for the shortest decimal that reads as it: 0.1 is a tenth in a DECIMAL, and 2.675 does not fit into one
 with two places. A text stands for the value that it spells. A float holds a decimal if the float, written with as many
-digits as the decimal has, is that decimal.
+digits as the decimal has, is that decimal. From 2^53 on a float (of 32 bits: 2^24) is several whole numbers, so none.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def exactly(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     read = _reader(values.type, kind)
     assert read is not None, "the type is not readable"
     given = values.to_pylist()
+    if pa.types.is_floating(values.type) and not pa.types.is_floating(kind):
+        read = _if_below(1 << (24 if pa.types.is_float32(values.type) else 53), read)
     if pa.types.is_float32(values.type):
         given = [None if value is None else float(str(np.float32(value))) for value in given]
     return pa.chunked_array([_by_value(given, read, kind)], kind)
@@ -189,6 +191,15 @@ def _of_number(kind: pa.DataType) -> Callable[[int | float | Decimal], Any] | No
     if pa.types.is_floating(kind):
         return lambda value: as_float(_decimal(value), kind) if _is_finite(value) else float(value)
     return None
+
+
+def _if_below(bound: int, read: Callable[[Any], Any]) -> Callable[[float], Any]:
+    def checked(value: float) -> object:
+        if abs(value) >= bound:
+            raise ValueError("one of several whole numbers")
+        return read(value)
+
+    return checked
 
 
 def _is_finite(value: int | float | Decimal) -> bool:

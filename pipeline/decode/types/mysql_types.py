@@ -216,7 +216,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 def _literals(arguments: str) -> list[str]:
     """The contents of quoted literals, escapes kept."""
-    return [m.group(1) for m in re.finditer(r"'((?:[^'\\]|''|\\.)*)'", arguments, re.DOTALL)]
+    return [m.group(1) for m in re.finditer(r"'((?:[^'\\]++|''|\\.)*)'", arguments, re.DOTALL)]
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -36,53 +38,67 @@ class Going:
     kept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Claims:
-    """The places of a catalog.
+    """Who has which place of a catalog, without what goes. The catalog is read once, at the first question.
 
     Args:
         catalog: whose.
+        going: what goes.
         real: a location as one text for each place.
     """
 
     catalog: Catalog
+    going: Going
     real: Callable[[str], str] = comparable
 
-    def on(self, place: str, going: Going) -> str | None:
+    def on(self, location: str) -> str | None:
         """Who else has a place, something above it or something below; None if nobody. A database has what is above
-        its directory only, since its tables are below. ``place`` is ``real``."""
-        kept = next((one for one in going.kept if _touch(self.real(one), place)), None)
-        if kept is not None:
-            return f"files at {kept} that stay"
+        its directory only, since its tables are below."""
+        place = self.real(location)
+        if found := self._others.touching(place) or self._databases.below(place):
+            return found
+        return next(filter(None, (self._of_same(entry, place) for entry in self._same)), None)
+
+    @cached_property
+    def _entries(self) -> list[TableEntry]:
+        found: list[TableEntry] = []
         for name in self.catalog.databases():
             with contextlib.suppress(NoSuchObjectError, UnknownDatabaseError):  # dropped meanwhile
-                if found := self._in_database(name, place, going):
-                    return found
-        return None
+                found += self.catalog.tables_named(name, self.catalog.tables(name))
+        return found
 
-    def _in_database(self, name: str, place: str, going: Going) -> str | None:
-        location = self.catalog.database(name).location
-        if location and name not in going.databases and covers(place, self.real(location)):
-            return f"the database {name}"
-        for entry in self.catalog.tables_named(name, self.catalog.tables(name)):
-            if entry.id not in going.tables:
-                found = self._of_other(entry, place)
-            else:
-                found = None if going.partitions is None else self._of_same(entry, place, going.partitions)
-            if found is not None:
-                return found
-        return None
+    @cached_property
+    def _same(self) -> list[TableEntry]:
+        """The tables of which partitions go."""
+        return [e for e in self._entries if e.id in self.going.tables] if self.going.partitions is not None else []
 
-    def _of_other(self, entry: TableEntry, place: str) -> str | None:
-        name = f"{entry.table.database}.{entry.table.name}"
-        if entry.table.location and _touch(self.real(entry.table.location), place):
-            return f"the table {name}"
-        for partition, location in scattered(entry.partitions, entry.table.location):
-            if _touch(self.real(location), place):
-                return f"the partition {partition} of {name}"
-        return None
+    @cached_property
+    def _databases(self) -> _Places:
+        found = {}
+        for name in self.catalog.databases():
+            with contextlib.suppress(NoSuchObjectError):
+                location = None if name in self.going.databases else self.catalog.database(name).location
+                if location:
+                    found[self.real(location)] = f"the database {name}"
+        return _Places(found)
 
-    def _of_same(self, entry: TableEntry, place: str, going: frozenset[str]) -> str | None:
+    @cached_property
+    def _others(self) -> _Places:
+        """The places of tables that stay, and what stays of those that go."""
+        found = {self.real(one): f"files at {one} that stay" for one in self.going.kept}
+        for entry in self._entries:
+            if entry.id in self.going.tables:
+                continue
+            name = f"{entry.table.database}.{entry.table.name}"
+            if entry.table.location:
+                found.setdefault(self.real(entry.table.location), f"the table {name}")
+            for partition, location in scattered(entry.partitions, entry.table.location):
+                found.setdefault(self.real(location), f"the partition {partition} of {name}")
+        return _Places(found)
+
+    def _of_same(self, entry: TableEntry, place: str) -> str | None:
+        going = self.going.partitions or frozenset()
         name = f"{entry.table.database}.{entry.table.name}"
         root = self.real(entry.table.location or "")
         if covers(place, root):
@@ -95,6 +111,30 @@ class Claims:
         by_default = (p for p in _named_around(entry.partitions, place[len(root) + 1 :]) if p not in going)
         found = next((p for p in by_default if _is_default(entry, p)), None)
         return found and f"the partition {found} of {name}"
+
+
+class _Places:
+    """Places and whose they are."""
+
+    def __init__(self, owners: Mapping[str, str]) -> None:
+        self._owners = owners
+        self._ordered = sorted(f"{place}/" for place in owners)
+
+    def touching(self, place: str) -> str | None:
+        """Who has a place, one above it, or one below."""
+        above = place
+        while above:
+            if above in self._owners:
+                return self._owners[above]
+            above = above.rpartition("/")[0]
+        return self.below(place)
+
+    def below(self, place: str) -> str | None:
+        """Who has a place, or one below."""
+        start = f"{place.rstrip('/')}/"
+        at = bisect_left(self._ordered, start)
+        found = self._ordered[at] if at < len(self._ordered) else ""
+        return self._owners[found[:-1]] if found.startswith(start) else None
 
 
 def places(entry: TableEntry) -> list[str]:

@@ -35,13 +35,11 @@ class Move:
 
     Args:
         table: whose it is.
-        going: what moves.
         old, new: locations.
         done: whether the catalog has the new place, asked when it is not known whether a change was made.
     """
 
     table: Table
-    going: Going
     old: str
     new: str
     done: Callable[[], bool]
@@ -98,13 +96,17 @@ class TableFiles:
                 remove_empty(place)
             raise
 
+    def claims(self, catalog: Catalog, going: Going) -> Claims:
+        """Who has which place besides what goes; links are followed."""
+        return Claims(catalog, going, self._real)
+
     @contextmanager
-    def moving(self, catalog: Catalog, wanted: Move) -> Iterator[None]:
+    def moving(self, claims: Claims, wanted: Move) -> Iterator[None]:
         """Move a directory for the block, and back if it fails.
 
         Raises InvalidOperationError if something is at the new place, MetaError if the files may not be moved.
         """
-        moved = self.open_storage is not None and self._move(catalog, wanted)
+        moved = self.open_storage is not None and self._move(claims, wanted)
         try:
             yield
         except BaseException as error:
@@ -112,7 +114,7 @@ class TableFiles:
                 self._move_back(wanted, error)
             raise
 
-    def check(self, catalog: Catalog, table: Table, locations: Sequence[str | None], going: Going) -> None:
+    def check(self, claims: Claims, table: Table, locations: Sequence[str | None]) -> None:
         """Before a table or partitions of it are dropped with the wish to delete data.
 
         Raises:
@@ -121,7 +123,7 @@ class TableFiles:
         if self.open_storage is None or is_external(table):
             return
         for location in filter(None, locations):
-            why = self._kept(catalog, table, location, going)
+            why = self._kept(claims, table, location)
             if why and not (self._may_look(location) and self._is_empty(location)):
                 raise MetaError(
                     f"The managed table {table.database}.{table.name} cannot be dropped with its files: {why}",
@@ -130,16 +132,14 @@ class TableFiles:
                     path=location,
                 )
 
-    def delete_dropped(
-        self, catalog: Catalog, table: Table | None, locations: Sequence[str | None], going: Going
-    ) -> list[str]:
+    def delete_dropped(self, claims: Claims, table: Table | None, locations: Sequence[str | None]) -> list[str]:
         """After a table, partitions of it, or a database (None) were dropped with the wish to delete data: the deleted
         locations."""
         if self.open_storage is None or (table is not None and is_external(table)):
             return []
         deleted = []
         for location in filter(None, locations):
-            if why := self._kept(catalog, table, location, going):
+            if why := self._kept(claims, table, location):
                 log.info("What is at %s stays: %s", location, why)
                 continue
             self._open(location).delete_tree("")
@@ -158,13 +158,13 @@ class TableFiles:
             if not remove_empty(self._open(parent)):
                 return
 
-    def empty(self, catalog: Catalog, table: Table, locations: Sequence[str], going: Going) -> None:
+    def empty(self, claims: Claims, table: Table, locations: Sequence[str]) -> None:
         """Delete what is in the directories of a table or of partitions. Raises MetaError before anything is deleted if
         it may not be."""
         if self.open_storage is None:
             raise MetaError("This metastore touches no files", do_next="delete the rows with an engine")
         for location in locations:
-            why = "it is an external table" if is_external(table) else self._kept(catalog, table, location, going)
+            why = "it is an external table" if is_external(table) else self._kept(claims, table, location)
             if why or is_hudi(table):
                 raise MetaError(
                     f"The table {table.database}.{table.name} cannot be truncated: {why or 'it is a Hudi table'}",
@@ -175,24 +175,24 @@ class TableFiles:
             self._open(location).delete_tree("")
             make(self._open(location))
 
-    def _move(self, catalog: Catalog, wanted: Move) -> bool:
+    def _move(self, claims: Claims, wanted: Move) -> bool:
         """Whether there was something to move."""
         self.allow(wanted.new)
         table, name = wanted.table, f"{wanted.table.database}.{wanted.table.name}"
         place, target = self._open(wanted.old), self._open(wanted.new)
         exists = self._may_look(wanted.old) and is_there(place)
-        if (exists or wanted.going.partitions is None) and is_there(target):
+        if (exists or claims.going.partitions is None) and is_there(target):
             raise InvalidOperationError(
                 f"New location for this table hive.{name} already exists : {wanted.new}",
                 do_next="take another name, or move what is there away",
             )
-        if why := self._taken(catalog, wanted):
+        if why := self._taken(claims, wanted.new):
             raise InvalidOperationError(
                 f"The new location {wanted.new} of {name} cannot be used: {why}", do_next="take another name"
             )
         if not exists:
             return False
-        if why := self._kept(catalog, table, wanted.old, wanted.going, moving=True):
+        if why := self._kept(claims, table, wanted.old, moving=True):
             raise InvalidOperationError(
                 f"The files of the managed table {name} cannot be moved: {why}",
                 do_next="keep the name, or make the table external and rename it then",
@@ -201,12 +201,12 @@ class TableFiles:
         move(place, target)
         return True
 
-    def _taken(self, catalog: Catalog, wanted: Move) -> str | None:
+    def _taken(self, claims: Claims, location: str) -> str | None:
         """Why nothing can be put at the new place of a move."""
-        inside = self._inside(wanted.new)
+        inside = self._inside(location)
         if inside is None:
             return "it is not below the `warehouse`"
-        claimed = Claims(catalog, self._real).on(self._real(wanted.new), wanted.going)
+        claimed = claims.on(location)
         return f"it belongs to {claimed}" if claimed else self._around(*inside)
 
     def _move_back(self, wanted: Move, error: BaseException) -> None:
@@ -217,9 +217,7 @@ class TableFiles:
         except BinlakeError as failure:
             log.error("The files of %s are at %s, not at %s: %s", wanted.table.name, wanted.new, wanted.old, failure)
 
-    def _kept(
-        self, catalog: Catalog, table: Table | None, location: str, going: Going, *, moving: bool = False
-    ) -> str | None:
+    def _kept(self, claims: Claims, table: Table | None, location: str, *, moving: bool = False) -> str | None:
         """Why files stay where they are; None if they may be deleted, or moved."""
         if not self.delete and not moving:
             return "the service deletes no files (`thrift.delete_managed_data`)"
@@ -230,10 +228,10 @@ class TableFiles:
             return "it is a Hudi table (`thrift.delete_hudi_data`)"
         if why := self._around(*inside):
             return why
-        own = table is not None and is_hudi(table) and going.partitions is None
+        own = table is not None and is_hudi(table) and claims.going.partitions is None
         if self._has_hudi(location, own=own):
             return "a Hudi table is there"
-        claimed = Claims(catalog, self._real).on(self._real(location), going)
+        claimed = claims.on(location)
         return f"they belong to {claimed}, too" if claimed else None
 
     def _around(self, root: str, path: str) -> str | None:

@@ -141,6 +141,6 @@ def test_the_search_finds_harm_where_nobody_asks_who_else_has_a_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control."""
-    monkeypatch.setattr(Claims, "on", lambda claims, place, going: None)
+    monkeypatch.setattr(Claims, "on", lambda claims, location: None)
     found = (_first_harm(seed, tmp_path / str(seed)) for seed in range(10))
     assert next(filter(None, found), None) is not None

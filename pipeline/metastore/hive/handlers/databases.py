@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hive_metastore import ttypes
 
 from pipeline.metastore.catalog.claims import Going, places
+from pipeline.metastore.catalog.logs import TableEntry
 from pipeline.metastore.catalog.names import folded
 from pipeline.metastore.hive import from_thrift, to_thrift
 from pipeline.metastore.hive.context import Context
@@ -103,14 +106,21 @@ def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool |
         return
     location = context.catalog.database(name).location
     entries = context.catalog.tables_named(name, context.catalog.tables(name)) if cascade else []
-    staying = tuple(place for entry in entries if is_external(entry.table) for place in places(entry))
-    managed = frozenset(entry.id for entry in entries if not is_external(entry.table))
-    going = Going(managed, databases=frozenset([folded(name)]), kept=staying)
+    claims = files.claims(context.catalog, _going(name, entries))
     for entry in entries:
-        files.check(context.catalog, entry.table, places(entry), going)
-    for entry in context.catalog.drop_database(name, cascade=bool(cascade)):
-        files.delete_dropped(context.catalog, entry.table, places(entry), going)
-    files.delete_dropped(context.catalog, None, [location], going)
+        files.check(claims, entry.table, places(entry))
+    dropped = context.catalog.drop_database(name, cascade=bool(cascade))
+    claims = files.claims(context.catalog, _going(name, dropped))
+    for entry in dropped:
+        files.delete_dropped(claims, entry.table, places(entry))
+    files.delete_dropped(claims, None, [location])
+
+
+def _going(name: str, entries: Sequence[TableEntry]) -> Going:
+    """What a database takes with it: the files of external tables stay."""
+    managed = frozenset(entry.id for entry in entries if not is_external(entry.table))
+    staying = tuple(place for entry in entries if is_external(entry.table) for place in places(entry))
+    return Going(managed, databases=frozenset([folded(name)]), kept=staying)
 
 
 CALLS: dict[str, Handler] = {

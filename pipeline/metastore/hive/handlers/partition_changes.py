@@ -201,7 +201,12 @@ def _rename(context: Context, sent: str, name: str, values: Sequence[str], new: 
     if not move:
         catalog.rename_partition(database, name, values, new)
         return
-    with context.services.files.moving(catalog, move):
+    assert entry is not None
+    files, going = (
+        context.services.files,
+        Going(frozenset([entry.id]), frozenset([partition_name(entry.table.partition_keys, values)])),
+    )
+    with files.moving(files.claims(catalog, going), move):
         catalog.rename_partition(database, name, values, new, move.new)
 
 
@@ -219,7 +224,7 @@ def _move(context: Context, entry: TableEntry, values: Sequence[str], new: Parti
         now = context.catalog.table(entry.table.database, entry.table.name)
         return now.partitions.named(new_name) is not None
 
-    return Move(entry.table, Going(frozenset([entry.id]), frozenset([name])), before.location, place, done)
+    return Move(entry.table, before.location, place, done)
 
 
 def _drop_one(context: Context, entry: TableEntry, partition: Partition, delete_data: bool | None) -> bool:
@@ -235,10 +240,10 @@ def _drop(
         return context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
     going = Going(frozenset([entry.id]), frozenset(names))
     found = (entry.partitions.named(name) for name in names)
-    files.check(context.catalog, table, [partition.location for partition in found if partition], going)
+    files.check(files.claims(context.catalog, going), table, [partition.location for partition in found if partition])
     dropped = context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
     locations = [partition.location for partition in dropped]
-    for location in files.delete_dropped(context.catalog, table, locations, going):
+    for location in files.delete_dropped(files.claims(context.catalog, going), table, locations):
         files.delete_parents(table, location, len(table.partition_keys) - 1)
     return dropped
 

@@ -56,9 +56,10 @@ def exchange_partitions(context: Context, args: Struct) -> list[Struct]:
             raise MetaError(f"The partition {name} already exists in the table {target.table.name}")
     moves = [_move(context, source, target, name) for name in names]
     catalog, files = context.catalog, context.services.files
+    claims = files.claims(catalog, Going(frozenset([source.id, target.id]), frozenset(names)))
     with ExitStack() as moving:
         for move in moves:
-            moving.enter_context(files.moving(catalog, move))
+            moving.enter_context(files.moving(claims, move))
         wanted = [_at(source, move.new, name) for move, name in zip(moves, names, strict=True)]
         added = catalog.add_partitions(target.table.database, target.table.name, wanted)
     catalog.drop_partitions(source.table.database, source.table.name, names, if_exists=True)
@@ -77,7 +78,8 @@ def _truncate(context: Context, database: str, name: str, wanted: Sequence[str] 
         found = (entry.partitions.named(one) for one in names)
         places = [partition.location for partition in found if partition]
         going = Going(frozenset([entry.id]), frozenset(names))
-    context.services.files.empty(context.catalog, entry.table, [place for place in places if place], going)
+    files = context.services.files
+    files.empty(files.claims(context.catalog, going), entry.table, [place for place in places if place])
     _forget_counts(context, entry, going.partitions or ())
 
 
@@ -132,13 +134,12 @@ def _move(context: Context, source: TableEntry, target: TableEntry, name: str) -
             do_next="add the partition to the other table at its location, and drop it here",
         )
     assert partition.location is not None
-    going = Going(frozenset([source.id, target.id]), frozenset([name]))
     where = target.table.database, target.table.name
 
     def done() -> bool:
         return context.catalog.table(*where).partitions.named(name) is not None
 
-    return Move(source.table, going, partition.location, new, done)
+    return Move(source.table, partition.location, new, done)
 
 
 def _at(source: TableEntry, location: str, name: str) -> Partition:

@@ -88,9 +88,9 @@ def drop_table(context: Context, args: Struct) -> None:
         return
     found = context.catalog.table(database, args.name)
     going = Going(frozenset([found.id]))
-    files.check(context.catalog, found.table, places(found), going)
+    files.check(files.claims(context.catalog, going), found.table, places(found))
     entry = context.catalog.drop_table(database, args.name)
-    files.delete_dropped(context.catalog, entry.table, places(entry), going)
+    files.delete_dropped(files.claims(context.catalog, going), entry.table, places(entry))
 
 
 def _create(context: Context, table: Table) -> None:
@@ -111,8 +111,8 @@ def _alter(context: Context, sent: str | None, name: str, new: Table, *, cascade
     old = before.table.location
     assert old is not None
     placed = msgspec.structs.replace(new, location=place)
-    moving = Move(before.table, Going(frozenset([before.id])), old, place, lambda: _is_at(context, placed))
-    with files.moving(catalog, moving):
+    moving = Move(before.table, old, place, lambda: _is_at(context, placed))
+    with files.moving(files.claims(catalog, Going(frozenset([before.id]))), moving):
         catalog.alter_table(database, name, placed, cascade=cascade, moved_from=old)
 
 
