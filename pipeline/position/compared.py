@@ -1,7 +1,7 @@
 """Up to which place of the binlog each lake table is known to be as its source, and the log leaves nothing open.
 
 A comparison that read all rows and found them equal, or repaired them, is noted in a small file beside the ledger; so
-is a table that was read anew from the source. Only ``binlake verify`` and ``binlake table resync --from-source`` write it.
+is a table that was read anew from the source. Only ``binlake verify`` and ``table resync --from-source`` write it.
 A TRUNCATE, and a table that the connector fetched anew, are in the table's own commits.
 """
 
