@@ -42,6 +42,10 @@ _WHOLE_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _DEFINITION_CHANGED = 1412
 _ATTEMPTS = 3
 _REPAIR = "write the source's rows over these (binlake verify --repair)"
+_STAYS = (
+    "repair them again; if they stay, a stored delete that is ahead of the source stands in their way: load the table "
+    "again under a new path"
+)
 _ANEW = "a table without a key cannot be repaired row by row: bring it anew (binlake table resync)"
 
 #: Repairs the rows of a look; returns how many rows it wrote and deleted.
@@ -214,7 +218,7 @@ class TableCheck:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
         if result.total > result.repaired:
-            result.advice = _REPAIR if self.plan.keys else _ANEW
+            result.advice = _ANEW if not self.plan.keys else _REPAIR if repair is None else _STAYS
         result.unsettled += done.unsettled
         result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched

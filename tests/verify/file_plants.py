@@ -181,6 +181,12 @@ class FilePlants:
             {name: FileGroupWrite(*name, self._typed(u), self._deletes(d)) for name, (u, d) in changes.items()}
         )
 
+    def delete_ahead(self, number: int) -> None:
+        """A log file deletes a row with an ordering value that no server has reached."""
+        name, row = next((name, r) for name, rows in self.rows().items() for r in rows if r["id"] == number)
+        deletes = self._deletes([{**row, ORDER_FIELD: AHEAD[0]}])
+        self._commit({name: FileGroupWrite(*name, None, deletes)})
+
     def _anew(self, rows: Sequence[Row]) -> pa.Table:
         return pa.Table.from_pylist(list(rows), self._schema).sort_by(KEY)
 

@@ -157,6 +157,18 @@ def test_a_resync_from_the_source_replaces_rows_with_an_order_that_no_change_has
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
+def test_a_delete_with_an_order_that_no_change_has_is_said_not_to_be_repaired(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = filled(server, tmp_path, database, {"buckets": 2})
+    plants = opened(sent)
+    plants.in_logs([], [], range(ROWS - DEAD, ROWS))
+    plants.delete_ahead(1)
+    left = sent.verify(repair=True)[f"{database}.t"]
+    assert (left.differing, left.repaired, left.different) == ({"missing": 1}, 0, True)
+    assert "load the table again under a new path" in left.advice
+
+
 def test_a_resync_from_another_server_is_refused_before_anything_is_written(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:
