@@ -13,10 +13,10 @@ from pipeline.cli.failure import print_error
 from pipeline.cli.text import terminal
 from pipeline.errors import BinlakeError
 from pipeline.hudi.locking.ownership import Locking
-from pipeline.lake.catalog import BrokenTable, CatalogTable, catalog_table, catalog_tables
+from pipeline.lake.catalog import BrokenTable, CatalogTable, catalog_tables
 from pipeline.lake.lake import locking
 from pipeline.lake.lake_table import LakeTable
-from pipeline.lake.presence import check_known
+from pipeline.lake.presence import check_known, judged
 from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.storage import Storage, open_storage
@@ -31,11 +31,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for ever
 
 
 def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:
-    """The tables that a command is for; without names, those that the ledger knows and the lake has not, too, as broken
-    ones. Errors as ``lake.catalog.catalog_tables``."""
+    """The tables that a command is for; those that the ledger knows and the lake has not are broken ones. Errors as
+    ``lake.catalog.catalog_tables``."""
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     found = catalog_tables(settings, root, names or ())
-    return found if names else [*found, *_lost(settings, root, found)]
+    if not names:
+        return [*found, *_lost(settings, root, found)]
+    if not any(isinstance(table, BrokenTable) for table in found):
+        return found
+    lost = {table.name: table for table in _lost(settings, root, found)}
+    return [lost.get(table.name, table) for table in found]
 
 
 def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
@@ -58,8 +63,11 @@ def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | Brok
 
 
 def chosen_one(settings: Settings, name: str) -> CatalogTable:
-    """The table that a command is for. Errors as ``stream.catalog_tables.place``."""
-    return catalog_table(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), name)
+    """The table that a command is for. Errors as ``lake.catalog.catalog_table``, LostTableError."""
+    [table] = chosen(settings, [name])
+    if isinstance(table, BrokenTable):
+        raise table.error
+    return table
 
 
 def shared(settings: Settings, command: str) -> Locking:
@@ -85,7 +93,8 @@ def each(found: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogT
             ended = action(table)
             code = code or ended or 0
         except BinlakeError as error:
-            code = told(table.name, error, code)
+            seen = judged(table.storage, error) if isinstance(table, CatalogTable) else error
+            code = told(table.name, seen, code)
     return code
 
 

@@ -11,6 +11,7 @@ from pipeline.cli.lake_options import told
 from pipeline.cli.text import say
 from pipeline.errors import BinlakeError
 from pipeline.lake.catalog import BrokenTable, CatalogTable
+from pipeline.lake.presence import judged
 
 
 class ServiceReport(Protocol):
@@ -46,7 +47,8 @@ def serve(
         report = broken(place) if isinstance(place, BrokenTable) else service(place)
         show(report)
         if report.error is not None:
-            code = told(report.table, report.error, code)
+            seen = report.error if isinstance(place, BrokenTable) else judged(place.storage, report.error)
+            code = told(report.table, seen, code)
     if not found and not as_json:
         say("the lake holds no tables")
     return code

@@ -18,6 +18,7 @@ from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.feeds import Feeds
 from pipeline.monitoring.held import KafkaFacts
 from pipeline.monitoring.wide_status import WideStatus
+from pipeline.position.compared import ComparedTables
 from pipeline.position.lease import SILENCE_S, StreamLease
 from pipeline.position.ledger import Ledger
 from pipeline.position.record_reader import RecordReader
@@ -153,11 +154,20 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
 
 
 def table_status(
-    place: CatalogTable, ledger: Ledger | None, heartbeat_timeout_s: float, feeds: Feeds | None = None
+    place: CatalogTable,
+    ledger: Ledger | None,
+    heartbeat_timeout_s: float,
+    feeds: Feeds | None = None,
+    compared: ComparedTables | None = None,
 ) -> TableStatus:
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
 
-    ``feeds``: what feeds the tables of the stream.
+    Args:
+        place: of the table.
+        ledger: of the stream.
+        heartbeat_timeout_s: after so many seconds a writer is dead.
+        feeds: what feeds the tables of the stream.
+        compared: which tables are known to be as their source.
     """
     table = HudiTable.open(place.storage)
     status = TableStatus(
@@ -175,8 +185,10 @@ def table_status(
         counts, times = record.counts, record.source_times
         status.counts = vars(counts) if counts is not None else {}
         status.freshness_ms = visible - times[1] if times is not None else None
-    status.undetermined = [str(one) for one in undetermined_columns(RecordReader.newest_of(table).ddl or ())]
-    keyless = RecordReader.newest_of(table).keyless
+    recorded = RecordReader.newest_of(table)
+    until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
+    status.undetermined = [str(one) for one in undetermined_columns(recorded.ddl or (), until)]
+    keyless = recorded.keyless
     if keyless is not None:
         status.unmatched, status.finding = keyless.unmatched, keyless.finding or ""
     status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
@@ -187,7 +199,7 @@ def table_status(
     for piece in slices:
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
-    status.reverts = RecordReader.newest_of(table).reverts
+    status.reverts = recorded.reverts
     status.lock = lock_holder(place.storage)
     status.writers = heartbeats(place.storage, heartbeat_timeout_s)
     return status

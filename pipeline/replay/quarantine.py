@@ -32,6 +32,7 @@ from pipeline.hudi.services.map_tasks import one_by_one
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.lake import Lake, locking
 from pipeline.lake.lake_table import LakeTable
+from pipeline.lake.presence import known_tables
 from pipeline.lake.quarantine import QuarantineTable
 from pipeline.lake.seal import Seal
 from pipeline.lake.services.table_services import TableServices
@@ -104,6 +105,8 @@ class _Replay:
         self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
         self._held = self._root.sub(settings.quarantine_path)
         self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
+        for known in known_tables(settings, ledger):
+            self._lake.expect(known)  # a lost table is not begun anew with these records
         self._services = TableServices(one_by_one)
         self._quarantine = QuarantineTable(settings, self._lake, self._services)
         self._seal = Seal(settings.quarantine.secret())

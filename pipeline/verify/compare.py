@@ -24,7 +24,7 @@ import pyarrow as pa
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.digest.canonical import RangeSums, Ulongs, ranges_of
 from pipeline.verify.lake_rows import LakeRows
-from pipeline.verify.rows import Flags, KnownRows, Longs, is_in
+from pipeline.verify.rows import NO_ORDERS, Flags, KnownRows, Longs, is_in
 from pipeline.verify.source_rows import SourceRows
 
 #: Rows of a range, on average; fewer make more ranges, more make a range that differs dearer.
@@ -48,6 +48,7 @@ class Comparison:
         too_many: how much differs, if it is too much to compare it row by row; ``source`` and ``lake`` are then empty.
         changed: the key columns of rows that were changed since, at most MOST_CHANGED and those with two rows.
         doubtful: numbers of the file groups in which rows stand that a look at their keys may not find.
+        newer: the ordering values of rows that were changed since, ascending.
         newest: the greatest ordering value in the lake, -1 without rows.
     """
 
@@ -61,6 +62,7 @@ class Comparison:
     too_many: str
     changed: pa.Table
     doubtful: Longs
+    newer: Longs
     newest: int
 
 
@@ -71,11 +73,14 @@ class _Changed:
     hashes: list[Ulongs]
     keys: list[pa.Table]
     astray: list[Ulongs]
+    orders: list[Longs]
     newest: int = -1
 
     def add(self, rows: KnownRows, key: list[str]) -> None:
         assert rows.astray is not None
+        assert rows.orders is not None
         self.hashes.append(rows.keys)
+        self.orders.append(np.unique(rows.orders))
         self.astray.append(rows.keys[rows.astray])
         if (room := MOST_CHANGED - sum(map(len, self.keys))) > 0:
             self.keys.append(rows.rows.select(key).slice(0, room))
@@ -129,6 +134,7 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
         too_many,
         pa.concat_tables([late.rows.select([c.source.name for c in plan.key]), *newer.keys]),
         standing,
+        np.unique(np.concatenate([NO_ORDERS, *newer.orders])),
         newer.newest,
     )
 
@@ -143,7 +149,7 @@ def _no_rows(plan: ColumnPlan) -> KnownRows:
 
 def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
     """Add the lake's rows up to an ordering value; returns the newer ones."""
-    changed, key = _Changed([], [], []), [c.source.name for c in lake.plan.key]
+    changed, key = _Changed([], [], [], []), [c.source.name for c in lake.plan.key]
     for rows in lake.all():
         assert rows.orders is not None
         newer = rows.orders > order

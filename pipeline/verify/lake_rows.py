@@ -19,7 +19,7 @@ from pipeline.merging.event_orders import event_orders, order_columns
 from pipeline.storage import Storage
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.places import FileGroups, GroupName, RightPlaces
-from pipeline.verify.rows import EVERYTHING, KnownRows, Portion
+from pipeline.verify.rows import EVERYTHING, NO_ORDERS, KnownRows, Longs, Portion
 
 #: So many keys are looked up by their file groups; for more of them all are read.
 _KEYS_LOOKED_UP = 2_000
@@ -34,12 +34,14 @@ class LakeRows:
         plan: the compared columns.
         portion: the rows to read.
         groups: the numbers of the table's file groups.
+        impossible: ordering values that no change of the source has, ascending. Their rows are astray.
     """
 
     reader: TableReader
     plan: ColumnPlan
     portion: Portion = EVERYTHING
     groups: FileGroups = field(default_factory=FileGroups)
+    impossible: Longs = field(default_factory=NO_ORDERS.copy)
     _scan: ScanPlan | None = None
 
     @classmethod
@@ -49,9 +51,11 @@ class LakeRows:
         plan: ColumnPlan,
         portion: Portion = EVERYTHING,
         groups: FileGroups | None = None,
+        impossible: Longs = NO_ORDERS,
     ) -> LakeRows:
         """Open the table as of now. Raises ConfigError, CorruptDataError, StorageError."""
-        return cls(TableReader.open(storage), plan, portion, groups if groups is not None else FileGroups())
+        known = groups if groups is not None else FileGroups()
+        return cls(TableReader.open(storage), plan, portion, known, impossible)
 
     def all(self) -> Iterator[KnownRows]:
         """All rows, in chunks; one file slice is in memory at a time. Errors as ``TableReader.batches``."""
@@ -98,9 +102,11 @@ class LakeRows:
             number = self.groups.number(piece)
             for batch in scan.scan.read(piece):
                 orders = np.asarray(event_orders(batch, self._merging).to_numpy(zero_copy_only=False), dtype=np.int64)
-                rows = KnownRows.of(self.plan.of_lake(batch), self.plan, orders)
+                ahead = np.isin(orders, self.impossible)
+                seen = np.where(ahead, ~orders, np.maximum(orders, 0))
+                rows = KnownRows.of(self.plan.of_lake(batch), self.plan, seen)
                 groups = np.full(len(rows), number, dtype=np.int64)
-                yield rows.standing(groups, self._places.astray(pa.Table.from_batches([batch]), piece))
+                yield rows.standing(groups, ahead | self._places.astray(pa.Table.from_batches([batch]), piece))
 
     def _conditions(self) -> list[Filter]:
         name = self.plan.key[0].lake_name

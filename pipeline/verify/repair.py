@@ -78,7 +78,7 @@ class Repairer:
         Raises UnsupportedError for a table whose rows cannot be repaired one by one, TransientError where the source's
         table may have another name by then, and as ``write_and_commit``.
         """
-        refuse_unrepairable(check, look.lake)
+        refuse_unrepairable(check)
         keys = pa.concat_tables([look.source.rows.select(check.key), look.lake.rows.select(check.key)])
         if self.tidy(check, look):
             look = check.look(keys)
@@ -92,14 +92,14 @@ class Repairer:
         return self.write(check, position, rows.where(is_in(rows.keys, wanted)), stored)
 
     def tidy(self, check: TableCheck, look: Look) -> int:
-        """Take those rows of a look out of the lake that are there twice, or not where its writer looks for them.
-        Returns their number. Errors as ``write``."""
+        """Take those rows of a look out of the lake that are there twice, not where its writer looks for them, or ahead
+        of the source. Returns their number. Errors as ``write``."""
         assert look.lake.astray is not None
         keys = np.union1d(look.doubled, look.lake.keys[look.lake.astray])
         table = self._lake.get(replace(check.table.rules, compaction=None, retention=None)) if len(keys) else None
         if table is None:
             return 0
-        tidying = Tidying(table, check.plan, keys, repair_stream(self.settings.name))
+        tidying = Tidying(table, check.plan, keys, repair_stream(self.settings.name), check.impossible)
         return tidying.run(check.groups.of(look.lake.groups), str(look.position))
 
     def write(self, check: TableCheck, position: SourcePosition, rows: KnownRows, stored: KnownRows) -> int:
@@ -151,21 +151,19 @@ class Repairer:
         return prepared.accepted
 
 
-def refuse_unrepairable(check: TableCheck, stored: KnownRows) -> None:
-    """Raise UnsupportedError for a table without a key, and where ordering values are no places in the binlog.
-
-    ``stored``: some rows of the lake.
-    """
+def refuse_unrepairable(check: TableCheck) -> None:
+    """Raise UnsupportedError for a table without a key, and where ordering values are no places in the binlog: as the
+    changes show it that the stream has read, or the newest row that the check has read."""
     if not check.plan.keys:
         raise UnsupportedError(
             "rows of a table without a key cannot be repaired one by one",
             do_next="bring the table anew (binlake table resync)",
             table=str(check.origin),
         )
-    orders = stored.orders
-    places = orders & _FILE_AND_PLACE if orders is not None and len(orders) else np.array([_FIRST_SECOND])
+    place = check.newest & _FILE_AND_PLACE if check.newest >= 0 else _FIRST_SECOND
     source = check.settings.source
-    if source.format == "canal" or source.maxwell.order == "offset" or int(places.max()) < _FIRST_SECOND:
+    by_offset = source.format == "canal" or source.maxwell.order == "offset"
+    if by_offset or (place < _FIRST_SECOND and not check.has_places):
         raise UnsupportedError(
             "the rows of this table are ordered by Kafka's offsets, so a row of the source has no place among them",
             do_next="raise source.epoch and bring the table anew",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.position.binlog_height import place_of
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.places import FileGroups
 from pipeline.verify.rows import KnownRows
@@ -32,6 +33,8 @@ class Kind(StrEnum):
     """Both have it, the lake more than once."""
     MISPLACED = "misplaced"
     """Both have it, the lake where its writer does not look for it."""
+    AHEAD = "ahead"
+    """Both have it, the lake with an ordering value that no change of the source has: later changes lose to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class RowDifference:
         position: of the source at which it was confirmed.
         places: the file groups (partition path and file id) of a row that the lake has twice, or not where its writer
             looks for it.
+        order: the ordering value of a row that is ahead of the source, and what it stands for.
     """
 
     kind: Kind
@@ -61,6 +65,7 @@ class RowDifference:
     cells: tuple[Cell, ...]
     position: str
     places: tuple[str, ...] = ()
+    order: str = ""
 
 
 @dataclass
@@ -85,6 +90,7 @@ class TableResult:
         advice: what to do about the rows that differ; empty if none does.
         skipped: why nothing was compared; empty if something was.
         seconds: the time it took.
+        order: the ordering value of the earliest position at which a portion was compared, -1 if none was.
     """
 
     table: str
@@ -105,6 +111,7 @@ class TableResult:
     advice: str = ""
     skipped: str = ""
     seconds: float = 0.0
+    order: int = -1
 
     @property
     def total(self) -> int:
@@ -121,6 +128,12 @@ class TableResult:
         """Whether nothing differs as far as is known, but some rows could not be settled."""
         return not self.different and self.unsettled > 0
 
+    @property
+    def proven(self) -> bool:
+        """Whether all rows and columns are as the source had them at ``order``."""
+        whole = not self.skipped and not self.notes and self.order >= 0
+        return whole and not self.different and not self.unsettled
+
     def add(self, other: TableResult, most: int) -> None:
         """Add the result of another portion, and keep at most ``most`` differences."""
         for name in (
@@ -135,6 +148,7 @@ class TableResult:
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.seconds += other.seconds
+        self.order = other.order if self.order < 0 else min(self.order, other.order)
         for kind, count in other.differing.items():
             self.differing[kind] = self.differing.get(kind, 0) + count
         self.differences = [*self.differences, *other.differences][:most]
@@ -158,7 +172,12 @@ class TableResult:
         result = TableResult(**data)
         result.differences = [
             RowDifference(
-                Kind(d["kind"]), d["key"], tuple(Cell(**c) for c in d["cells"]), d["position"], tuple(d["places"])
+                Kind(d["kind"]),
+                d["key"],
+                tuple(Cell(**c) for c in d["cells"]),
+                d["position"],
+                tuple(d["places"]),
+                d.get("order", ""),
             )
             for d in data["differences"]
         ]
@@ -178,7 +197,7 @@ def row_differences(look: Look, plan: ColumnPlan, groups: FileGroups) -> Iterato
         row = (source if len(source) else lake).rows
         names = {c.source.name: _text(row.column(c.source.name)[0].as_py()) for c in plan.key}
         places = tuple("/".join(filter(None, name)) for name in sorted(groups.of(lake.groups))) if _aside(lake) else ()
-        yield RowDifference(_kind(source, lake), names, tuple(_cells(source, lake)), position, places)
+        yield RowDifference(_kind(source, lake), names, tuple(_cells(source, lake)), position, places, _order(lake))
 
 
 def _kind(source: KnownRows, lake: KnownRows) -> Kind:
@@ -187,7 +206,20 @@ def _kind(source: KnownRows, lake: KnownRows) -> Kind:
         return Kind.EXTRA
     if not len(lake):
         return Kind.MISSING
-    return Kind.DOUBLED if len(lake) > 1 else Kind.MISPLACED if _aside(lake) else Kind.DIFFERS
+    if len(lake) > 1:
+        return Kind.DOUBLED
+    if lake.ahead.any():
+        return Kind.AHEAD
+    return Kind.MISPLACED if _aside(lake) else Kind.DIFFERS
+
+
+def _order(lake: KnownRows) -> str:
+    """The ordering value of a row that is ahead of the source, for people; empty for others."""
+    ahead = lake.where(lake.ahead).orders
+    if ahead is None or not len(ahead):
+        return ""
+    order = ~int(ahead.min())
+    return f"order {order} ({place_of(order)})"
 
 
 def _aside(lake: KnownRows) -> bool:

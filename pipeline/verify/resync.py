@@ -14,7 +14,6 @@ import numpy as np
 
 from pipeline.hudi.table.table import HudiTable
 from pipeline.verify.digest.canonical import Ulongs
-from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.repair import Repairer, refuse_unrepairable, whole_rows
 from pipeline.verify.rows import KnownRows, is_in
 from pipeline.verify.settle import Look
@@ -28,9 +27,10 @@ _ROWS_A_COMMIT = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Resynced:
-    """The result: the position the rows were read at, and the numbers of rows written and deleted."""
+    """The result: the position the rows were read at, its ordering value, the numbers of rows written and deleted."""
 
     position: str
+    order: int
     rows: int
     deletes: int
 
@@ -47,23 +47,24 @@ def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int
     table may have another name at the position; as ``Repairer.write``.
     """
     nothing = KnownRows.joined([], check.plan)
-    written = 0
+    check.refuse_other_server()
+    written, check.newest = 0, _newest_of_some(check)
     with snapshot(check.connection, replica=check.options.replica) as position:
         order = position.order(check.settings.source)
-        refuse_unrepairable(check, _some_stored(check))
+        refuse_unrepairable(check)
         check.refuse_unsure(order)
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         for rows in _gathered(source.all(), rows_a_commit, source):
             written += repairer.write(check, position, rows, nothing)
-    return Resynced(str(position), written, _delete_others(check, repairer, position, order))
+    return Resynced(str(position), order, written, _delete_others(check, repairer, position, order))
 
 
-def _some_stored(check: TableCheck) -> KnownRows:
-    """The first rows of the lake, which show what orders them."""
+def _newest_of_some(check: TableCheck) -> int:
+    """The newest ordering value of the first rows of the lake, which shows what orders them; -1 without rows."""
     if not HudiTable.exists(check.table.storage):
-        return KnownRows.joined([], check.plan)
-    parts = LakeRows.open(check.table.storage, check.plan).all()
-    return next(parts, KnownRows.joined([], check.plan))
+        return -1
+    first = next(check.lake().all(), None)
+    return -1 if first is None or first.orders is None else int(first.orders.max(initial=-1))
 
 
 def _gathered(parts: Iterator[KnownRows], most: int, source: SourceRows) -> Iterator[KnownRows]:
@@ -85,8 +86,10 @@ def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePositi
     groups, and of a key that has a new row beside the old one none is deleted: ``verify`` names such keys.
     """
     deleted, nothing = 0, KnownRows.joined([], whole_rows(check))
-    for rows in LakeRows.open(check.table.storage, check.plan, groups=check.groups).all():
+    newer: list[KnownRows] = []
+    for rows in check.lake().all():
         assert rows.orders is not None
+        newer.append(rows.where(rows.orders > order))
         old = rows.where(rows.orders < order)
         assert old.astray is not None
         strays = old.where(old.astray)
@@ -95,12 +98,23 @@ def _delete_others(check: TableCheck, repairer: Repairer, position: SourcePositi
         sure = old.where(~is_in(old.keys, np.union1d(strays.keys, _renewed(check, old, order))))
         if len(sure):
             deleted += repairer.write(check, position, nothing, sure)
+    _replace_impossible(check, repairer, KnownRows.joined(newer, check.plan))
     return deleted
+
+
+def _replace_impossible(check: TableCheck, repairer: Repairer, newer: KnownRows) -> None:
+    """Repair those of the newer rows that are ahead of the source: what was written has lost to them."""
+    assert newer.orders is not None
+    if not len(newer) or not check.learn_impossible(newer.orders):
+        return
+    ahead = newer.where(np.isin(newer.orders, check.impossible))
+    check.doubtful |= check.groups.of(ahead.groups)
+    repairer(check, check.look(ahead.rows.select(check.key)))
 
 
 def _renewed(check: TableCheck, old: KnownRows, order: int) -> Ulongs:
     """The keys of old rows that have a new row too, where an index says in which file group."""
-    lake = LakeRows.open(check.table.storage, check.plan)
+    lake = check.lake()
     if not (len(old) and lake.reader.table.config.kind.looks_up):
         return old.keys[:0]
     found = lake.of_keys(old.rows.select(check.key))

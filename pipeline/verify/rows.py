@@ -14,6 +14,7 @@ from pipeline.verify.digest.canonical import Digests, Ulongs, digests
 
 Flags = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]
+NO_ORDERS: Longs = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,11 @@ class KnownRows:
         rows: canonical columns under the source's names, the key's first; maybe only those of the key.
         keys: the hash of each row's key, uint64 array of n.
         digests: of each row.
-        orders: the ordering value of each row in the lake, int64 array of n; None for rows of the source.
+        orders: the ordering value of each row in the lake, int64 array of n; None for rows of the source. Of a row
+            that is ahead of the source it is ``~order``, below zero: older than any other.
         groups: the number of each row's file group, int64 array of n; None for rows of the source.
-        astray: which rows are not where the table's writer looks for them (``places``); None for rows of the source.
-            Their digests are no others' digests.
+        astray: which rows are not where the table's writer looks for them (``places``), or are ahead of the source;
+            None for rows of the source. Their digests are no others' digests.
     """
 
     rows: pa.Table
@@ -89,6 +91,11 @@ class KnownRows:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def ahead(self) -> Flags:
+        """Which rows have an ordering value that no change of the source has, bool array of n."""
+        return np.zeros(len(self), dtype=np.bool_) if self.orders is None else self.orders < 0
 
     def where(self, chosen: Flags) -> KnownRows:
         """The marked rows. ``chosen``: bool array of n."""

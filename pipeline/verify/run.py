@@ -9,9 +9,12 @@ from functools import partial
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, UnsupportedError
 from pipeline.hudi.definition.kind_support import Operation
+from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.feeds import Feeds, SourceOf
 from pipeline.lake.store_tables import refuse_of_store, store_refusal
+from pipeline.position.compared import ComparedTables
+from pipeline.position.record_reader import RecordReader
 from pipeline.settings import Settings
 from pipeline.settings.database import ReplicaSettings
 from pipeline.storage import Storage, open_storage
@@ -104,8 +107,13 @@ class Verifier:
         if not named and (refused := store_refusal(table.rules, Operation.VERIFY)) is not None:
             yield TableResult(table.name, skipped=refused.why)
             return
+        results, carried_out = list[TableResult](), _newest_statement(table)  # a later one may change rows yet
         for origin in self.origins(table):
-            yield self._known(_key(table, origin)) or self._checked(table, origin, named=named)
+            results.append(self._known(_key(table, origin)) or self._checked(table, origin, named=named))
+            yield results[-1]
+        whole = bool(results) and not self.options.resume  # a run before noted what it compared
+        if whole and all(result.proven for result in results):
+            self._note_compared(table, min(carried_out, *(result.order for result in results)))
 
     def resync(self, table: CatalogTable) -> list[Resynced]:
         """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
@@ -114,7 +122,14 @@ class Verifier:
         origins = self.origins(table)
         there = [origin for origin in origins if not origin.gone] or origins
         checks = [self.check(table, origin) for origin in there]  # before the first row is written
-        return [resync_from_source(check, repairer) for check in checks]
+        done = [resync_from_source(check, repairer) for check in checks]
+        if len(done) == len(origins):
+            self._note_compared(table, min(one.order for one in done))
+        return done
+
+    def _note_compared(self, table: CatalogTable, order: int) -> None:
+        if order >= 0:
+            ComparedTables.load(self._state).note(self._state, table.rules.path, order)
 
     def check(self, table: CatalogTable, origin: SourceOf) -> TableCheck:
         """The comparison of one source table. Raises as ``TableCheck.of``."""
@@ -170,6 +185,14 @@ class Verifier:
         self._progress.done[key] = result
         self._progress.save(self._state)
         return result
+
+
+def _newest_statement(table: CatalogTable) -> int:
+    """The ordering value of the newest statement that a lake table has carried out, -1 for none."""
+    if not HudiTable.exists(table.storage):
+        return -1
+    recorded = RecordReader.newest_of(HudiTable.open(table.storage)).ddl or ()
+    return max((entry.order for entry in recorded), default=-1)
 
 
 def _key(table: CatalogTable, origin: SourceOf) -> str:

@@ -15,9 +15,11 @@ from pipeline.hudi.definition.kind_support import Operation, refuse
 from pipeline.hudi.table.table import HudiTable
 from pipeline.lake.catalog import CatalogTable
 from pipeline.lake.feeds import Feeds, SourceOf
-from pipeline.position.binlog_height import place_of
+from pipeline.position.binlog_height import Heights, place_of
+from pipeline.position.ledger import Ledger
 from pipeline.settings import Settings
 from pipeline.settings.fanout import ShardRule
+from pipeline.storage import open_storage
 from pipeline.upsert.kind_rules import kind_of
 from pipeline.verify.columns import ColumnPlan, plan_columns
 from pipeline.verify.compare import compare
@@ -25,11 +27,11 @@ from pipeline.verify.coverage import Coverage
 from pipeline.verify.lake_rows import LakeRows
 from pipeline.verify.places import FileGroups, GroupName
 from pipeline.verify.result import TableResult, row_differences
-from pipeline.verify.rows import EVERYTHING, KnownRows, Portion, is_in
+from pipeline.verify.rows import EVERYTHING, NO_ORDERS, KnownRows, Longs, Portion, is_in
 from pipeline.verify.settle import Look, settle
 from pipeline.verify.source.connection import SourceConnection
 from pipeline.verify.source.pace import Pace
-from pipeline.verify.source.snapshot import snapshot
+from pipeline.verify.source.snapshot import SourcePosition, snapshot
 from pipeline.verify.source.source_table import DescribedTable, describe, quoted
 from pipeline.verify.source_rows import SourceRows
 
@@ -40,6 +42,10 @@ _WHOLE_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _DEFINITION_CHANGED = 1412
 _ATTEMPTS = 3
 _REPAIR = "write the source's rows over these (binlake verify --repair)"
+_STAYS = (
+    "repair them again; if they stay, a stored delete that is ahead of the source stands in their way: load the table "
+    "again under a new path"
+)
 _ANEW = "a table without a key cannot be repaired row by row: bring it anew (binlake table resync)"
 
 #: Repairs the rows of a look; returns how many rows it wrote and deleted.
@@ -80,6 +86,8 @@ class TableCheck:
         options: of the comparison.
         groups: numbers of the lake table's file groups.
         doubtful: the file groups with rows that a look at their keys may not find.
+        impossible: ordering values of stored rows that no change of the source has, ascending.
+        newest: the greatest ordering value in the lake besides these, as far as it was read; -1 if it was not.
         feeds: asks anew what feeds which lake table.
     """
 
@@ -96,6 +104,8 @@ class TableCheck:
     feeds: Callable[[], Feeds]
     groups: FileGroups = field(default_factory=FileGroups)
     doubtful: set[GroupName] = field(default_factory=set)
+    impossible: Longs = field(default_factory=NO_ORDERS.copy)
+    newest: int = -1
 
     @classmethod
     def of(
@@ -148,6 +158,10 @@ class TableCheck:
                 table=str(self.origin),
             )
         self.refuse_renamed(order)
+
+    def lake(self, portion: Portion = EVERYTHING) -> LakeRows:
+        """The rows of the lake as of now. Errors as ``LakeRows.open``."""
+        return LakeRows.open(self.table.storage, self.plan, portion, self.groups, self.impossible)
 
     @property
     def key(self) -> list[str]:
@@ -207,6 +221,7 @@ class TableCheck:
 
         done = settle(first, changed, again, self.key, self.options.most_looks)
         result.positions.append(str(first.position))
+        result.order = first.order
         for look in done.differences:
             for difference in row_differences(look, self.plan, self.groups):
                 result.note(difference, self.options.listed)
@@ -214,7 +229,7 @@ class TableCheck:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
         if result.total > result.repaired:
-            result.advice = _REPAIR if self.plan.keys else _ANEW
+            result.advice = _ANEW if not self.plan.keys else _REPAIR if repair is None else _STAYS
         result.unsettled += done.unsettled
         result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched
@@ -237,32 +252,77 @@ class TableCheck:
             order = position.order(self.settings.source)
             covered = self.coverage.reach(self.table, order, proven=proven)
             self.refuse_renamed(order)
-            lake = LakeRows.open(self.table.storage, self.plan, portion, self.groups)
-            found = compare(source, lake, order)
+            found = compare(source, self.lake(portion), order)
+        if self.learn_impossible(found.newer):
+            return self._compared(source, portion, result, proven=proven)
         self.doubtful |= self.groups.of(found.doubtful)
-        self._refuse_ahead(found.newest)
+        self.newest = max(self.newest, found.newest)
         result.source_rows, result.changed_since = found.source_rows, found.changed_since
         result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
         result.wrong += [found.too_many] if found.too_many else []
         changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
         return Look(position, order, found.source, found.lake, covered, not self.plan.keys), changed
 
-    def _refuse_ahead(self, newest: int) -> None:
-        """Raise if the lake holds rows from behind the end of the server's binlog: then all would count as changed."""
+    def learn_impossible(self, orders: Longs) -> bool:
+        """Note which ordering values of stored rows lie behind the end of the server's binlog, where the stream has
+        read nothing either: no change of the source has them. Returns whether there are any.
+
+        Args:
+            orders: of rows that the lake held a moment ago.
+
+        Raises ConfigError if the stream has read changes from behind that end: it is another server's, or was reset,
+        and all rows would count as changed. TransientError for a replica: it may only be behind.
+        """
+        read = self._highest_read()  # before the server is asked: both go on
         with snapshot(self.connection, replica=self.options.replica) as position:
             stands = position.order(self.settings.source)
-        if newest > stands and self.options.replica:
+        ahead = orders[orders > stands]
+        if not len(ahead):
+            return False
+        newest = place_of(int(ahead.max()))
+        if self.options.replica:
             raise TransientError(
-                f"the replica stands at {position}, and the lake is ahead of it ({place_of(newest)})",
+                f"the replica stands at {position}, and the lake is ahead of it ({newest})",
                 do_next="wait until the replica has caught up, or read the primary",
                 table=str(self.origin),
             )
-        if newest > stands:
-            raise ConfigError(
-                f"the server's binlog stands at {position}, and the lake holds rows from {place_of(newest)}",
-                do_next="name the server that writes the binlog; after a failover raise source.epoch_of_server for it",
-                table=str(self.origin),
-            )
+        if read < 0 or read > stands:
+            raise self._other_server(position, f"the lake holds rows from {newest}")
+        self.impossible = np.union1d(self.impossible, ahead)
+        return True
+
+    def refuse_other_server(self) -> None:
+        """Raise ConfigError if the stream has read changes from behind the end of the server's binlog: rows of that
+        server would lose to those of the lake. A replica may only be behind."""
+        read = self._highest_read()
+        with snapshot(self.connection, replica=self.options.replica) as position:
+            stands = position.order(self.settings.source)
+        if read > stands and not self.options.replica:
+            raise self._other_server(position, f"the stream has read {place_of(read)}")
+
+    def _other_server(self, position: SourcePosition, ahead: str) -> ConfigError:
+        return ConfigError(
+            f"the server's binlog stands at {position}, and {ahead}",
+            do_next="name the server that writes the binlog; after a failover raise source.epoch_of_server for it",
+            table=str(self.origin),
+        )
+
+    @property
+    def has_places(self) -> bool:
+        """Whether the stream has read changes of the source table that have places in the binlog."""
+        return self.fed_by.first in self._heights()
+
+    def _heights(self) -> Heights:
+        state = open_storage(self.settings.state_uri, self.settings.state_options())
+        ledger = Ledger.load(state, self.settings.name)
+        return ledger.heights if ledger is not None else {}
+
+    def _highest_read(self) -> int:
+        """The newest ordering value that the stream has read, of any table; -1 if it has read none."""
+        heights = self._heights().values()
+        return max(
+            (order for topics in heights for parts in topics.values() for order, _ in parts.values()), default=-1
+        )
 
     def look(self, keys: pa.Table, source: SourceRows | None = None) -> Look:
         """Some rows on both sides at a new position. ``keys``: the key columns of n rows, in canonical types."""
@@ -274,8 +334,7 @@ class TableCheck:
         self.refuse_renamed(order)
         wanted = KnownRows.of(keys, self.plan).keys
         wanted.sort()
-        lake = LakeRows.open(self.table.storage, self.plan, groups=self.groups)
-        held = [part.where(is_in(part.keys, wanted)) for part in lake.of_keys(keys, self.doubtful)]
+        held = [part.where(is_in(part.keys, wanted)) for part in self.lake().of_keys(keys, self.doubtful)]
         stored = KnownRows.joined(held, self.plan)
         return Look(position, order, found.where(is_in(found.keys, wanted)), stored, covered, not self.plan.keys)
 

@@ -1,4 +1,4 @@
-"""Rows that are in the lake twice, or not where its writer looks for them, taken out of their file groups.
+"""Rows that are in the lake twice, not where its writer looks for them, or ahead of the source, taken out.
 
 Each of these file groups is written anew without them, in one commit of the repair's stream and under the table's lock:
 no event of their keys comes between. Of a key with several rows the newest stays that is in its right place. Where none
@@ -8,7 +8,7 @@ is, the key has no row for a moment: the repair writes it as it writes any missi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from pipeline.upsert.route import KEY, Counts
 from pipeline.verify.columns import ColumnPlan
 from pipeline.verify.digest.canonical import Ulongs
 from pipeline.verify.places import GroupName, RightPlaces
-from pipeline.verify.rows import KnownRows, Longs, is_in
+from pipeline.verify.rows import NO_ORDERS, KnownRows, Longs, is_in
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _Met:
     Args:
         piece: the slice.
         keys: hashes of the keys, uint64 array of n.
-        rank: int64 array of (2, n): whether the row is astray, and its ordering value below zero.
+        rank: int64 array of (2, n): whether the row is astray, and ``~order``, which is least for the newest.
         rows: their indexes in the slice, int64 array of n.
     """
 
@@ -58,12 +58,14 @@ class Tidying:
         plan: the compared columns; rows of other source tables stay as they are.
         keys: the hashes of the keys, ascending.
         stream: of the commit.
+        impossible: ordering values that no change of the source has: rows with them are taken out.
     """
 
     table: LakeTable
     plan: ColumnPlan
     keys: Ulongs
     stream: str
+    impossible: Longs = field(default_factory=NO_ORDERS.copy)
 
     def run(self, groups: Collection[GroupName], position: str) -> int:
         """Write the file groups anew; returns how many rows were taken out.
@@ -93,9 +95,9 @@ class Tidying:
             mine = pc.equal(rows.column(lake_name(self.plan.shard.column)), self.plan.shard.value)
             chosen &= pc.fill_null(mine, False).to_numpy()
         orders = np.asarray(event_orders(rows, table.merging).to_numpy(zero_copy_only=False), dtype=np.int64)
-        astray = RightPlaces(table.table.config).astray(rows, piece).astype(np.int64)
+        astray = RightPlaces(table.table.config).astray(rows, piece) | np.isin(orders, self.impossible)
         at = np.flatnonzero(chosen)
-        return _Met(piece, known.keys[at], np.stack([astray[at], -orders[at]]), at)
+        return _Met(piece, known.keys[at], np.stack([astray[at].astype(np.int64), ~orders[at]]), at)
 
     def _stored(self, piece: FileSlice) -> pa.Table:
         """All rows of a slice, in an order that is the same each time."""

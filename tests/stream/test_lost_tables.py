@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from pipeline.cli.app import app
 from pipeline.decode.changes import SourceTable
 from pipeline.errors import ConfigError, TableStoppedError
+from pipeline.lake.presence import LostTableError
 from pipeline.lake.resync_request import resync_request
 from pipeline.position.held_tables import ResyncStep
 from pipeline.position.table_requests import change_request, forgotten, load_requests
@@ -24,6 +26,7 @@ from pipeline.stream.between_batches import complain_of_tables
 from tests.cli.fed_lake import TABLES, FedLake
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
+from tests.stream.topic_log import event
 
 A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 
@@ -95,6 +98,46 @@ def test_a_lost_table_stops_alone_and_every_command_says_so(
     for name in TABLES:
         lake.check(name=name)
     assert lake.run("audit").exit_code == 0
+
+
+def replayable(lake: FedLake) -> None:
+    """Quarantine a record of ``shop.a`` that the settings take afterwards."""
+    row = {"id": 7777, "owner": "strange", "balance": "AfQ=", "region": "eu", "colour": "red"}
+    lake.log.add("s.shop.a", event("a", "u", 9, row), {"id": 7777})
+    lake.feed(2)
+    document = json.loads(lake.conf.read_text())
+    document["source"]["schemas"]["shop.a"]["columns"]["colour"] = "varchar(10)"
+    lake.conf.write_text(json.dumps(document))
+
+
+def test_quarantined_records_do_not_begin_a_lost_table_anew(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path)
+    lake.feed(1)
+    replayable(lake)
+    gone_directory(lake.path / "shop/a")
+    done = lake.run("quarantine replay")
+    assert (done.exit_code != 0, isinstance(done.exception, LostTableError)) == (True, True), done.output
+    assert not (lake.path / "shop/a").exists()
+    assert [group["waiting"] for group in lake.json("quarantine list")] == [1]
+
+
+@pytest.mark.parametrize("command", ["compact", "clean", "archive", "cluster", "audit"])
+def test_commands_say_that_a_named_table_is_lost_and_make_no_new_one(tmp_path: Path, command: str) -> None:
+    lake = FedLake(tmp_path)
+    lake.feed(2)
+    gone_directory(lake.path / "shop/a")
+    done = lake.run(command, "shop.a")
+    assert (done.exit_code, "the table is gone: the ledger says that it has commits" in done.output) == (66, True)
+    assert not (lake.path / "shop/a").exists()
+
+
+def test_a_compaction_says_that_a_log_file_is_lost(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path, {"compaction": {"mode": "off"}})
+    lake.feed(4)
+    piece = next(piece for piece in lake.table().file_slices() if piece.log_files)
+    (lake.path / "shop/a" / piece.log_files[0].path).unlink()
+    done = lake.run("compact", "shop.a", "--now")
+    assert (done.exit_code, "a file that the table names is gone" in done.output) == (66, True), done.output
 
 
 def test_a_forgotten_table_begins_anew_with_the_records_that_wait(tmp_path: Path) -> None:

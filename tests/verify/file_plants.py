@@ -40,12 +40,25 @@ BASE = {
     "revived": "extra",
     "revived twice": "extra",
     "key column changed": "missing",
+    "ahead": "ahead",
+    "ahead and changed": "ahead",
+    "revived, ahead": "extra",
+    "twice, one ahead": "doubled",
+    "changed, no order": "differs",
+    "changed, negative order": "differs",
 }
+#: Ordering values that no server has reached: of a later epoch, of a later file, and the greatest of all.
+AHEAD = (5 << 52, 700_000 << 32, (1 << 63) - 1)
 #: Those of tables whose writer computes the file group of a row.
 COMPUTED = {"in another group": "misplaced", "other record key": "misplaced"}
 PARTITIONED = {"in another partition": "misplaced", "in another partition too": "doubled"}
 #: Plants in log files.
-LOGS = {"changed in a log": "differs", "deleted in a log": "missing", "revived in a log": "extra"}
+LOGS = {
+    "changed in a log": "differs",
+    "deleted in a log": "missing",
+    "revived in a log": "extra",
+    "ahead in a log": "ahead",
+}
 LOGS_COMPUTED = {"in the log of another group too": "doubled"}
 
 
@@ -108,6 +121,12 @@ class FilePlants:
                 stored[self._other(stored, name, "partition" in what)].append(dict(row))
         elif what in ("twice", "three times", "revived twice"):
             mine += [dict(row) for _ in range(2 if what == "three times" else 1)]
+        elif "ahead" in what:
+            mine += [dict(row)] if what.startswith("twice") else []
+            row["name"] = "ahead" if what == "ahead and changed" else row["name"]
+            row[ORDER_FIELD] = self.random.choice(AHEAD)
+        elif what.startswith("changed, "):
+            row["name"], row[ORDER_FIELD] = "changed", None if what.endswith("no order") else -5
         elif what in ("changed", "stale", "twice, one stale", "empty, not null"):
             before = dict(row)
             mine += [before] if what.startswith("twice") else []
@@ -149,6 +168,8 @@ class FilePlants:
             upserts, deletes = changes.setdefault(name, ([], []))
             if what == "changed in a log":
                 upserts.append({**row, "name": "changed"})
+            elif what == "ahead in a log":
+                upserts.append({**row, ORDER_FIELD: self.random.choice(AHEAD)})
             elif what == "deleted in a log":
                 deletes.append(row)
             else:
@@ -159,6 +180,12 @@ class FilePlants:
         self._commit(
             {name: FileGroupWrite(*name, self._typed(u), self._deletes(d)) for name, (u, d) in changes.items()}
         )
+
+    def delete_ahead(self, number: int) -> None:
+        """A log file deletes a row with an ordering value that no server has reached."""
+        name, row = next((name, r) for name, rows in self.rows().items() for r in rows if r["id"] == number)
+        deletes = self._deletes([{**row, ORDER_FIELD: AHEAD[0]}])
+        self._commit({name: FileGroupWrite(*name, None, deletes)})
 
     def _anew(self, rows: Sequence[Row]) -> pa.Table:
         return pa.Table.from_pylist(list(rows), self._schema).sort_by(KEY)

@@ -124,6 +124,63 @@ def test_a_key_in_two_file_groups_is_named_with_both_and_the_repair_leaves_one_r
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
+def test_one_row_with_an_order_that_no_change_has_is_named_and_the_others_are_compared(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = filled(server, tmp_path, database, {"buckets": 2})
+    plants = opened(sent)
+    plants.in_logs([], [], range(ROWS - DEAD, ROWS))
+    plants.in_bases(["ahead", "changed"], [1, 2], [])
+    result = CliRunner().invoke(app, ["verify", str(sent.conf), "--no-wait"])
+    assert (result.exit_code, "different (1 ahead, 1 differs)" in result.output) == (66, True), result.output
+    assert any(line.startswith("  ahead id=1 in ") and " with order " in line for line in result.output.splitlines())
+    assert not sent.verify(repair=True)[f"{database}.t"].different
+    sent.stands = None
+    server.execute(f"UPDATE {database}.t SET name = 'later' WHERE id = 1")
+    sent.send("t", "u", {"id": 1, "name": "later", "region": "us"})  # the next change does not lose to it
+    sent.apply()
+    assert sent.verify()[f"{database}.t"].total == 0
+    assert ids(sent) == list(range(ROWS - DEAD))
+
+
+@pytest.mark.parametrize("shape", ["merge on read, partitioned", "copy on write", "merge on read, record index"])
+def test_a_resync_from_the_source_replaces_rows_with_an_order_that_no_change_has(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str, shape: str
+) -> None:
+    sent = filled(server, tmp_path, database, SHAPES[shape])
+    plants = opened(sent)
+    plants.compact()
+    plants.in_bases(["ahead", "ahead and changed", "revived, ahead"], [1, 2], [ROWS - 1])
+    done = CliRunner().invoke(app, ["table", "resync", str(sent.conf), f"{database}.t", "--from-source"])
+    assert done.exit_code == 0, done.output
+    assert sent.verify()[f"{database}.t"].total == 0
+    assert ids(sent) == list(range(ROWS - DEAD))
+
+
+def test_a_delete_with_an_order_that_no_change_has_is_said_not_to_be_repaired(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = filled(server, tmp_path, database, {"buckets": 2})
+    plants = opened(sent)
+    plants.in_logs([], [], range(ROWS - DEAD, ROWS))
+    plants.delete_ahead(1)
+    left = sent.verify(repair=True)[f"{database}.t"]
+    assert (left.differing, left.repaired, left.different) == ({"missing": 1}, 0, True)
+    assert "load the table again under a new path" in left.advice
+
+
+def test_a_resync_from_another_server_is_refused_before_anything_is_written(
+    server: EmbeddedMariaDB, tmp_path: Path, database: str
+) -> None:
+    sent = filled(server, tmp_path, database, {"buckets": 2})
+    sent.stands = ("mariadb-bin.000900", 4)
+    sent.send("t", "u", {"id": 1, "name": "x", "region": "us"})
+    sent.apply()
+    done = CliRunner().invoke(app, ["table", "resync", str(sent.conf), f"{database}.t", "--from-source"])
+    assert (done.exit_code != 0, "the stream has read file 900" in str(done.exception)) == (True, True), done
+    assert len(ids(sent)) == ROWS
+
+
 def test_a_file_group_that_lost_all_rows_is_missing_row_by_row(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:

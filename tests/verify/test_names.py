@@ -131,6 +131,31 @@ def test_what_could_not_be_compared_is_said_by_an_exit_code_of_its_own(moves: At
     assert said.count("the names that it has at the source are not known: start the stream") == 2
 
 
+def left_open(follower: Follower) -> int:
+    """In how many lines status says that something is not determined."""
+    return run(follower, "status", "CONF", "--no-kafka")[1].count("not determined: rows: ALTER IGNORE")
+
+
+@pytest.mark.parametrize("ends", [("verify", "--repair", "--no-wait"), ("table", "resync", "--from-source")])
+def test_what_is_not_determined_ends_when_all_rows_were_found_equal_or_were_read_anew(
+    moves: AtServer, tmp_path: Path, ends: tuple[str, ...]
+) -> None:
+    follower = swapped(moves, tmp_path)
+    for value, what in ((-1, "v"), (-2, "v, id")):
+        statement = f"ALTER IGNORE TABLE db1.t ADD UNIQUE ({what})"
+        moves.carry_out(statement)
+        moves.record([(statement, name("db1.t"), "ALTER")])
+        follower.idle()
+        follower.run()
+        assert left_open(follower) == 1
+        moves.carry_out(f"UPDATE db1.t SET v = {value} WHERE id = 1")  # nobody tells the lake
+        assert run(follower, "verify", "CONF", "--no-wait")[0] == 66
+        assert left_open(follower) == 1
+        words = [word for word in ends if not word.startswith("--")]
+        code, said = run(follower, *words, "CONF", "db1.t", *(word for word in ends if word.startswith("--")))
+        assert (code, left_open(follower)) == (0, 0), said
+
+
 def test_a_table_that_is_renamed_while_it_is_read_is_not_written(moves: AtServer, tmp_path: Path) -> None:
     follower = swapped(moves, tmp_path)
     settings = follower.settings()

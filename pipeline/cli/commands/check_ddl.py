@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.decode.changes import SourceTable
 from pipeline.lake.lake import Lake
+from pipeline.position.compared import ComparedTables
 from pipeline.schema_changes.apply.keeper import DdlKeeper
 from pipeline.schema_changes.rules.undetermined import undetermined_columns
 from pipeline.settings import Settings
 from pipeline.settings.schema_changes import SchemaChangeSettings
-from pipeline.storage import Storage
+from pipeline.storage import Storage, open_storage
 from pipeline.stream.schemas import SchemaRegistry
 from pipeline.upsert.fanout import destination
 
@@ -62,10 +63,13 @@ def statements(
     known = [source for source in found if opened.look(settings.table_rules(source)) is not None]
     keeper = DdlKeeper(settings, opened, registry)
     keeper.history.hear(topics)
+    compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
     for source, entries in keeper.preview(known).items():
         for entry, done in entries[-_SHOWN:]:
             yield DdlFinding(f"ddl {source}", f"{entry} ({'carried out' if done else 'waits'})", entry.is_refusal)
-        for one in undetermined_columns(entry for entry, _ in entries):
+        path, table = settings.table_rules(source).path, opened.get(settings.table_rules(source))
+        until = compared.until(path, table.truncates) if table is not None else -1
+        for one in undetermined_columns((entry for entry, _ in entries), until):
             yield DdlFinding(f"ddl {source}", f"not determined: {one}", refused=True)
         if len(entries) > _SHOWN:
             yield DdlFinding(f"ddl {source}", f"{len(entries) - _SHOWN} older statements are not shown")

@@ -23,6 +23,7 @@ from pipeline.lake.unmatched import Unmatched, known_columns, unmatched_columns,
 from pipeline.monitoring.held import HeldTable, held_tables
 from pipeline.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
 from pipeline.monitoring.wide_status import WideStatus, wide_status
+from pipeline.position.compared import ComparedTables
 from pipeline.settings import Settings
 from pipeline.storage import open_storage
 
@@ -49,10 +50,11 @@ def status(
     found: list[TableStatus] = []
     form = Format(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
 
     def act(place: CatalogTable) -> None:
         feeds = Feeds.load(settings, root)
-        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds, feeds)
+        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds, feeds, compared)
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(root, pair)
         table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""

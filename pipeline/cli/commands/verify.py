@@ -150,4 +150,5 @@ def _row(difference: RowDifference) -> str:
     key = ", ".join(f"{name}={value}" for name, value in difference.key.items())
     cells = "; ".join(f"{c.column}: source {c.source}, lake {c.lake}" for c in difference.cells)
     places = f" in {', '.join(difference.places)}" if difference.places else ""
-    return f"{difference.kind} {key}{places}" + (f": {cells}" if cells else "")
+    order = f" with {difference.order}" if difference.order else ""
+    return f"{difference.kind} {key}{places}{order}" + (f": {cells}" if cells else "")

@@ -14,6 +14,7 @@ from pipeline.decode.ddl.foreign_keys import Cascade
 
 #: The column name that stands for whole rows, of which some may have changed or gone.
 WHOLE_ROWS = ""
+_FOREIGN_KEY = "the foreign key to "
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Undetermined:
     column: str
     why: str
 
+    @property
+    def lasts(self) -> bool:
+        """Whether later changes leave it open again: a comparison tells of the rows before it only."""
+        return self.why.startswith(_FOREIGN_KEY)
+
     def __str__(self) -> str:
         return f"not determined: {self.column or 'rows'}: {self.why}"
 
@@ -31,7 +37,7 @@ def undetermined_by(foreign_key: Cascade) -> Undetermined:
     """What a foreign key leaves open: the rows, or the columns that lose their value."""
     return Undetermined(
         WHOLE_ROWS if foreign_key.removes else ", ".join(foreign_key.columns),
-        f"the foreign key to {foreign_key.parent} ({', '.join(foreign_key.actions)}) changes rows without an event",
+        f"{_FOREIGN_KEY}{foreign_key.parent} ({', '.join(foreign_key.actions)}) changes rows without an event",
     )
 
 
@@ -65,12 +71,12 @@ class _Statement(Protocol):
 def undetermined_columns(entries: Iterable[_Statement], verified: int = -1) -> list[UndeterminedColumn]:
     """The columns that the statements of one table left open, in order.
 
-    ``verified``: the ordering value up to which the table was compared with its source and repaired; statements at or
-    below it are left out.
+    ``verified``: the ordering value up to which the table is known to be as its source; what statements at or below it
+    left open is left out, but for what lasts.
     """
     return [
         UndeterminedColumn(one.column, one.why, entry.statement, entry.place, entry.order)
         for entry in entries
-        if entry.order > verified
         for one in entry.undetermined
+        if entry.order > verified or one.lasts
     ]
