@@ -49,7 +49,8 @@ def undo_in_past(
     chosen = [change.identity for change in changes]
     if row is None or not set(chosen) <= set(row.names):
         done = undo(changes, present, by_column=by_column)
-        return _left(present, Obstacle.NOT_AS_RECORDED) if done.changes_row else done
+        columns = by_column and present.reverted  # the record of a revert by columns does not say which went back
+        return _left(present, Obstacle.NOT_AS_RECORDED) if done.changes_row and not columns else done
     stands = row.stands
     first = min((at for at in range(stands) if row.names[at] in chosen), default=None)
     if first is None:

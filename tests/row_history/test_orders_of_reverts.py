@@ -18,7 +18,8 @@ from tests.row_history.bank import Bank, Change, Row, account, gtid
 from tests.row_history.test_undo import Step, bank, change_of, existing
 
 _SETTINGS = settings(
-    max_examples=scaled(60, least=6, divisor=10), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=scaled(60, least=6, divisor=10),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 STEPS = st.builds(Step, st.sampled_from([0, 0, 1]), st.sampled_from(["balance", "owner", "delete"]), st.integers(0, 1))
 TRANSACTIONS = st.lists(STEPS, min_size=1, max_size=2)
@@ -168,6 +169,15 @@ def test_a_change_above_one_that_was_reverted(tmp_path: Path) -> None:
     assert here.lake_rows() == {1: account(1, 2)}
     assert obstacles(here, 2, 3) == []
     assert here.lake_rows() == {1: account(1, 0)}
+
+
+def test_columns_one_after_the_other(tmp_path: Path) -> None:
+    here = balances(tmp_path, 0, 1)
+    here.transact(3, [Change("a", account(1, 1), account(1, 1, "b"))])
+    here.run_stream()
+    for number, row in ((2, account(1, 0, "b")), (3, account(1, 0))):
+        here.json("revert", "--transaction", gtid(number), "--by-column")
+        assert here.lake_rows() == {1: row}
 
 
 @pytest.mark.parametrize(("gone", "said"), [(1, Obstacle.REVERTED_BEFORE), (2, Obstacle.UNKNOWN_BEFORE)])
