@@ -18,7 +18,7 @@ from tests.row_history.bank import Bank, Change, Row, account, gtid
 from tests.row_history.test_undo import Step, bank, change_of, existing
 
 _SETTINGS = settings(
-    max_examples=scaled(60, least=6, divisor=10),
+    max_examples=scaled(150, divisor=10),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 STEPS = st.builds(Step, st.sampled_from([0, 0, 1]), st.sampled_from(["balance", "owner", "delete"]), st.integers(0, 1))
