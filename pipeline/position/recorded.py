@@ -175,6 +175,10 @@ def _sources(pairs: Iterable[tuple[str, str]]) -> tuple[SourceTable, ...]:
     return tuple(SourceTable(database, table) for database, table in pairs)
 
 
+#: A record of a revert names so many of its transactions.
+NAMED_TRANSACTIONS = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Revert:
     """A revert: changes of the source that a commit has undone in the lake.

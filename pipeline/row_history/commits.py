@@ -115,6 +115,16 @@ class CommitLog:
         """The commit of the stream that read a record."""
         return next((c for c in self.commits.values() if c.covers(topic, partition, offset)), None)
 
+    def reverts_of(self, file_id: str, path: str) -> list[Revert]:
+        """The reverts that may have written rows of a file group: where rows have moved to other groups since, all."""
+        return [revert for revert in self.reverts if self._may_have_written(revert.instant, file_id, path)]
+
+    def _may_have_written(self, instant: str, file_id: str, path: str) -> bool:
+        commit = self.commits.get(instant)
+        movers = (CommitKind.CLUSTERING, CommitKind.OTHER)
+        moved = any(c.kind in movers and c.completed > instant for c in self.commits.values())
+        return commit is None or moved or any(of.rpartition("/")[0] == path for of in commit.files.get(file_id, ()))
+
     def revert_of(self, instant: str) -> Revert | None:
         """What a commit has reverted."""
         return next((revert for revert in self.reverts if revert.instant == instant), None)

@@ -18,6 +18,7 @@ from pipeline.position.lease import StreamLease
 from pipeline.row_history.commits import CommitLog, revert_stream
 from pipeline.row_history.lake_images import changes_in_lake
 from pipeline.row_history.opened import change_reader
+from pipeline.row_history.pasts import with_pasts
 from pipeline.row_history.records import Records
 from pipeline.row_history.revert import Order, TablePlan, plan_table, revert_table
 from pipeline.row_history.selection import Selection
@@ -98,6 +99,7 @@ def plan_revert(settings: Settings, places: Sequence[CatalogTable], selection: S
         lake = Lake(open_storage(settings.lake.uri, settings.lake.storage_options()))
         reader = change_reader(settings, lake, {source: opened.table for source, opened in tables.items()})
         changes = changes_in_kafka(means.records, reader, tables, settings.name, selection, means.most)
+        changes.rows = with_pasts(changes.rows, means.records, reader, tables, selection, means.most)
     order = Order(str(selection), means.before.value, tuple(sorted(changes.transactions)), means.by_column)
     plan = RevertPlan(order, changes)
     for place in places:

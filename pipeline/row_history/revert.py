@@ -22,17 +22,16 @@ from pipeline.lake.lake_table import LakeTable
 from pipeline.merging.stored_versions import stored_versions
 from pipeline.merging.write import write_group
 from pipeline.position.commit_record import CommitNotes, CommitRecord
-from pipeline.position.recorded import Revert
+from pipeline.position.recorded import NAMED_TRANSACTIONS, Revert
 from pipeline.row_history.commits import CommitKind, CommitLog, revert_stream
 from pipeline.row_history.opened import refuse_merged
+from pipeline.row_history.standing import undo_in_past
 from pipeline.row_history.transaction import RowChanges
 from pipeline.row_history.undo import Conflict, Present, Undone, undo
 from pipeline.row_history.verdicts import Fate, Version, verdicts, versions_of
 from pipeline.upsert.merge import Place
 from pipeline.upsert.route import KEY, Counts
 from pipeline.upsert.target import ORDER_FIELD
-
-_TRANSACTIONS = 20
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,20 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
     refuse_merged(table.table)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))
-    for row in rows:
-        plan.rows.append(RowRevert(row, undo(row.changes, presents[row.path, row.key], by_column=order.by_column)))
+    for row, bucket in zip(rows, _buckets(table, rows), strict=True):
+        present = presents[row.path, row.key]
+        if row.past is None:
+            undone = undo(row.changes, present, by_column=order.by_column)
+        else:
+            undone = undo_in_past(
+                row.changes,
+                row.past,
+                present,
+                log.reverts_of(table.names.of(row.path, bucket), row.path),
+                log,
+                by_column=order.by_column,
+            )
+        plan.rows.append(RowRevert(row, undone))
     return plan
 
 
@@ -146,7 +157,7 @@ def _revert_table(
         done = Revert(
             context.instant,
             order.what,
-            order.transactions[:_TRANSACTIONS],
+            order.transactions[:NAMED_TRANSACTIONS],
             len(plan.written),
             len(plan.conflicts),
             order.source,

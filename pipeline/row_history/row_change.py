@@ -46,6 +46,11 @@ class RowChange:
     removed: bool = False
 
     @property
+    def identity(self) -> tuple[int, int, bool]:
+        """The same for a change of a row and its redelivery."""
+        return self.order, self.row, self.after is None
+
+    @property
     def rank(self) -> tuple[int, int, int]:
         """The order of changes of one row: of equal ordering values the row's number decides, then the offset."""
         return self.order, self.row, self.offset

@@ -14,6 +14,7 @@ from pipeline.row_history.commits import CommitLog
 from pipeline.row_history.records import Reach, Records, reach
 from pipeline.row_history.row_change import KEYLESS, NoRow, RowChange
 from pipeline.row_history.selection import Chooser, Selection
+from pipeline.row_history.standing import Past
 from pipeline.source.missing import describe
 from pipeline.source.offsets import OffsetRange, Ranges
 
@@ -29,6 +30,7 @@ class RowChanges:
     """The selected changes of one row, ascending by rank, none twice.
 
     ``reread``: the ordering value at which an incremental snapshot has read the row last; None if none has.
+    ``past``: all changes of the row, where they decide; None if they were not read.
     """
 
     source: SourceTable
@@ -36,6 +38,7 @@ class RowChanges:
     key: str
     changes: tuple[RowChange, ...]
     reread: int | None = None
+    past: Past | None = None
 
 
 @dataclass
@@ -216,7 +219,7 @@ def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[Sourc
 
 def _identity(change: RowChange) -> tuple[SourceTable, str, str, int, int, bool]:
     """The same for a change and its redelivery."""
-    return change.source, change.path, change.key, change.order, change.row, change.after is None
+    return change.source, change.path, change.key, *change.identity
 
 
 def _check_kinds(collected: _Collected) -> None:

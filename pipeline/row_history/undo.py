@@ -26,6 +26,9 @@ class Obstacle(StrEnum):
     DELETED_LATER = "deleted later"
     REMOVED_LATER = "removed later by TRUNCATE, DROP TABLE or a statement about its partition"
     UNKNOWN_DELETE = "deleted, and the delete is no longer stored, so a later change may have deleted it"
+    REVERTED_BEFORE = "an earlier transaction of the row was reverted, and its change would come back: name both"
+    UNKNOWN_BEFORE = "Kafka no longer has the row's change before, which an earlier revert may have undone"
+    NOT_AS_RECORDED = "the row is not as its changes and the recorded reverts make it"
     NOT_APPLIED = "the lake does not hold this change: quarantined, filtered, or not applied yet"
 
 
@@ -40,6 +43,7 @@ class Present:
         removed_until: TRUNCATE or DROP TABLE has removed rows of this key up to this ordering value; -1 for none.
         reread: the ordering value at which an incremental snapshot has read the row last; None if none has. With the
             same values the row was read again, not changed.
+        stands: the ordering value of the last change that stands, if those after it were reverted.
     """
 
     values: Row | None
@@ -47,6 +51,7 @@ class Present:
     reverted: bool = False
     removed_until: int = -1
     reread: int | None = None
+    stands: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
     delivered again, which a later commit at the same value would not; and it loses to any later event of the source,
     because two events lie at least ``_EVENT_BYTES`` apart in the binlog.
     """
-    left = changes[: _undone_from(changes, present)]
+    left = changes[: _undone_from(changes, present)] if present.stands is None else changes
     if not left:
         return Undone(present.values, present.values, done_before=True)
     updates_only = all(change.before is not None and change.after is not None for change in changes)
@@ -130,16 +135,20 @@ def _undone_from(changes: Sequence[RowChange], present: Present) -> int:
     Reverts write the ordering values that follow the one of the last change, or of a snapshot that has read the row
     again. No event of the source has one of these. They leave the row as it was before the first change that they undo.
     """
-    order, bases = present.order, (changes[-1].order, present.reread)
-    follows = order is not None and any(base is not None and base < order < base + _EVENT_BYTES for base in bases)
-    if present.reverted and follows:
+    if present.reverted and follows(present, (changes[-1].order, present.reread)):
         for at, change in enumerate(changes):
-            if _is_as(present.values, change.before):
+            if is_as(present.values, change.before):
                 return at
     return len(changes)
 
 
-def _is_as(state: Row | None, image: Row | None) -> bool:
+def follows(present: Present, bases: Sequence[int | None]) -> bool:
+    """Whether a row's ordering value is one that reverts write after one of some events."""
+    order = present.order
+    return order is not None and any(base is not None and base < order < base + _EVENT_BYTES for base in bases)
+
+
+def is_as(state: Row | None, image: Row | None) -> bool:
     """Whether a row has the values of an image, or both are none."""
     if state is None or image is None:
         return state is image
@@ -152,15 +161,16 @@ def _obstacle(last: RowChange, present: Present, *, by_column: bool) -> Obstacle
         return Obstacle.REMOVED_LATER
     if present.order is None:
         return Obstacle.UNKNOWN_DELETE if last.after is None else Obstacle.DELETED_LATER
-    if present.order < last.order:
+    order = present.order if present.stands is None else present.stands
+    if order < last.order:
         return Obstacle.NOT_APPLIED
-    if present.order == last.order:
+    if order == last.order:
         return None
     if last.after is None:
         return Obstacle.INSERTED_LATER if present.values is not None else Obstacle.DELETED_LATER
     if present.values is None:
         return Obstacle.DELETED_LATER
-    if present.reread == present.order and _is_as(present.values, last.after):
+    if present.reread == present.order and is_as(present.values, last.after):
         return None
     return None if by_column else Obstacle.CHANGED_LATER
 
@@ -171,7 +181,7 @@ def _take_back(change: RowChange, state: Row | None, *, by_column: bool) -> Obst
         return None if state is None else Obstacle.INSERTED_LATER
     if state is None:
         return Obstacle.DELETED_LATER
-    return None if _is_as(state, change.after) or (by_column and change.before is not None) else Obstacle.CHANGED_LATER
+    return None if is_as(state, change.after) or (by_column and change.before is not None) else Obstacle.CHANGED_LATER
 
 
 def _set_back(before: Row, after: Row, state: dict[str, Any]) -> list[Conflict]:

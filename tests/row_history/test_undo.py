@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,9 +46,9 @@ def change_of(rows: Mapping[int, Row], step: Step) -> Change | None:
 
 
 @contextmanager
-def bank() -> Iterator[Bank]:
+def bank(**rules: Any) -> Iterator[Bank]:  # noqa: ANN401 - YAML
     with tempfile.TemporaryDirectory() as path:
-        yield Bank(Path(path), ("a",))
+        yield Bank(Path(path), ("a",), **rules)
 
 
 def live(here: Bank, history: Sequence[tuple[Sequence[Step], bool]]) -> list[tuple[int, list[Change]]]:
