@@ -393,10 +393,11 @@ class Session:
     """A Spark session that does nothing, on a master elsewhere."""
 
     master = "spark://elsewhere:7077"
+    _gateway = None
 
     @property
     def sparkContext(self) -> Session:
-        """Itself: its master is all that is asked for."""
+        """Itself: its master and its JVM, which another process has, are all that is asked for."""
         return self
 
     def stop(self) -> None:

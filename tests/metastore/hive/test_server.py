@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -158,11 +159,15 @@ def test_idle_clients_do_not_shut_out_others_the_longest_idle_one_goes(start: St
     server = start(connections=3)
     with raw(server.address) as silent, client(server.address) as one, client(server.address) as two:
         assert one.getStatus() == two.getStatus() == 2
-        for _ in range(5):
-            with client(server.address) as further:
-                assert further.getStatus() == 2
-                assert one.getStatus() == two.getStatus() == 2
+        with client(server.address) as further:
+            assert further.getStatus() == 2
+            assert one.getStatus() == two.getStatus() == 2
         assert _until_closed(silent) == b""
+    with contextlib.ExitStack() as crowd:
+        for _ in range(20):
+            crowd.enter_context(raw(server.address))
+        with client(server.address) as late:
+            assert late.getStatus() == 2
 
 
 def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
