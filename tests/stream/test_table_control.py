@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -524,11 +525,11 @@ def test_deaths_at_storage_calls(tmp_path: Path) -> None:
 
 
 def occupied(world: World) -> None:
-    """The table of ``b`` is another's: its properties name another key, which no retry changes."""
+    """The table of ``b`` is another's: all its properties name another key, which no retry changes."""
     place = world.path / "shop" / "b" / ".hoodie" / "hoodie.properties"
     text = place.read_text()
     place.with_suffix(".kept").write_text(text)
-    place.write_text(text.replace("hoodie.table.recordkey.fields=id", "hoodie.table.recordkey.fields=owner"))
+    place.write_text(re.sub(r"^(hoodie\.(?:table|datasource|bucket)\S*field\S*)=id$", r"\1=owner", text, flags=re.M))
     (place.parent / ".hoodie.properties.crc").unlink(missing_ok=True)
     world.restart()
 

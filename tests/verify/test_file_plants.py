@@ -15,7 +15,7 @@ from pipeline.cli.app import app
 from pipeline.clock import new_uuid
 from pipeline.errors import UnsupportedError
 from pipeline.lake.audit import audit
-from pipeline.lake.catalog import CatalogTable, catalog_table
+from pipeline.lake.catalog import CatalogTable, catalog_table, catalog_tables
 from pipeline.lake.lake_table import LakeTable
 from pipeline.storage import open_storage
 from pipeline.verify.run import Verifier, VerifyOptions
@@ -151,8 +151,11 @@ def test_a_resync_from_the_source_replaces_rows_with_an_order_that_no_change_has
     plants = opened(sent)
     plants.compact()
     plants.in_bases(["ahead", "ahead and changed", "revived, ahead"], [1, 2], [ROWS - 1])
-    done = CliRunner().invoke(app, ["table", "resync", str(sent.conf), f"{database}.t", "--from-source"])
-    assert done.exit_code == 0, done.output
+    settings = sent.settings()
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    with Verifier(settings, VerifyOptions(wait_s=None)) as verifier:
+        (table,) = [one for one in catalog_tables(settings, root) if isinstance(one, CatalogTable)]
+        verifier.resync(table)
     assert sent.verify()[f"{database}.t"].total == 0
     assert ids(sent) == list(range(ROWS - DEAD))
 
