@@ -20,7 +20,7 @@ def test_an_entry_says_what_its_command_says(entry: Lazy) -> None:
     found = entry.load()
     text = found.info.help if isinstance(found, typer.Typer) else inspect.getdoc(found)
     assert text is not None
-    assert entry.help == " ".join(text.split())
+    assert entry.help == " ".join(text.split("\n\n")[0].split())
     done = CliRunner().invoke(app, [entry.name, "--help"], terminal_width=200)
     assert done.exit_code == 0, done.output
     assert f"Usage: binlake {entry.name}" in done.output

@@ -74,7 +74,9 @@ class SqlStore:
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
         """As ``LogStore.write_snapshot``."""
         with self._connections.writing() as connection:
-            if _last(connection, log) < version:
+            # The head stays locked: a snapshot that outlived the log's deletion would stand for a log without entries.
+            head = select(HEADS.c.last).where(HEADS.c.log == log).with_for_update(read=True)
+            if (connection.execute(head).scalar() or 0) < version:
                 return
             this = SNAPSHOTS.c.log == check_name(log), SNAPSHOTS.c.version == version
             connection.execute(delete(SNAPSHOTS).where(*this))

@@ -15,6 +15,7 @@ def test_the_tables_of_a_lake_are_registered_and_an_instant_is_taken_in_when_it_
     lake = ShopLake(tmp_path).fill()
     more = {"lakes": [{"settings": str(lake.conf)}], "reconcile_seconds": 3600}
     with served(tmp_path, **more) as service, client(service.ports.thrift) as hive:
+        until(lambda: "orders_rt" in hive.get_all_tables("shop"))
         until(lambda: hive.get_partition_names("shop", "orders_rt", -1) == ["region=eu", "region=us"])
         lake.put("u", [(9, "ida", "ap")])
         told = {"location": lake.table("orders").storage.uri, "instant": lake.commits("orders")[-1]}
