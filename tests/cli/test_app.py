@@ -20,9 +20,11 @@ def test_an_entry_says_what_its_command_says(entry: Lazy) -> None:
     found = entry.load()
     text = found.info.help if isinstance(found, typer.Typer) else inspect.getdoc(found)
     assert text is not None
-    assert entry.help == " ".join(text.split("\n\n")[0].split())
+    summary, *more = (" ".join(part.split()) for part in text.split("\n\n"))
+    assert entry.help == summary
     done = CliRunner().invoke(app, [entry.name, "--help"], terminal_width=200)
     assert done.exit_code == 0, done.output
+    assert [part for part in more if part not in " ".join(done.output.split())] == []
     assert f"Usage: binlake {entry.name}" in done.output
 
 

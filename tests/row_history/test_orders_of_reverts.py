@@ -15,7 +15,7 @@ from pipeline.row_history.undo import Obstacle
 from pipeline.source.offsets import Offsets
 from tests.hypothesis_profile import scaled
 from tests.row_history.bank import Bank, Change, Row, account, gtid
-from tests.row_history.test_undo import Step, bank, change_of, existing
+from tests.row_history.test_undo import Step, bank, changes_of, existing
 
 _SETTINGS = settings(
     max_examples=scaled(150, divisor=10),
@@ -75,14 +75,7 @@ class Model:
 
 def transacted(here: Bank, model: Model, number: int, steps: Sequence[Step]) -> bool:
     """Make a transaction of some steps; false if it changes nothing."""
-    rows, changes = dict(here.rows["a"]), []
-    for step in steps:
-        change = change_of(rows, step)
-        if change is not None:
-            changes.append(change)
-            rows.pop(change.key, None)
-            if change.after is not None:
-                rows[change.key] = change.after
+    changes = changes_of(here, steps)
     if changes:
         here.transact(number, changes)
         model.add(number, changes)

@@ -51,19 +51,24 @@ def bank(**rules: Any) -> Iterator[Bank]:  # noqa: ANN401 - YAML
         yield Bank(Path(path), ("a",), **rules)
 
 
+def changes_of(here: Bank, steps: Sequence[Step]) -> list[Change]:
+    """What some steps change in the rows, one after the other."""
+    rows, changes = dict(here.rows["a"]), []
+    for step in steps:
+        change = change_of(rows, step)
+        if change is not None:
+            changes.append(change)
+            rows.pop(change.key, None)
+            if change.after is not None:
+                rows[change.key] = change.after
+    return changes
+
+
 def live(here: Bank, history: Sequence[tuple[Sequence[Step], bool]]) -> list[tuple[int, list[Change]]]:
     """Run a history; the transactions with their changes, oldest first."""
     done = []
     for number, (steps, ends) in enumerate(history, 1):
-        changes = []
-        rows = dict(here.rows["a"])
-        for step in steps:
-            change = change_of(rows, step)
-            if change is not None:
-                changes.append(change)
-                rows.pop(change.key, None)
-                if change.after is not None:
-                    rows[change.key] = change.after
+        changes = changes_of(here, steps)
         if changes:
             here.transact(number, changes)
             done.append((number, changes))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,13 +124,21 @@ class History:
     def expected(self, upto: Offsets, on_delete: str) -> dict[int, tuple[Any, ...]]:
         """The stitched table after these offsets; ``on_delete``: what a delete of a click does."""
         orders, clicks = (s.states[upto.at(s.topic, 0)] for s in (self.orders, self.clicks))
-        found = {}
-        for key in orders.keys() | clicks.keys():
-            order, click = orders.get(key), clicks.get(key)
-            hidden = on_delete == "row" and key in clicks and click is None
-            if (order is not None or click is not None) and not hidden:
-                found[key] = (*(order or (None, None)), *(click or (None, None)))
-        return found
+        return stitched_rows(orders, clicks, on_delete)
+
+
+def stitched_rows(
+    orders: Mapping[int, tuple[Any, ...] | None], clicks: Mapping[int, tuple[Any, ...] | None], on_delete: str
+) -> dict[int, tuple[Any, ...]]:
+    """The stitched table of what both sources said last of each key, None for a delete; ``on_delete``: what that of a
+    click does."""
+    found = {}
+    for key in orders.keys() | clicks.keys():
+        order, click = orders.get(key), clicks.get(key)
+        hidden = on_delete == "row" and key in clicks and click is None
+        if (order is not None or click is not None) and not hidden:
+            found[key] = (*(order or (None, None)), *(click or (None, None)))
+    return found
 
 
 def settings(lake: Path, on_delete: str) -> Settings:

@@ -14,7 +14,7 @@ from pipeline.source.offsets import Offsets
 from pipeline.storage import open_storage
 from tests.hypothesis_profile import scaled
 from tests.stream.test_exactly_once import runner
-from tests.stream.test_stitched_history import CLICKS, ORDERS, lake_rows, settings
+from tests.stream.test_stitched_history import CLICKS, ORDERS, lake_rows, settings, stitched_rows
 from tests.stream.topic_log import LocalEngine, TopicLog, event
 
 PARTS = (0, 1)
@@ -57,14 +57,7 @@ class Script:
 
     def rows(self, on_delete: str) -> dict[int, tuple[Any, ...]]:
         """The table in the end."""
-        orders, clicks = self.said[ORDERS], self.said[CLICKS]
-        found = {}
-        for key in orders.keys() | clicks.keys():
-            order, click = orders.get(key), clicks.get(key)
-            hidden = on_delete == "row" and key in clicks and click is None
-            if (order is not None or click is not None) and not hidden:
-                found[key] = (*(order or (None, None)), *(click or (None, None)))
-        return found
+        return stitched_rows(self.said[ORDERS], self.said[CLICKS], on_delete)
 
     def cut(self, pieces: int) -> list[Offsets]:
         """The ends of so many batches, the last one with everything; each partition is cut on its own."""

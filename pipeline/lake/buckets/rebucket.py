@@ -234,10 +234,8 @@ class Mover:
     def _sources(self) -> list[tuple[str, str]]:
         """Partition path and id of each file group that is moved, those that have nothing but deleted rows too: a
         copy-on-write table of an earlier version wrote no file for them."""
-        hudi, found = (
-            self.table.table,
-            [(d.unit.partition_path, s.file_id) for d in self.moved.values() for s in d.unit.sources],
-        )
+        hudi, units_moved = self.table.table, [done.unit for done in self.moved.values()]
+        found = [(unit.partition_path, source.file_id) for unit in units_moved for source in unit.sources]
         if hudi.config.kind.hashes:
             return found
         slices = hudi.file_slices()
